@@ -1,0 +1,105 @@
+//! The hashes of CONTRACT.md §4: SHA-256, written as lower-case hex, one type for each meaning.
+
+use crate::canonical::Sink;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::str::FromStr;
+
+/// Something that is not 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a hash has 64 hexadecimal digits")]
+pub struct BadHash;
+
+macro_rules! hash_type {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name([u8; 32]);
+
+        impl $name {
+            pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+                Self(bytes)
+            }
+
+            pub const fn as_bytes(&self) -> &[u8; 32] {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&hex::encode(self.0))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "{}({self})", stringify!($name))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadHash;
+
+            fn from_str(text: &str) -> Result<Self, BadHash> {
+                let mut bytes = [0; 32];
+                hex::decode_to_slice(text, &mut bytes).map_err(|_| BadHash)?;
+                Ok(Self(bytes))
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
+}
+
+hash_type! {
+    /// Of a tool: canonical `{name, description?, inputSchema}`. What other installs and the corpus compare.
+    DefinitionHash
+}
+hash_type! {
+    /// Of any entry: the canonical form of all of it that counts. What the gate compares.
+    EntryHash
+}
+hash_type! {
+    /// Of a server's whole surface: over the sorted entries' types, keys and entry hashes.
+    SurfaceHash
+}
+
+/// SHA-256 fed in pieces, gathered into larger ones: canonical bytes come a few at a time.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Hasher {
+    state: Sha256,
+    pending: Vec<u8>,
+}
+
+const PENDING_BYTES: usize = 4_096;
+
+impl Sink for Hasher {
+    fn put(&mut self, bytes: &[u8]) {
+        if self.pending.len() + bytes.len() > PENDING_BYTES {
+            self.state.update(&self.pending);
+            self.pending.clear();
+        }
+        if bytes.len() > PENDING_BYTES {
+            self.state.update(bytes);
+        } else {
+            self.pending.extend_from_slice(bytes);
+        }
+    }
+}
+
+impl Hasher {
+    pub(crate) fn finish(mut self) -> [u8; 32] {
+        self.state.update(&self.pending);
+        self.state.finalize().into()
+    }
+}
+
+/// The SHA-256 of some bytes, as lower-case hex.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}

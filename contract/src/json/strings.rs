@@ -1,0 +1,89 @@
+//! JSON strings: unescaping what the parser has already checked, escaping as RFC 8785 does, and its member order.
+
+use std::cmp::Ordering;
+
+/// The text of a string's inside. The parser has refused bad escapes and lone surrogates, so nothing is lost here.
+pub(super) fn unescape(inner: &str) -> String {
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = rest.find('\\') {
+        text.push_str(rest.get(..at).unwrap_or(""));
+        let escape = rest.get(at + 1..).unwrap_or("");
+        let (character, used) = unescape_one(escape);
+        text.push(character);
+        rest = escape.get(used..).unwrap_or("");
+    }
+    text.push_str(rest);
+    text
+}
+
+/// The character that an escape (without its backslash) stands for, and how many bytes the escape has.
+fn unescape_one(escape: &str) -> (char, usize) {
+    match escape.bytes().next() {
+        Some(b'b') => ('\u{8}', 1),
+        Some(b'f') => ('\u{c}', 1),
+        Some(b'n') => ('\n', 1),
+        Some(b'r') => ('\r', 1),
+        Some(b't') => ('\t', 1),
+        Some(b'u') => {
+            let first = hex4(escape.get(1..5));
+            if let Some(character) = char::from_u32(first) {
+                return (character, 5);
+            }
+            let second = hex4(escape.get(7..11));
+            let code = 0x10000 + ((first & 0x3ff) << 10) + (second & 0x3ff);
+            (char::from_u32(code).unwrap_or('\u{fffd}'), 11)
+        }
+        Some(other) => (char::from(other), 1),
+        None => ('\\', 0),
+    }
+}
+
+fn hex4(digits: Option<&str>) -> u32 {
+    digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0xfffd)
+}
+
+/// Writes a string with quotes and the escapes of RFC 8785.
+pub fn escape_into(text: &str, out: &mut Vec<u8>) {
+    const HEX: [u8; 16] = *b"0123456789abcdef";
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        let (plain, special) = rest.split_at(at);
+        out.extend_from_slice(plain);
+        let Some((&byte, after)) = special.split_first() else { break };
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x09 => out.extend_from_slice(b"\\t"),
+            0x0a => out.extend_from_slice(b"\\n"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            0x0d => out.extend_from_slice(b"\\r"),
+            control => {
+                let low = HEX.get(usize::from(control & 0xf)).copied().unwrap_or(b'0');
+                let high = HEX.get(usize::from(control >> 4)).copied().unwrap_or(b'0');
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+            }
+        }
+        rest = after;
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+/// The order of member names in RFC 8785: by UTF-16 code units.
+///
+/// Byte order is the same but where one string has a character above U+FFFF and the other one from U+E000 to U+FFFF.
+pub fn utf16_order(left: &str, right: &str) -> Ordering {
+    let (a, b) = (left.as_bytes(), right.as_bytes());
+    let Some((&x, &y)) = a.iter().zip(b).find(|(x, y)| x != y) else {
+        return a.len().cmp(&b.len());
+    };
+    // Lead bytes 0xEE and 0xEF start U+E000 to U+FFFF, 0xF0 and above start what UTF-16 writes as surrogates.
+    match (x, y) {
+        (0xee..=0xef, 0xf0..) => Ordering::Greater,
+        (0xf0.., 0xee..=0xef) => Ordering::Less,
+        _ => x.cmp(&y),
+    }
+}

@@ -1,0 +1,11 @@
+//! What an MCP server says of itself, read from hostile bytes, brought into one canonical form, hashed and compared.
+//!
+//! This crate does no I/O and knows no clock and no randomness. It says what changed; whether a call may go on is
+//! decided in `gate`.
+#![forbid(unsafe_code)]
+
+pub mod canonical;
+pub mod decimal;
+pub mod hash;
+pub mod json;
+pub mod surface;

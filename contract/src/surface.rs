@@ -1,0 +1,379 @@
+//! A server's surface: all that it says of itself and that a host or a model reads, as hashed entries.
+
+use crate::canonical::{Position, Sink, write_members};
+use crate::hash::{DefinitionHash, EntryHash, Hasher, SurfaceHash};
+use crate::json::{Document, Node, escape_into};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+mod read;
+
+pub use read::{CaptureError, SurfaceReader, Unreadable, read_capture};
+
+/// The largest entry that is read, in bytes.
+pub const MAX_ENTRY_BYTES: usize = 1024 * 1024;
+/// The largest list that is read, in bytes, all pages together.
+pub const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
+/// The most entries that a list may have.
+pub const MAX_LIST_ENTRIES: usize = 10_000;
+/// The most pages that a list may have.
+pub const MAX_LIST_PAGES: usize = 1_000;
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EntryType {
+    Tool,
+    Prompt,
+    Resource,
+    Template,
+    Instructions,
+    Identity,
+    Origin,
+}
+
+impl EntryType {
+    pub const ALL: [EntryType; 7] = [
+        EntryType::Tool,
+        EntryType::Prompt,
+        EntryType::Resource,
+        EntryType::Template,
+        EntryType::Instructions,
+        EntryType::Identity,
+        EntryType::Origin,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EntryType::Tool => "tool",
+            EntryType::Prompt => "prompt",
+            EntryType::Resource => "resource",
+            EntryType::Template => "template",
+            EntryType::Instructions => "instructions",
+            EntryType::Identity => "identity",
+            EntryType::Origin => "origin",
+        }
+    }
+
+    /// The list that carries entries of this type, where one does.
+    pub const fn list(self) -> Option<ListKind> {
+        match self {
+            EntryType::Tool => Some(ListKind::Tools),
+            EntryType::Prompt => Some(ListKind::Prompts),
+            EntryType::Resource => Some(ListKind::Resources),
+            EntryType::Template => Some(ListKind::ResourceTemplates),
+            EntryType::Instructions | EntryType::Identity | EntryType::Origin => None,
+        }
+    }
+
+    /// Whether a member of the entry counts, and as what.
+    fn member_position(self, name: &str) -> Option<Position> {
+        match self {
+            EntryType::Tool if matches!(name, "inputSchema" | "outputSchema") => {
+                Some(Position::Schema)
+            }
+            EntryType::Resource | EntryType::Template => {
+                let counts = matches!(
+                    name,
+                    "uri" | "uriTemplate" | "name" | "title" | "description" | "mimeType"
+                );
+                counts.then_some(Position::Plain)
+            }
+            _ => Some(Position::Plain),
+        }
+    }
+}
+
+impl fmt::Display for EntryType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for EntryType {
+    type Err = UnknownEntryType;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEntryType> {
+        EntryType::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownEntryType)
+    }
+}
+
+impl serde::Serialize for EntryType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// A word that names no type of entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an entry is a tool, prompt, resource, template, instructions, identity or origin")]
+pub struct UnknownEntryType;
+
+/// A list that a server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    ResourceTemplates,
+}
+
+impl ListKind {
+    pub const ALL: [ListKind; 4] =
+        [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates];
+
+    /// The member that carries the list, in an answer and in a capture.
+    pub const fn member(self) -> &'static str {
+        match self {
+            ListKind::Tools => "tools",
+            ListKind::Prompts => "prompts",
+            ListKind::Resources => "resources",
+            ListKind::ResourceTemplates => "resourceTemplates",
+        }
+    }
+
+    /// The request that asks for the list.
+    pub const fn method(self) -> &'static str {
+        match self {
+            ListKind::Tools => "tools/list",
+            ListKind::Prompts => "prompts/list",
+            ListKind::Resources => "resources/list",
+            ListKind::ResourceTemplates => "resources/templates/list",
+        }
+    }
+
+    /// The capability whose presence says that the list can be asked for.
+    pub const fn capability(self) -> &'static str {
+        match self {
+            ListKind::Tools => "tools",
+            ListKind::Prompts => "prompts",
+            ListKind::Resources | ListKind::ResourceTemplates => "resources",
+        }
+    }
+
+    pub const fn entry_type(self) -> EntryType {
+        match self {
+            ListKind::Tools => EntryType::Tool,
+            ListKind::Prompts => EntryType::Prompt,
+            ListKind::Resources => EntryType::Resource,
+            ListKind::ResourceTemplates => EntryType::Template,
+        }
+    }
+
+    /// The member of an entry that is its key.
+    const fn key_member(self) -> &'static str {
+        match self {
+            ListKind::Tools | ListKind::Prompts => "name",
+            ListKind::Resources => "uri",
+            ListKind::ResourceTemplates => "uriTemplate",
+        }
+    }
+}
+
+/// What names an entry within its server: its type and its key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryId {
+    pub entry_type: EntryType,
+    pub key: String,
+}
+
+impl EntryId {
+    pub fn new(entry_type: EntryType, key: impl Into<String>) -> Self {
+        EntryId { entry_type, key: key.into() }
+    }
+
+    /// The id of an entry of which a server has one: instructions, identity, origin.
+    pub fn only(entry_type: EntryType) -> Self {
+        EntryId { entry_type, key: entry_type.as_str().to_owned() }
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.entry_type, self.key)
+    }
+}
+
+/// One entry as the server sent it, with its hashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    id: EntryId,
+    raw: Box<str>,
+    entry_hash: EntryHash,
+    definition_hash: Option<DefinitionHash>,
+}
+
+impl Entry {
+    /// An entry from the JSON that was captured of it earlier.
+    pub fn from_raw(id: EntryId, raw: &str) -> Result<Entry, crate::json::ReadError> {
+        let document = Document::parse(raw)?;
+        Ok(Entry::from_node(id, document.root()))
+    }
+
+    fn from_node(id: EntryId, node: Node<'_>) -> Entry {
+        let entry_hash = entry_hash(id.entry_type, node);
+        let definition_hash = (id.entry_type == EntryType::Tool).then(|| definition_hash(node));
+        Entry { id, raw: node.raw().into(), entry_hash, definition_hash }
+    }
+
+    pub fn id(&self) -> &EntryId {
+        &self.id
+    }
+
+    pub fn entry_type(&self) -> EntryType {
+        self.id.entry_type
+    }
+
+    pub fn key(&self) -> &str {
+        &self.id.key
+    }
+
+    /// The JSON of the entry, byte for byte as it came.
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    pub fn entry_hash(&self) -> EntryHash {
+        self.entry_hash
+    }
+
+    /// Tools have one.
+    pub fn definition_hash(&self) -> Option<DefinitionHash> {
+        self.definition_hash
+    }
+}
+
+fn entry_hash(entry_type: EntryType, node: Node<'_>) -> EntryHash {
+    let mut hasher = Hasher::default();
+    if node.is_object() {
+        let counted = node.members().filter(|(name, _)| {
+            entry_type.member_position(&name.as_str().unwrap_or_default()).is_some()
+        });
+        let position = |name: &str| entry_type.member_position(name).unwrap_or(Position::Plain);
+        write_members(counted, position, &mut hasher);
+    } else {
+        crate::canonical::write(node, Position::Plain, &mut hasher);
+    }
+    EntryHash::from_bytes(hasher.finish())
+}
+
+fn definition_hash(tool: Node<'_>) -> DefinitionHash {
+    let mut hasher = Hasher::default();
+    let counted = tool.members().filter(|(name, _)| {
+        ["name", "description", "inputSchema"].iter().any(|member| name.is_text(member))
+    });
+    write_members(
+        counted,
+        |name| if name == "inputSchema" { Position::Schema } else { Position::Plain },
+        &mut hasher,
+    );
+    DefinitionHash::from_bytes(hasher.finish())
+}
+
+/// What a server said of itself at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surface {
+    entries: BTreeMap<EntryId, Entry>,
+    unreadable: BTreeMap<ListKind, Unreadable>,
+    listed: BTreeSet<ListKind>,
+    notes: Vec<String>,
+    /// Self-reported, recorded, and never by itself a change.
+    pub server_version: Option<String>,
+    pub protocol_version: Option<String>,
+}
+
+impl Surface {
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    pub fn entry(&self, id: &EntryId) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    /// The lists that could not be read in exactly one way.
+    pub fn unreadable(&self) -> &BTreeMap<ListKind, Unreadable> {
+        &self.unreadable
+    }
+
+    /// The lists that the server answered. One that it did not offer says nothing about the entries it could carry.
+    pub fn listed(&self) -> &BTreeSet<ListKind> {
+        &self.listed
+    }
+
+    /// What was left out on purpose, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Adds or replaces an entry that is not in any list (identity, origin).
+    pub fn insert(&mut self, entry: Entry) {
+        self.entries.insert(entry.id.clone(), entry);
+    }
+
+    /// One hash for all entries, independent of the order in which they were listed.
+    pub fn surface_hash(&self) -> SurfaceHash {
+        surface_hash(self.entries.values().map(|entry| (&entry.id, entry.entry_hash)))
+    }
+
+    /// The surface as a capture file: entries byte for byte as they came.
+    pub fn to_capture(&self) -> String {
+        let mut out = Vec::from(*b"{");
+        for list in ListKind::ALL {
+            let mut entries =
+                self.entries().filter(|entry| entry.entry_type() == list.entry_type()).peekable();
+            if entries.peek().is_none() && !self.listed.contains(&list) {
+                continue;
+            }
+            member_name(list.member(), &mut out);
+            out.push(b'[');
+            for (index, entry) in entries.enumerate() {
+                out.extend_from_slice(if index == 0 { b"\n" } else { b",\n" });
+                out.extend_from_slice(entry.raw().as_bytes());
+            }
+            out.extend_from_slice(b"]");
+        }
+        if let Some(instructions) = self.entry(&EntryId::only(EntryType::Instructions)) {
+            member_name("instructions", &mut out);
+            out.extend_from_slice(instructions.raw().as_bytes());
+        }
+        read::write_identity(self, &mut out);
+        if let Some(version) = &self.protocol_version {
+            member_name("protocolVersion", &mut out);
+            escape_into(version, &mut out);
+        }
+        out.extend_from_slice(b"\n}\n");
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+fn member_name(name: &str, out: &mut Vec<u8>) {
+    if out.len() > 1 {
+        out.push(b',');
+    }
+    out.push(b'\n');
+    escape_into(name, out);
+    out.push(b':');
+}
+
+/// The surface hash over entries in the order of their ids.
+pub fn surface_hash<'a>(entries: impl Iterator<Item = (&'a EntryId, EntryHash)>) -> SurfaceHash {
+    let mut hasher = Hasher::default();
+    hasher.put(b"[");
+    for (index, (id, hash)) in entries.enumerate() {
+        let mut key = Vec::with_capacity(id.key.len() + 2);
+        escape_into(&id.key, &mut key);
+        hasher.put(if index == 0 { b"[\"" } else { b",[\"" });
+        hasher.put(id.entry_type.as_str().as_bytes());
+        hasher.put(b"\",");
+        hasher.put(&key);
+        hasher.put(b",\"");
+        hasher.put(hash.to_string().as_bytes());
+        hasher.put(b"\"]");
+    }
+    hasher.put(b"]");
+    SurfaceHash::from_bytes(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests;

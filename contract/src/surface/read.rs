@@ -1,0 +1,275 @@
+//! Surfaces from captures and from a server's own answers.
+
+use super::{
+    Entry, EntryId, EntryType, ListKind, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES,
+    MAX_LIST_PAGES, Surface, member_name,
+};
+use crate::json::{Document, Kind, Node, ReadError, escape_into};
+use std::collections::btree_map::Entry as Place;
+
+/// Why a list (or a whole capture) could not be read in exactly one way, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+impl From<ReadError> for Unreadable {
+    fn from(error: ReadError) -> Self {
+        Unreadable(error.to_string())
+    }
+}
+
+/// Why a capture gave no surface.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CaptureError {
+    #[error("{0}")]
+    NotJson(ReadError),
+    #[error("{0}")]
+    Unreadable(Unreadable),
+    #[error("not a capture: expected an object with `tools` (or another list), an array of tools, or one tool")]
+    NotACapture,
+}
+
+/// Reads a capture: a capture object, a `tools/list` result, an array of tools, or one tool.
+pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
+    let document = match Document::parse_bytes(bytes) {
+        Ok(document) => document,
+        // Bytes that are no JSON even with the bad ones replaced were never meant to be a capture.
+        Err(error @ ReadError::NotUtf8 { .. }) => {
+            return match Document::parse(&String::from_utf8_lossy(bytes)) {
+                Err(syntax) if syntax.is_syntax() => Err(CaptureError::NotJson(error)),
+                _ => Err(CaptureError::Unreadable(error.into())),
+            };
+        }
+        Err(error) if error.is_syntax() => return Err(CaptureError::NotJson(error)),
+        Err(error) => return Err(CaptureError::Unreadable(error.into())),
+    };
+    let root = document.root();
+    let mut reader = SurfaceReader::default();
+    match root.kind() {
+        Kind::Array => reader.list_nodes(ListKind::Tools, std::iter::once(root)),
+        Kind::Object if is_capture(root) => reader.capture(root),
+        Kind::Object if root.get("name").is_some_and(|name| name.kind() == Kind::String) => {
+            reader.single_tool(root);
+        }
+        _ => return Err(CaptureError::NotACapture),
+    }
+    let surface = reader.finish();
+    match surface.unreadable.values().next() {
+        Some(unreadable) => Err(CaptureError::Unreadable(unreadable.clone())),
+        None => Ok(surface),
+    }
+}
+
+fn is_capture(root: Node<'_>) -> bool {
+    let lists = ListKind::ALL.into_iter().map(ListKind::member);
+    let others = ["instructions", "serverInfo", "capabilities", "protocolVersion"];
+    lists.chain(others).any(|member| root.get(member).is_some())
+        || root.members().next().is_none()
+}
+
+/// Puts a surface together from what a server answered.
+#[derive(Debug, Default)]
+pub struct SurfaceReader {
+    surface: Surface,
+}
+
+impl SurfaceReader {
+    /// Takes over the result of `initialize` or `server/discover`: instructions, identity, versions.
+    pub fn handshake(&mut self, result: &str) -> Result<(), Unreadable> {
+        let document = Document::parse(result)?;
+        self.self_description(document.root())
+    }
+
+    /// Takes over the pages of a list: each the result of one request, in the order they came.
+    pub fn list(&mut self, list: ListKind, pages: &[impl AsRef<str>]) {
+        if pages.len() > MAX_LIST_PAGES {
+            return self.unreadable(list, format!("more than {MAX_LIST_PAGES} pages"));
+        }
+        let bytes: usize = pages.iter().map(|page| page.as_ref().len()).sum();
+        if bytes > MAX_LIST_BYTES {
+            return self.unreadable(list, format!("larger than {MAX_LIST_BYTES} bytes"));
+        }
+        let documents: Result<Vec<_>, _> =
+            pages.iter().map(|page| Document::parse(page.as_ref())).collect();
+        match documents {
+            Err(error) => self.unreadable(list, error.to_string()),
+            Ok(documents) => {
+                let arrays: Option<Vec<_>> =
+                    documents.iter().map(|page| page.root().get(list.member())).collect();
+                match arrays {
+                    Some(arrays) => self.list_nodes(list, arrays.into_iter()),
+                    None => self.unreadable(list, format!("an answer without `{}`", list.member())),
+                }
+            }
+        }
+    }
+
+    /// Records that a list could not be read.
+    pub fn unreadable(&mut self, list: ListKind, reason: impl Into<String>) {
+        let entry_type = list.entry_type();
+        self.surface.entries.retain(|id, _| id.entry_type != entry_type);
+        self.surface.unreadable.insert(list, Unreadable(reason.into()));
+    }
+
+    /// Records a sentence about something that was left out.
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.surface.notes.push(note.into());
+    }
+
+    pub fn finish(self) -> Surface {
+        self.surface
+    }
+
+    fn capture(&mut self, root: Node<'_>) {
+        for list in ListKind::ALL {
+            if let Some(array) = root.get(list.member())
+                && !array.is_null()
+            {
+                self.list_nodes(list, std::iter::once(array));
+            }
+        }
+        if let Err(unreadable) = self.self_description(root) {
+            // A capture has one reading or none: it is held against the tools, which every capture is about.
+            self.unreadable(ListKind::Tools, unreadable.0);
+        }
+    }
+
+    fn single_tool(&mut self, tool: Node<'_>) {
+        self.surface.listed.insert(ListKind::Tools);
+        if let Err(unreadable) = self.entry(ListKind::Tools, tool) {
+            self.unreadable(ListKind::Tools, unreadable.0);
+        }
+    }
+
+    fn list_nodes<'a>(&mut self, list: ListKind, arrays: impl Iterator<Item = Node<'a>>) {
+        self.surface.listed.insert(list);
+        let mut count = 0_usize;
+        let mut bytes = 0_usize;
+        for array in arrays {
+            if !array.is_array() {
+                return self.unreadable(list, format!("`{}` is not an array", list.member()));
+            }
+            bytes = bytes.saturating_add(array.raw().len());
+            if bytes > MAX_LIST_BYTES {
+                return self.unreadable(list, format!("larger than {MAX_LIST_BYTES} bytes"));
+            }
+            for node in array.items() {
+                count += 1;
+                if count > MAX_LIST_ENTRIES {
+                    return self.too_many(list);
+                }
+                if let Err(unreadable) = self.entry(list, node) {
+                    return self.unreadable(list, unreadable.0);
+                }
+            }
+        }
+    }
+
+    /// Too many tools close the list; too many resources are left unpinned and close nothing.
+    fn too_many(&mut self, list: ListKind) {
+        match list {
+            ListKind::Tools | ListKind::Prompts => {
+                self.unreadable(list, format!("more than {MAX_LIST_ENTRIES} entries"));
+            }
+            ListKind::Resources | ListKind::ResourceTemplates => {
+                let entry_type = list.entry_type();
+                self.surface.entries.retain(|id, _| id.entry_type != entry_type);
+                self.surface.listed.remove(&list);
+                self.note(format!(
+                    "more than {MAX_LIST_ENTRIES} {}: left unpinned",
+                    list.member()
+                ));
+            }
+        }
+    }
+
+    fn entry(&mut self, list: ListKind, node: Node<'_>) -> Result<(), Unreadable> {
+        let key = node.get(list.key_member()).and_then(Node::as_str).ok_or_else(|| {
+            let member = list.key_member();
+            Unreadable(format!("an entry of `{}` has no string `{member}`", list.member()))
+        })?;
+        if node.raw().len() > MAX_ENTRY_BYTES {
+            let message = format!("an entry larger than {MAX_ENTRY_BYTES} bytes");
+            return Err(Unreadable(message));
+        }
+        let id = EntryId::new(list.entry_type(), key);
+        let entry = Entry::from_node(id.clone(), node);
+        match self.surface.entries.entry(id) {
+            Place::Vacant(place) => {
+                place.insert(entry);
+                Ok(())
+            }
+            Place::Occupied(place) if place.get().entry_hash == entry.entry_hash => Ok(()),
+            Place::Occupied(place) => {
+                Err(Unreadable(format!("two different entries are called `{}`", place.key().key)))
+            }
+        }
+    }
+
+    /// Instructions, identity and versions, from a handshake's result or a capture: the members have the same names.
+    fn self_description(&mut self, root: Node<'_>) -> Result<(), Unreadable> {
+        let text = |node: Option<Node<'_>>| node.and_then(Node::as_str).map(String::from);
+        self.surface.protocol_version = text(root.get("protocolVersion"));
+        if let Some(instructions) = root.get("instructions")
+            && !instructions.is_null()
+        {
+            if instructions.kind() != Kind::String {
+                return Err(Unreadable("`instructions` is not a string".to_owned()));
+            }
+            if instructions.raw().len() > MAX_ENTRY_BYTES {
+                let message = format!("`instructions` is larger than {MAX_ENTRY_BYTES} bytes");
+                return Err(Unreadable(message));
+            }
+            let id = EntryId::only(EntryType::Instructions);
+            self.surface.insert(Entry::from_node(id, instructions));
+        }
+        let server_info = root.get("serverInfo");
+        self.surface.server_version = text(server_info.and_then(|info| info.get("version")));
+        let name = server_info.and_then(|info| info.get("name"));
+        let capabilities = root.get("capabilities");
+        if name.is_some() || capabilities.is_some() {
+            let raw = identity_json(name, capabilities);
+            if raw.len() > MAX_ENTRY_BYTES {
+                let message = format!("`capabilities` is larger than {MAX_ENTRY_BYTES} bytes");
+                return Err(Unreadable(message));
+            }
+            self.surface.insert(Entry::from_raw(EntryId::only(EntryType::Identity), &raw)?);
+        }
+        Ok(())
+    }
+}
+
+fn identity_json(name: Option<Node<'_>>, capabilities: Option<Node<'_>>) -> String {
+    let member = |label: &str, node: Node<'_>| format!("\"{label}\":{}", node.raw());
+    let members: Vec<String> = [("capabilities", capabilities), ("name", name)]
+        .into_iter()
+        .filter_map(|(label, node)| node.map(|node| member(label, node)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Appends `serverInfo` and `capabilities` as a capture has them.
+pub(super) fn write_identity(surface: &Surface, out: &mut Vec<u8>) {
+    let identity = surface.entry(&EntryId::only(EntryType::Identity));
+    let document = identity.and_then(|identity| Document::parse(identity.raw()).ok());
+    let root = document.as_ref().map(Document::root);
+    let name = root.and_then(|root| root.get("name"));
+    if name.is_some() || surface.server_version.is_some() {
+        member_name("serverInfo", out);
+        let mut info = Vec::from(*b"{");
+        if let Some(name) = name {
+            member_name("name", &mut info);
+            info.extend_from_slice(name.raw().as_bytes());
+        }
+        if let Some(version) = &surface.server_version {
+            member_name("version", &mut info);
+            escape_into(version, &mut info);
+        }
+        info.push(b'}');
+        out.extend(info.into_iter().filter(|&byte| byte != b'\n'));
+    }
+    if let Some(capabilities) = root.and_then(|root| root.get("capabilities")) {
+        member_name("capabilities", out);
+        out.extend_from_slice(capabilities.raw().as_bytes());
+    }
+}

@@ -1,0 +1,8 @@
+//! Whether a call may go on: pins, postures, the tier ladder, server status, verdicts and the words a person reads.
+//!
+//! Pure like `contract`: time and names of people come in as arguments, nothing goes out but values.
+#![forbid(unsafe_code)]
+
+pub mod pins;
+pub mod server;
+pub mod time;

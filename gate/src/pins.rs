@@ -1,0 +1,125 @@
+//! Pins: what was accepted of a server, by whom and on what basis.
+
+use crate::time::Timestamp;
+use contract::hash::EntryHash;
+use contract::surface::{Entry, EntryId};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Why an entry was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Basis {
+    /// Somebody approved it.
+    Person,
+    /// A verified document vouches for it.
+    Attested,
+    /// It was there when the server was first seen.
+    FirstUse,
+    /// It was accepted as benign.
+    Auto,
+}
+
+impl Basis {
+    pub const ALL: [Basis; 4] = [Basis::Person, Basis::Attested, Basis::FirstUse, Basis::Auto];
+
+    /// Accepted is not approved: what was only found benign never becomes the baseline that others are held against.
+    pub const fn is_approved(self) -> bool {
+        match self {
+            Basis::Person | Basis::Attested | Basis::FirstUse => true,
+            Basis::Auto => false,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Basis::Person => "person",
+            Basis::Attested => "attested",
+            Basis::FirstUse => "first-use",
+            Basis::Auto => "auto",
+        }
+    }
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for Basis {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One accepted entry, byte for byte as the server sent it then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    pub entry: Entry,
+    pub basis: Basis,
+    pub at: Timestamp,
+    /// Who accepted it: a person's name, or `holdpoint` where nobody was asked.
+    pub by: String,
+}
+
+/// All pins of one entry, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryPins {
+    pins: Vec<Pin>,
+}
+
+impl EntryPins {
+    pub fn push(&mut self, pin: Pin) {
+        self.pins.push(pin);
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Pin> {
+        self.pins.iter()
+    }
+
+    /// What the entry is held against first: the last pin that was approved.
+    pub fn approved(&self) -> Option<&Pin> {
+        self.pins.iter().rev().find(|pin| pin.basis.is_approved())
+    }
+
+    /// The last pin on any basis: what the client is shown.
+    pub fn accepted(&self) -> Option<&Pin> {
+        self.pins.last()
+    }
+
+    /// The pin with this hash that was approved at any time, the newest where there are several.
+    pub fn approved_with(&self, hash: EntryHash) -> Option<&Pin> {
+        self.pins
+            .iter()
+            .rev()
+            .find(|pin| pin.basis.is_approved() && pin.entry.entry_hash() == hash)
+    }
+}
+
+/// All pins of one server, and those that were found changed behind Holdpoint's back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PinBook {
+    entries: BTreeMap<EntryId, EntryPins>,
+    /// Entries whose pins do not authenticate, each with what is wrong in words. They are held.
+    pub tampered: BTreeMap<EntryId, String>,
+    /// What is wrong with the book as a whole (pins removed, or put back from an older copy). Everything is held.
+    pub lost: Option<String>,
+}
+
+impl PinBook {
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn push(&mut self, pin: Pin) {
+        self.entries.entry(pin.entry.id().clone()).or_default().push(pin);
+    }
+
+    pub fn get(&self, id: &EntryId) -> Option<&EntryPins> {
+        self.entries.get(id)
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&EntryId, &EntryPins)> {
+        self.entries.iter()
+    }
+}
