@@ -22,22 +22,30 @@ pub enum Position {
 
 impl Position {
     /// What a schema's member is, by its keyword.
-    fn of_keyword(keyword: &str) -> Position {
+    pub(crate) fn of_keyword(keyword: &str) -> Position {
         match keyword {
             "required" | "enum" | "type" => Position::Set,
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
                 Position::SchemaMap
             }
             "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" => Position::SchemaList,
-            "additionalProperties" | "additionalItems" | "contains" | "not" | "if" | "then"
-            | "else" | "propertyNames" | "unevaluatedProperties" | "unevaluatedItems"
+            "additionalProperties"
+            | "additionalItems"
+            | "contains"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "propertyNames"
+            | "unevaluatedProperties"
+            | "unevaluatedItems"
             | "contentSchema" => Position::Schema,
             "dependentRequired" | "dependencies" => Position::SetMap,
             _ => Position::Plain,
         }
     }
 
-    fn of_member(self, name: &str) -> Position {
+    pub(crate) fn of_member(self, name: &str) -> Position {
         match self {
             Position::Schema | Position::SchemaList => Position::of_keyword(name),
             Position::SchemaMap => Position::Schema,
@@ -46,7 +54,7 @@ impl Position {
         }
     }
 
-    fn of_item(self) -> Position {
+    pub(crate) fn of_item(self) -> Position {
         match self {
             Position::SchemaList => Position::Schema,
             _ => Position::Plain,
@@ -147,7 +155,8 @@ fn write_string(node: Node<'_>, out: &mut impl Sink) {
 }
 
 fn write_number(spelling: &str, out: &mut impl Sink) {
-    let is_plain_integer = spelling.len() <= 15 && spelling.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain_integer =
+        spelling.len() <= 15 && spelling.bytes().all(|byte| byte.is_ascii_digit());
     if is_plain_integer {
         out.put(spelling.as_bytes());
     } else {

@@ -5,7 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod canonical;
+pub mod change;
 pub mod decimal;
+pub mod diff;
 pub mod hash;
+pub mod inert;
 pub mod json;
+pub mod markers;
+pub mod schema;
 pub mod surface;

@@ -45,17 +45,30 @@ fn rfc_8785_published_cases() {
 
 #[test]
 fn sets_are_sorted_where_json_schema_says_so_and_nowhere_else() {
-    let schema = |text, expected: &str| assert_eq!(form(text, Position::Schema), expected, "{text}");
+    let schema =
+        |text, expected: &str| assert_eq!(form(text, Position::Schema), expected, "{text}");
     schema(r#"{"required":["b","a","b"]}"#, r#"{"required":["a","b"]}"#);
     schema(r#"{"type":["string","null"]}"#, r#"{"type":["null","string"]}"#);
-    schema(r#"{"enum":[3,"x",1,1.0,{"b":[2,1],"a":0}]}"#, r#"{"enum":["x",1,3,{"a":0,"b":[2,1]}]}"#);
+    schema(
+        r#"{"enum":[3,"x",1,1.0,{"b":[2,1],"a":0}]}"#,
+        r#"{"enum":["x",1,3,{"a":0,"b":[2,1]}]}"#,
+    );
     schema(r#"{"dependentRequired":{"x":["b","a"]}}"#, r#"{"dependentRequired":{"x":["a","b"]}}"#);
-    schema(r#"{"properties":{"required":{"enum":["b","a"]}}}"#, r#"{"properties":{"required":{"enum":["a","b"]}}}"#);
+    schema(
+        r#"{"properties":{"required":{"enum":["b","a"]}}}"#,
+        r#"{"properties":{"required":{"enum":["a","b"]}}}"#,
+    );
     schema(r#"{"items":[{"type":["b","a"]}]}"#, r#"{"items":[{"type":["a","b"]}]}"#);
     schema(r#"{"default":{"required":["b","a"]}}"#, r#"{"default":{"required":["b","a"]}}"#);
-    schema(r#"{"examples":["b","a"],"const":["b","a"]}"#, r#"{"const":["b","a"],"examples":["b","a"]}"#);
+    schema(
+        r#"{"examples":["b","a"],"const":["b","a"]}"#,
+        r#"{"const":["b","a"],"examples":["b","a"]}"#,
+    );
     schema(r#"{"x-other":{"enum":["b","a"]}}"#, r#"{"x-other":{"enum":["b","a"]}}"#);
-    schema(r#"{"allOf":[{"a":1},{"required":["b","a"]}]}"#, r#"{"allOf":[{"a":1},{"required":["a","b"]}]}"#);
+    schema(
+        r#"{"allOf":[{"a":1},{"required":["b","a"]}]}"#,
+        r#"{"allOf":[{"a":1},{"required":["a","b"]}]}"#,
+    );
     assert_eq!(form(r#"{"required":["b","a"]}"#, Position::Plain), r#"{"required":["b","a"]}"#);
 }
 

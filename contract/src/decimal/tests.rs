@@ -70,7 +70,8 @@ fn what_a_doubles_shortest_digits_say_exactly_prints_as_rfc_8785_prints_it() {
 
 #[test]
 fn order_is_by_exact_value() {
-    let sorted = ["-1e3", "-2", "-1.5", "0", "1e-9", "0.5", "1", "1.0000000000000000001", "2", "10", "1e3"];
+    let sorted =
+        ["-1e3", "-2", "-1.5", "0", "1e-9", "0.5", "1", "1.0000000000000000001", "2", "10", "1e3"];
     for pair in sorted.windows(2) {
         let [left, right] = pair else { unreachable!() };
         assert!(Decimal::parse(left) < Decimal::parse(right), "{left} < {right}");

@@ -48,7 +48,8 @@ pub fn escape_into(text: &str, out: &mut Vec<u8>) {
     const HEX: [u8; 16] = *b"0123456789abcdef";
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\')
+    {
         let (plain, special) = rest.split_at(at);
         out.extend_from_slice(plain);
         let Some((&byte, after)) = special.split_first() else { break };

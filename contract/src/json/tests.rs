@@ -33,7 +33,9 @@ fn duplicate_members_are_refused_after_unescaping() {
 
 #[test]
 fn lone_surrogates_are_refused_and_pairs_are_read() {
-    for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0041""#, r#""\ud800x""#, r#"{"\ud83d":1}"#] {
+    for text in
+        [r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0041""#, r#""\ud800x""#, r#"{"\ud83d":1}"#]
+    {
         assert!(matches!(error(text), ReadError::LoneSurrogate { .. }), "{text}");
     }
     let document = Document::parse(r#""\ud83d\ude00""#).unwrap();
@@ -66,9 +68,32 @@ fn numbers_are_read_to_the_limits_and_no_further() {
 #[test]
 fn what_is_not_json_is_a_syntax_error() {
     for text in [
-        "", " ", "{", "[1,]", "{\"a\":1,}", "{'a':1}", "01", "+1", "1.", ".5", "1e", "-", "tru", "nul",
-        "\"a", "\"\\x\"", "\"\\u12\"", "\"\n\"", "[1] 2", "{\"a\" 1}", "{1:2}", "NaN", "Infinity", "\u{feff}1",
-        "// x\n1", "[1 2]",
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "{\"a\":1,}",
+        "{'a':1}",
+        "01",
+        "+1",
+        "1.",
+        ".5",
+        "1e",
+        "-",
+        "tru",
+        "nul",
+        "\"a",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\n\"",
+        "[1] 2",
+        "{\"a\" 1}",
+        "{1:2}",
+        "NaN",
+        "Infinity",
+        "\u{feff}1",
+        "// x\n1",
+        "[1 2]",
     ] {
         assert!(error(text).is_syntax(), "{text:?}");
     }
@@ -77,7 +102,9 @@ fn what_is_not_json_is_a_syntax_error() {
 
 #[test]
 fn the_slots_are_allocated_once_and_stay_within_seven_times_the_text() {
-    for text in ["[0,0,0,0,0,0,0,0]", "[[],[],[]]", r#"{"a":0,"b":{},"c":[{}]}"#, "0", r#"["a,b:c{["]"#] {
+    for text in
+        ["[0,0,0,0,0,0,0,0]", "[[],[],[]]", r#"{"a":0,"b":{},"c":[{}]}"#, "0", r#"["a,b:c{["]"#]
+    {
         let document = Document::parse(text).unwrap();
         assert!(document.slots.len() <= text.len(), "{text}");
     }

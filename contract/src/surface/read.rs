@@ -25,7 +25,9 @@ pub enum CaptureError {
     NotJson(ReadError),
     #[error("{0}")]
     Unreadable(Unreadable),
-    #[error("not a capture: expected an object with `tools` (or another list), an array of tools, or one tool")]
+    #[error(
+        "not a capture: expected an object with `tools` (or another list), an array of tools, or one tool"
+    )]
     NotACapture,
 }
 
@@ -63,8 +65,7 @@ pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
 fn is_capture(root: Node<'_>) -> bool {
     let lists = ListKind::ALL.into_iter().map(ListKind::member);
     let others = ["instructions", "serverInfo", "capabilities", "protocolVersion"];
-    lists.chain(others).any(|member| root.get(member).is_some())
-        || root.members().next().is_none()
+    lists.chain(others).any(|member| root.get(member).is_some()) || root.members().next().is_none()
 }
 
 /// Puts a surface together from what a server answered.
@@ -175,10 +176,7 @@ impl SurfaceReader {
                 let entry_type = list.entry_type();
                 self.surface.entries.retain(|id, _| id.entry_type != entry_type);
                 self.surface.listed.remove(&list);
-                self.note(format!(
-                    "more than {MAX_LIST_ENTRIES} {}: left unpinned",
-                    list.member()
-                ));
+                self.note(format!("more than {MAX_LIST_ENTRIES} {}: left unpinned", list.member()));
             }
         }
     }

@@ -30,8 +30,12 @@ fn hashes_are_sha256_of_the_canonical_form() {
     let surface = read(&TOOL.replace("}}", r#"},"annotations":{}}"#));
     let tool = surface.entries().next().unwrap();
     let definition = r#"{"description":"d","inputSchema":{"type":"object"},"name":"a"}"#;
-    assert_eq!(tool.definition_hash().unwrap().to_string(), crate::hash::sha256_hex(definition.as_bytes()));
-    let entry = r#"{"annotations":{},"description":"d","inputSchema":{"type":"object"},"name":"a"}"#;
+    assert_eq!(
+        tool.definition_hash().unwrap().to_string(),
+        crate::hash::sha256_hex(definition.as_bytes())
+    );
+    let entry =
+        r#"{"annotations":{},"description":"d","inputSchema":{"type":"object"},"name":"a"}"#;
     assert_eq!(tool.entry_hash().to_string(), crate::hash::sha256_hex(entry.as_bytes()));
     let triples = format!(r#"[["tool","a","{}"]]"#, tool.entry_hash());
     assert_eq!(surface.surface_hash().to_string(), crate::hash::sha256_hex(triples.as_bytes()));
@@ -64,7 +68,8 @@ fn an_entry_is_read_to_its_limit_and_no_further() {
 #[test]
 fn a_list_is_read_to_its_limits_and_no_further() {
     let tools = |count: usize, filler: &str| {
-        let tools: Vec<_> = (0..count).map(|n| format!(r#"{{"name":"t{n}","d":"{filler}"}}"#)).collect();
+        let tools: Vec<_> =
+            (0..count).map(|n| format!(r#"{{"name":"t{n}","d":"{filler}"}}"#)).collect();
         format!("[{}]", tools.join(","))
     };
     read(&tools(MAX_LIST_ENTRIES, ""));
@@ -82,7 +87,8 @@ fn a_list_is_read_to_its_limits_and_no_further() {
 
 #[test]
 fn too_many_resources_are_left_unpinned_and_close_nothing() {
-    let resources: Vec<_> = (0..=MAX_LIST_ENTRIES).map(|n| format!(r#"{{"uri":"r{n}"}}"#)).collect();
+    let resources: Vec<_> =
+        (0..=MAX_LIST_ENTRIES).map(|n| format!(r#"{{"uri":"r{n}"}}"#)).collect();
     let surface = read(&format!(r#"{{"tools":[{TOOL}],"resources":[{}]}}"#, resources.join(",")));
     assert_eq!(surface.entries().len(), 1);
     assert_eq!(surface.notes().len(), 1);
@@ -92,14 +98,19 @@ fn too_many_resources_are_left_unpinned_and_close_nothing() {
 fn what_does_not_count_of_a_resource_changes_no_hash() {
     let hash = |text: &str| read(&format!(r#"{{"resources":[{text}]}}"#)).surface_hash();
     let base = hash(r#"{"uri":"u","name":"n","mimeType":"m"}"#);
-    assert_eq!(base, hash(r#"{"uri":"u","name":"n","mimeType":"m","size":5,"annotations":{"priority":1}}"#));
+    assert_eq!(
+        base,
+        hash(r#"{"uri":"u","name":"n","mimeType":"m","size":5,"annotations":{"priority":1}}"#)
+    );
     assert_ne!(base, hash(r#"{"uri":"u","name":"n","mimeType":"m2"}"#));
 }
 
 #[test]
 fn the_servers_version_is_recorded_and_changes_no_hash() {
     let of = |version: &str| {
-        read(&format!(r#"{{"serverInfo":{{"name":"s","version":"{version}"}},"capabilities":{{"tools":{{}}}},"instructions":"i"}}"#))
+        read(&format!(
+            r#"{{"serverInfo":{{"name":"s","version":"{version}"}},"capabilities":{{"tools":{{}}}},"instructions":"i"}}"#
+        ))
     };
     assert_eq!(of("1").surface_hash(), of("2").surface_hash());
     assert_eq!(of("1").server_version.as_deref(), Some("1"));

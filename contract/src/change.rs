@@ -1,0 +1,223 @@
+//! The closed lists of CONTRACT.md §5: what can be said of a change, and how much it weighs.
+
+use std::fmt;
+
+/// How much a change weighs. Postures decide by class (the table is in `gate`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ChangeClass {
+    Metadata,
+    Widening,
+    Additive,
+    Text,
+    Behavioral,
+    Breaking,
+    FailSafe,
+    Marker,
+}
+
+impl ChangeClass {
+    pub const ALL: [ChangeClass; 8] = [
+        ChangeClass::Metadata,
+        ChangeClass::Widening,
+        ChangeClass::Additive,
+        ChangeClass::Text,
+        ChangeClass::Behavioral,
+        ChangeClass::Breaking,
+        ChangeClass::FailSafe,
+        ChangeClass::Marker,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ChangeClass::Metadata => "metadata",
+            ChangeClass::Widening => "widening",
+            ChangeClass::Additive => "additive",
+            ChangeClass::Text => "text",
+            ChangeClass::Behavioral => "behavioral",
+            ChangeClass::Breaking => "breaking",
+            ChangeClass::FailSafe => "fail-safe",
+            ChangeClass::Marker => "marker",
+        }
+    }
+
+    /// The one place where a change is called relevant to safety.
+    pub const fn is_safety_relevant(self) -> bool {
+        match self {
+            ChangeClass::Metadata | ChangeClass::Widening | ChangeClass::Additive => false,
+            ChangeClass::Text
+            | ChangeClass::Behavioral
+            | ChangeClass::Breaking
+            | ChangeClass::FailSafe
+            | ChangeClass::Marker => true,
+        }
+    }
+}
+
+impl fmt::Display for ChangeClass {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for ChangeClass {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+macro_rules! change_kinds {
+    ($($kind:ident = $name:literal, $class:ident;)*) => {
+        /// What changed. Names are on the wire and never change.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum ChangeKind {
+            $($kind,)*
+        }
+
+        impl ChangeKind {
+            pub const ALL: &[ChangeKind] = &[$(ChangeKind::$kind,)*];
+
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(ChangeKind::$kind => $name,)*
+                }
+            }
+
+            /// The class of the kind; `identity-changed` can be found in a weaker one, see [`Finding::class`].
+            pub const fn class(self) -> ChangeClass {
+                match self {
+                    $(ChangeKind::$kind => ChangeClass::$class,)*
+                }
+            }
+        }
+    };
+}
+
+change_kinds! {
+    // The core taxonomy, fixed.
+    AddedRequiredParam = "added-required-param", Breaking;
+    RequiredSetExpanded = "required-set-expanded", Breaking;
+    RemovedParam = "removed-param", Breaking;
+    TypeChanged = "type-changed", Breaking;
+    EnumValuesRemoved = "enum-values-removed", Breaking;
+    ConstraintNarrowed = "constraint-narrowed", Breaking;
+    ToolRemoved = "tool-removed", Breaking;
+    AnnotationFlipToDestructive = "annotation-flip-to-destructive", Behavioral;
+    OutputSchemaChanged = "output-schema-changed", Behavioral;
+    AddedOptionalParam = "added-optional-param", Additive;
+    OutputSchemaAdded = "output-schema-added", Additive;
+    ToolAdded = "tool-added", Additive;
+    DescriptionOnly = "description-only", Text;
+    DeepSchemaUndiffable = "deep-schema-undiffable", FailSafe;
+    // The extensions, each a name for what would otherwise be an unexplained `deep-schema-undiffable`.
+    EnumValuesAdded = "enum-values-added", Widening;
+    TypeWidened = "type-widened", Widening;
+    ConstraintWidened = "constraint-widened", Widening;
+    RequiredSetReduced = "required-set-reduced", Widening;
+    DefaultChanged = "default-changed", Breaking;
+    AnnotationChanged = "annotation-changed", Behavioral;
+    AnnotationLoosened = "annotation-loosened", Additive;
+    HeaderBindingChanged = "header-binding-changed", Breaking;
+    MetadataChanged = "metadata-changed", Metadata;
+    InstructionsChanged = "instructions-changed", Text;
+    PromptAdded = "prompt-added", Additive;
+    PromptRemoved = "prompt-removed", Breaking;
+    PromptChanged = "prompt-changed", Text;
+    ResourceChanged = "resource-changed", Text;
+    TemplateChanged = "template-changed", Text;
+    ResourceAdded = "resource-added", Metadata;
+    ResourceRemoved = "resource-removed", Metadata;
+    TemplateAdded = "template-added", Metadata;
+    TemplateRemoved = "template-removed", Metadata;
+    CapabilitiesChanged = "capabilities-changed", Metadata;
+    IdentityChanged = "identity-changed", Breaking;
+    OriginChanged = "origin-changed", Breaking;
+    OriginDetailChanged = "origin-detail-changed", Metadata;
+    MarkerFound = "marker-found", Marker;
+}
+
+impl ChangeKind {
+    /// The kinds of the core taxonomy.
+    pub const CORE_COUNT: usize = 14;
+
+    pub fn is_core(self) -> bool {
+        ChangeKind::ALL.iter().take(Self::CORE_COUNT).any(|&kind| kind == self)
+    }
+}
+
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for ChangeKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One change: what, where, and bounded excerpts of before and after.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// A JSON Pointer into the entry: into the new one, or into the old one for what is gone.
+    pub path: String,
+    pub kind: ChangeKind,
+    /// The kind's class, but for `identity-changed`, which weighs less where only the self-reported name moved.
+    pub class: ChangeClass,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+impl Finding {
+    pub fn new(
+        kind: ChangeKind,
+        path: impl Into<String>,
+        before: Option<&str>,
+        after: Option<&str>,
+    ) -> Finding {
+        Finding {
+            path: path.into(),
+            kind,
+            class: kind.class(),
+            before: before.map(excerpt),
+            after: after.map(excerpt),
+        }
+    }
+}
+
+/// The most characters of a before or an after that a finding carries.
+pub const EXCERPT_CHARACTERS: usize = 240;
+
+/// A text, cut where it is long.
+pub fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_CHARACTERS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or("")),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn kinds_have_names_of_their_own_and_fourteen_are_core() {
+        let names: BTreeSet<_> = ChangeKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        assert_eq!(names.len(), ChangeKind::ALL.len());
+        let core: Vec<_> = ChangeKind::ALL.iter().filter(|kind| kind.is_core()).collect();
+        assert_eq!(core.len(), 14);
+        assert_eq!(core.last().unwrap().as_str(), "deep-schema-undiffable");
+    }
+
+    #[test]
+    fn excerpts_are_bounded_and_short_texts_whole() {
+        assert_eq!(
+            excerpt("é".repeat(EXCERPT_CHARACTERS).as_str()),
+            "é".repeat(EXCERPT_CHARACTERS)
+        );
+        let long = excerpt("é".repeat(EXCERPT_CHARACTERS + 1).as_str());
+        assert_eq!(long.chars().count(), EXCERPT_CHARACTERS + 1);
+        assert!(long.ends_with('…'));
+    }
+}

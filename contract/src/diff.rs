@@ -1,0 +1,275 @@
+//! What changed between two entries, or two whole surfaces. Pure and deterministic: the same input, the same findings.
+
+use crate::canonical::{Position, canonical, canonical_text};
+use crate::change::{ChangeClass, ChangeKind, Finding};
+use crate::json::{Document, Node};
+use crate::schema;
+use crate::surface::{Entry, EntryId, EntryType, Surface};
+use std::collections::{BTreeMap, BTreeSet};
+
+mod annotations;
+
+/// An entry that changed, with what is found between before and after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryDiff {
+    pub id: EntryId,
+    pub before: Option<Entry>,
+    pub after: Option<Entry>,
+    pub findings: Vec<Finding>,
+    /// Of a removed tool: an added one with the same input, which it may have become. A hint, which takes nothing away.
+    pub renamed_to: Option<String>,
+}
+
+/// All entries that differ between two surfaces, in the order of their ids.
+pub fn diff_surfaces(old: &Surface, new: &Surface) -> Vec<EntryDiff> {
+    let ids: BTreeSet<&EntryId> = old.entries().chain(new.entries()).map(Entry::id).collect();
+    let mut diffs: Vec<EntryDiff> =
+        ids.into_iter().filter_map(|id| diff_entry(old.entry(id), new.entry(id))).collect();
+    mark_renames(&mut diffs);
+    diffs
+}
+
+/// What changed of one entry; nothing where the hashes are equal.
+pub fn diff_entry(old: Option<&Entry>, new: Option<&Entry>) -> Option<EntryDiff> {
+    if old.map(Entry::entry_hash) == new.map(Entry::entry_hash) {
+        return None;
+    }
+    let id = new.or(old)?.id().clone();
+    let findings = findings(id.entry_type, old, new);
+    Some(EntryDiff { id, before: old.cloned(), after: new.cloned(), findings, renamed_to: None })
+}
+
+fn findings(entry_type: EntryType, old: Option<&Entry>, new: Option<&Entry>) -> Vec<Finding> {
+    let old_document = old.map(|entry| Document::parse(entry.raw()));
+    let new_document = new.map(|entry| Document::parse(entry.raw()));
+    let (Ok(old), Ok(new)) = (old_document.transpose(), new_document.transpose()) else {
+        return vec![unexplained()];
+    };
+    let (old, new) = (old.as_ref().map(Document::root), new.as_ref().map(Document::root));
+    let mut findings = match entry_type {
+        EntryType::Tool => tool(old, new),
+        EntryType::Prompt => plain(
+            old,
+            new,
+            [ChangeKind::PromptAdded, ChangeKind::PromptRemoved, ChangeKind::PromptChanged],
+        ),
+        EntryType::Resource => plain(
+            old,
+            new,
+            [ChangeKind::ResourceAdded, ChangeKind::ResourceRemoved, ChangeKind::ResourceChanged],
+        ),
+        EntryType::Template => plain(
+            old,
+            new,
+            [ChangeKind::TemplateAdded, ChangeKind::TemplateRemoved, ChangeKind::TemplateChanged],
+        ),
+        EntryType::Instructions => vec![finding(ChangeKind::InstructionsChanged, "", old, new)],
+        EntryType::Identity => identity(old, new),
+        EntryType::Origin => origin(old, new),
+    };
+    if findings.is_empty() {
+        findings.push(unexplained());
+    }
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// The hashes differ and no rule says why: never passed over.
+fn unexplained() -> Finding {
+    let reason = Some("the entries differ in a way that no rule explains");
+    Finding::new(ChangeKind::DeepSchemaUndiffable, "", None, reason)
+}
+
+fn finding(kind: ChangeKind, path: &str, old: Option<Node<'_>>, new: Option<Node<'_>>) -> Finding {
+    let text = |node: Node<'_>| canonical_text(node, Position::Plain);
+    Finding::new(kind, path, old.map(text).as_deref(), new.map(text).as_deref())
+}
+
+fn tool(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
+    match (old, new) {
+        (None, None) => Vec::new(),
+        (Some(old), None) => vec![finding(ChangeKind::ToolRemoved, "", old.get("name"), None)],
+        (None, Some(new)) => new_tool(new),
+        (Some(old), Some(new)) => changed_tool(old, new),
+    }
+}
+
+/// A tool that no pin has is compared with an empty contract: what it asks for is part of what is new.
+fn new_tool(new: Node<'_>) -> Vec<Finding> {
+    let mut findings = vec![finding(ChangeKind::ToolAdded, "", None, new.get("name"))];
+    if let Some(schema) = new.get("inputSchema") {
+        for (name, path) in schema::required_parameters(schema, "/inputSchema") {
+            let kind = ChangeKind::AddedRequiredParam;
+            findings.push(Finding::new(kind, path, None, Some(&name)));
+        }
+    }
+    if annotations::declares_destructive(new) {
+        let path = "/annotations/destructiveHint";
+        let kind = ChangeKind::AnnotationFlipToDestructive;
+        findings.push(Finding::new(kind, path, None, Some("true")));
+    }
+    findings
+}
+
+fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let name = new.get("name").and_then(Node::as_str);
+    for member in member_names(old, new) {
+        let (before, after) = (old.get(&member), new.get(&member));
+        let position = match member.as_str() {
+            "inputSchema" | "outputSchema" => Position::Schema,
+            _ => Position::Plain,
+        };
+        let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, position));
+        if form(before) == form(after) {
+            continue;
+        }
+        let path = format!("/{}", schema::pointer_step(&member));
+        match member.as_str() {
+            "inputSchema" => findings.extend(input_schema(before, after)),
+            "outputSchema" => {
+                let kind = match before {
+                    None => ChangeKind::OutputSchemaAdded,
+                    Some(_) => ChangeKind::OutputSchemaChanged,
+                };
+                findings.push(finding(kind, &path, before, after));
+            }
+            "description" => {
+                findings.push(finding(ChangeKind::DescriptionOnly, &path, before, after))
+            }
+            "title" => {
+                let kind = schema::title_change(before, after, name.as_deref());
+                findings.push(finding(kind, &path, before, after));
+            }
+            "annotations" => {
+                findings.extend(annotations::compare(before, after, name.as_deref()));
+            }
+            _ => findings.push(finding(ChangeKind::MetadataChanged, &path, before, after)),
+        }
+    }
+    findings
+}
+
+fn input_schema(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
+    // A tool without an input schema accepts anything, as an empty schema does.
+    let empty = Document::parse("{}");
+    let Ok(empty) = empty.as_ref().map(Document::root) else { return vec![unexplained()] };
+    let (old_schema, new_schema) = (old.unwrap_or(empty), new.unwrap_or(empty));
+    let findings = schema::compare(old_schema, new_schema, "/inputSchema");
+    if findings.is_empty() {
+        return vec![finding(ChangeKind::MetadataChanged, "/inputSchema", old, new)];
+    }
+    findings
+}
+
+/// Entries whose members are compared one by one, all with the same weight.
+fn plain(old: Option<Node<'_>>, new: Option<Node<'_>>, kinds: [ChangeKind; 3]) -> Vec<Finding> {
+    let [added, removed, changed] = kinds;
+    let (old, new) = match (old, new) {
+        (None, None) => return Vec::new(),
+        (None, Some(new)) => return vec![finding(added, "", None, Some(new))],
+        (Some(old), None) => return vec![finding(removed, "", Some(old), None)],
+        (Some(old), Some(new)) => (old, new),
+    };
+    let is_resource = matches!(changed, ChangeKind::ResourceChanged | ChangeKind::TemplateChanged);
+    let mut findings = Vec::new();
+    for member in member_names(old, new) {
+        if is_resource && !["name", "title", "description", "mimeType"].contains(&member.as_str()) {
+            continue;
+        }
+        let (before, after) = (old.get(&member), new.get(&member));
+        let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
+        if form(before) != form(after) {
+            let path = format!("/{}", schema::pointer_step(&member));
+            findings.push(finding(changed, &path, before, after));
+        }
+    }
+    findings
+}
+
+fn identity(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let member = |node: Option<Node<'_>>, name: &str| {
+        node.and_then(|node| node.get(name)).map(|node| canonical_text(node, Position::Plain))
+    };
+    for name in ["attestedId", "capabilities", "name", "signer"] {
+        let (before, after) = (member(old, name), member(new, name));
+        if before == after {
+            continue;
+        }
+        let kind = match name {
+            "capabilities" => ChangeKind::CapabilitiesChanged,
+            _ => ChangeKind::IdentityChanged,
+        };
+        let path = format!("/{name}");
+        let mut found = Finding::new(kind, path, before.as_deref(), after.as_deref());
+        if name == "name" {
+            // Self-reported: worth a word, and nothing to decide on.
+            found.class = ChangeClass::Metadata;
+        }
+        findings.push(found);
+    }
+    findings
+}
+
+/// The origin's members by which it is another server altogether; all others are details of the same one.
+const ORIGIN_IDENTITY: [&str; 4] = ["kind", "package", "program", "url"];
+
+fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
+    let (Some(old), Some(new)) = (old, new) else {
+        return vec![finding(ChangeKind::OriginDetailChanged, "", old, new)];
+    };
+    let mut findings = Vec::new();
+    // A launcher in another place that starts the same package is the same server.
+    let package = |node: Node<'_>| node.get("package").and_then(Node::as_str).map(String::from);
+    let is_same_package = package(old).is_some() && package(old) == package(new);
+    for member in member_names(old, new) {
+        let (before, after) = (old.get(&member), new.get(&member));
+        let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
+        if form(before) == form(after) {
+            continue;
+        }
+        let is_detail =
+            !ORIGIN_IDENTITY.contains(&member.as_str()) || member == "program" && is_same_package;
+        let kind =
+            if is_detail { ChangeKind::OriginDetailChanged } else { ChangeKind::OriginChanged };
+        let path = format!("/{}", schema::pointer_step(&member));
+        findings.push(finding(kind, &path, before, after));
+    }
+    findings
+}
+
+fn member_names(old: Node<'_>, new: Node<'_>) -> BTreeSet<String> {
+    let names = old.members().chain(new.members());
+    names.filter_map(|(name, _)| name.as_str()).map(String::from).collect()
+}
+
+/// A removed and an added tool with equal input (at least one property) are probably one tool renamed.
+fn mark_renames(diffs: &mut [EntryDiff]) {
+    let input = |entry: &Entry| -> Option<Vec<u8>> {
+        let document = Document::parse(entry.raw()).ok()?;
+        let schema = document.root().get("inputSchema")?;
+        schema::has_properties(schema).then(|| canonical(schema, Position::Schema))
+    };
+    let is_tool = |diff: &&EntryDiff| diff.id.entry_type == EntryType::Tool;
+    let mut added: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+    for diff in diffs.iter().filter(is_tool).rev() {
+        if let (None, Some(after)) = (&diff.before, &diff.after)
+            && let Some(input) = input(after)
+        {
+            added.insert(input, diff.id.key.clone());
+        }
+    }
+    if added.is_empty() {
+        return;
+    }
+    for diff in diffs.iter_mut().filter(|diff| diff.id.entry_type == EntryType::Tool) {
+        if let (Some(before), None) = (&diff.before, &diff.after) {
+            diff.renamed_to = input(before).and_then(|input| added.get(&input).cloned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! A tool's annotations: hints that a server gives about itself, with MCP's defaults for what it leaves out.
+
+use super::{finding, member_names};
+use crate::canonical::{Position, canonical};
+use crate::change::{ChangeKind, Finding};
+use crate::json::Node;
+use crate::schema;
+
+/// Whether a tool says of itself that it destroys.
+pub(super) fn declares_destructive(tool: Node<'_>) -> bool {
+    let hint = tool.get("annotations").and_then(|annotations| annotations.get("destructiveHint"));
+    hint.and_then(Node::as_bool) == Some(true)
+}
+
+pub(super) fn compare(
+    old: Option<Node<'_>>,
+    new: Option<Node<'_>>,
+    tool_name: Option<&str>,
+) -> Vec<Finding> {
+    let is_object =
+        |node: Option<Node<'_>>| node.is_none_or(|node| node.is_object() || node.is_null());
+    if !is_object(old) || !is_object(new) {
+        return vec![finding(ChangeKind::DeepSchemaUndiffable, "/annotations", old, new)];
+    }
+    let names = match (old, new) {
+        (Some(old), Some(new)) => member_names(old, new),
+        (Some(only), None) | (None, Some(only)) => member_names(only, only),
+        (None, None) => return Vec::new(),
+    };
+    let mut findings = Vec::new();
+    for name in names {
+        let before = old.and_then(|node| node.get(&name));
+        let after = new.and_then(|node| node.get(&name));
+        let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
+        if form(before) == form(after) {
+            continue;
+        }
+        let kind = match name.as_str() {
+            "title" => schema::title_change(before, after, tool_name),
+            "readOnlyHint" | "destructiveHint" | "idempotentHint" | "openWorldHint" => {
+                hint(&name, before, after)
+            }
+            _ => ChangeKind::MetadataChanged,
+        };
+        let path = format!("/annotations/{}", schema::pointer_step(&name));
+        findings.push(finding(kind, &path, before, after));
+    }
+    if findings.is_empty() {
+        findings.push(finding(ChangeKind::MetadataChanged, "/annotations", old, new));
+    }
+    findings
+}
+
+/// What the change of one hint amounts to.
+fn hint(name: &str, before: Option<Node<'_>>, after: Option<Node<'_>>) -> ChangeKind {
+    let is_boolean = |node: Option<Node<'_>>| node.is_none_or(|node| node.as_bool().is_some());
+    if !is_boolean(before) || !is_boolean(after) {
+        return ChangeKind::DeepSchemaUndiffable;
+    }
+    let (was, is) = (before.and_then(Node::as_bool), after.and_then(Node::as_bool));
+    match (name, was, is) {
+        // Now true where it was not declared so, or no longer denied: left out, it means true.
+        ("destructiveHint", _, Some(true)) => ChangeKind::AnnotationFlipToDestructive,
+        ("destructiveHint", Some(false), None) => ChangeKind::AnnotationFlipToDestructive,
+        ("destructiveHint", _, Some(false)) => ChangeKind::AnnotationLoosened,
+        ("readOnlyHint", Some(true), _) => ChangeKind::AnnotationFlipToDestructive,
+        ("readOnlyHint", _, Some(true)) => ChangeKind::AnnotationLoosened,
+        // Left out, it means true.
+        ("openWorldHint", Some(false), _) => ChangeKind::AnnotationChanged,
+        ("openWorldHint", _, Some(false)) => ChangeKind::AnnotationLoosened,
+        // Left out, it means false.
+        ("idempotentHint", Some(true), _) => ChangeKind::AnnotationChanged,
+        ("idempotentHint", _, Some(true)) => ChangeKind::AnnotationLoosened,
+        // The default said out loud, or no longer.
+        _ => ChangeKind::MetadataChanged,
+    }
+}

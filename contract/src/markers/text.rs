@@ -1,0 +1,103 @@
+//! One string: as it stands, folded, and what is encoded in it.
+
+use super::encoded::decode_runs;
+use super::excerpt::excerpt;
+use super::fold::{fold_into, original_offsets};
+use super::hidden::find_hidden;
+use super::lexicon::Lexicon;
+use super::words::{Hit, Matcher};
+use super::{MarkerClass, Place};
+
+/// What was found in a string.
+#[derive(Debug)]
+pub(super) struct Finding {
+    pub(super) class: MarkerClass,
+    pub(super) rule: &'static str,
+    pub(super) excerpt: String,
+}
+
+/// Scans strings one after the other. It keeps one buffer for the folded form of the present string, no more.
+#[derive(Debug)]
+pub(super) struct TextScanner {
+    matcher: Matcher,
+    folded: Vec<u8>,
+}
+
+impl TextScanner {
+    pub(super) fn new() -> Self {
+        TextScanner { matcher: Matcher::new(Lexicon::built_in()), folded: Vec::new() }
+    }
+
+    pub(super) fn scan(&mut self, text: &str, place: Place) -> Vec<Finding> {
+        let mut findings: Vec<Finding> = find_hidden(text)
+            .into_iter()
+            .map(|found| Finding {
+                class: MarkerClass::HiddenCharacters,
+                rule: found.rule,
+                excerpt: excerpt(text, found.start, found.end),
+            })
+            .collect();
+        self.matcher.begin(place);
+        self.phrases(text, &mut findings);
+        let folded = &mut self.folded;
+        let matcher = &mut self.matcher;
+        decode_runs(text.as_bytes(), |decoded| {
+            let hits = matcher.find(decoded);
+            let decoded_text = String::from_utf8_lossy(decoded);
+            push_findings(matcher.lexicon(), &decoded_text, hits, &mut findings);
+            if std::str::from_utf8(decoded).is_ok_and(|text| !text.is_ascii()) {
+                folded_phrases(matcher, folded, &decoded_text, &mut findings);
+            }
+        });
+        findings
+    }
+
+    fn phrases(&mut self, text: &str, findings: &mut Vec<Finding>) {
+        let hits = self.matcher.find(text.as_bytes());
+        push_findings(self.matcher.lexicon(), text, hits, findings);
+        if !text.is_ascii() {
+            folded_phrases(&mut self.matcher, &mut self.folded, text, findings);
+        }
+    }
+}
+
+fn folded_phrases(
+    matcher: &mut Matcher,
+    folded: &mut Vec<u8>,
+    text: &str,
+    findings: &mut Vec<Finding>,
+) {
+    fold_into(text, folded);
+    let mut hits = matcher.find(folded);
+    if hits.is_empty() {
+        return;
+    }
+    // Excerpts show the text as it stands, so the places are translated back.
+    let mut offsets: Vec<usize> = hits.iter().flat_map(|hit| [hit.start, hit.end]).collect();
+    offsets.sort_unstable();
+    let originals = original_offsets(text, &offsets);
+    let original = |offset: usize| {
+        let at = offsets.partition_point(|&other| other < offset);
+        originals.get(at).copied().unwrap_or(0)
+    };
+    for hit in &mut hits {
+        *hit = Hit { rule: hit.rule, start: original(hit.start), end: original(hit.end) };
+    }
+    push_findings(matcher.lexicon(), text, hits, findings);
+}
+
+fn push_findings(
+    lexicon: &'static Lexicon,
+    text: &str,
+    hits: Vec<Hit>,
+    findings: &mut Vec<Finding>,
+) {
+    findings.extend(hits.into_iter().filter_map(|hit| {
+        let rule = lexicon.rules.get(usize::from(hit.rule))?;
+        Some(Finding {
+            class: rule.class,
+            rule: &rule.id,
+            excerpt: excerpt(text, hit.start, hit.end),
+        })
+    }));
+}

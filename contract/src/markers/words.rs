@@ -1,0 +1,252 @@
+//! Words and phrases in bytes, in one pass.
+//!
+//! Why it is linear whatever the bytes are: each byte is read once by the word loop and at most once more to split a
+//! `camelCase` word; each word is looked up once in a table of fixed size; a known word touches the few places of
+//! phrases that it can stand in, a number that the data file fixes. For a place only its latest end is kept: gaps are
+//! bounded by distance alone, so an earlier end can complete nothing that the latest one cannot.
+
+use super::Place;
+use super::lexicon::{HASH_START, Lexicon, Posting, Word, hash_step};
+
+const SEPARATOR: u8 = 0;
+/// An apostrophe: part of the word around it and not spelled (`don't` is `dont`).
+const SKIPPED: u8 = 1;
+const CLASSES: [u8; 256] = classes();
+
+/// What each byte is to a word: itself in lower case, with letters and digits that pass for each other made one.
+const fn classes() -> [u8; 256] {
+    let mut table = [SEPARATOR; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        let class = match byte.to_ascii_lowercase() {
+            b'i' | b'1' => b'l',
+            b'0' => b'o',
+            b'3' => b'e',
+            b'4' => b'a',
+            b'5' => b's',
+            b'7' => b't',
+            b'\'' => SKIPPED,
+            lower if lower.is_ascii_alphanumeric() => lower,
+            _ => SEPARATOR,
+        };
+        #[allow(
+            clippy::indexing_slicing,
+            reason = "a byte below 128 is within 256, and const code has no `get_mut`"
+        )]
+        {
+            table[byte as usize] = class;
+        }
+        byte += 1;
+    }
+    table
+}
+
+fn class(byte: u8) -> u8 {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(SEPARATOR)
+}
+
+/// A letter or digit as words are compared; nothing for any other byte.
+pub(super) fn normalized_byte(byte: u8) -> Option<u8> {
+    Some(class(byte)).filter(|&class| class > SKIPPED)
+}
+
+/// A phrase that was found, and where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hit {
+    pub(super) rule: u16,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// How far a phrase has come: its elements up to some place were found, the last of them at a word.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    word: u32,
+    start: u32,
+}
+
+/// Matches all phrases at once.
+#[derive(Debug)]
+pub(super) struct Matcher {
+    lexicon: &'static Lexicon,
+    progress: Vec<Progress>,
+    is_reported: Vec<bool>,
+    has_reported: bool,
+    /// The number of the word last read. It goes on from text to text; `base` is where the present text began, and
+    /// progress at or below it is of another text.
+    word: u32,
+    base: u32,
+    place: Place,
+    hits: Vec<Hit>,
+}
+
+impl Matcher {
+    pub(super) fn new(lexicon: &'static Lexicon) -> Self {
+        Matcher {
+            lexicon,
+            progress: vec![Progress::default(); lexicon.progress_size],
+            is_reported: vec![false; lexicon.rules.len()],
+            has_reported: false,
+            word: 0,
+            base: 0,
+            place: Place::Anywhere,
+            hits: Vec::new(),
+        }
+    }
+
+    pub(super) fn lexicon(&self) -> &'static Lexicon {
+        self.lexicon
+    }
+
+    /// Begins a string: each rule is reported once in it, however often and in whatever folding it is found.
+    pub(super) fn begin(&mut self, place: Place) {
+        self.place = place;
+        if self.has_reported {
+            self.is_reported.fill(false);
+            self.has_reported = false;
+        }
+    }
+
+    /// The phrases in some bytes that were not reported for this string yet.
+    pub(super) fn find(&mut self, bytes: &[u8]) -> Vec<Hit> {
+        if self.word > u32::MAX / 2 {
+            self.progress.fill(Progress::default());
+            self.word = 0;
+        }
+        self.base = self.word;
+        let mut start = None;
+        let mut hash = HASH_START;
+        let mut is_camel = false;
+        let mut after_lower = false;
+        for (offset, &byte) in bytes.iter().enumerate() {
+            match class(byte) {
+                SEPARATOR => {
+                    if let Some(first) = start.take() {
+                        self.word(bytes, first, offset, hash, is_camel);
+                        hash = HASH_START;
+                        is_camel = false;
+                        after_lower = false;
+                    }
+                }
+                SKIPPED => {}
+                letter => {
+                    start = start.or(Some(offset));
+                    hash = hash_step(hash, letter);
+                    is_camel |= after_lower && byte.is_ascii_uppercase();
+                    after_lower = byte.is_ascii_lowercase();
+                }
+            }
+        }
+        if let Some(first) = start {
+            self.word(bytes, first, bytes.len(), hash, is_camel);
+        }
+        std::mem::take(&mut self.hits)
+    }
+
+    /// Takes a word as a whole if it is known, else by its humps: `iGnOrE` is one word, `ignorePrevious` is two.
+    fn word(&mut self, bytes: &[u8], start: usize, end: usize, hash: u32, is_camel: bool) {
+        let found = self.known(bytes, start, end, hash);
+        if found.is_none() && is_camel {
+            return self.humps(bytes, start, end);
+        }
+        self.word = self.word.saturating_add(1);
+        if let Some(word) = found {
+            self.advance(word, bytes, start, end);
+        }
+    }
+
+    fn humps(&mut self, bytes: &[u8], start: usize, end: usize) {
+        let mut first = start;
+        let mut hash = HASH_START;
+        let mut after_lower = false;
+        for (distance, &byte) in bytes.get(start..end).unwrap_or(&[]).iter().enumerate() {
+            let offset = start + distance;
+            if after_lower && byte.is_ascii_uppercase() {
+                self.word(bytes, first, offset, hash, false);
+                first = offset;
+                hash = HASH_START;
+            }
+            if let Some(letter) = normalized_byte(byte) {
+                hash = hash_step(hash, letter);
+            }
+            after_lower = byte.is_ascii_lowercase();
+        }
+        self.word(bytes, first, end, hash, false);
+    }
+
+    fn known(&self, bytes: &[u8], start: usize, end: usize, hash: u32) -> Option<&'static Word> {
+        self.lexicon.word(hash, |word| {
+            let spelled = bytes.get(start..end).unwrap_or(&[]);
+            spelled
+                .iter()
+                .filter_map(|&byte| normalized_byte(byte))
+                .eq(word.normalized.iter().copied())
+        })
+    }
+
+    fn advance(&mut self, word: &Word, bytes: &[u8], start: usize, end: usize) {
+        for posting in &word.postings {
+            let Some(phrase) = self.lexicon.phrases.get(usize::from(posting.phrase)) else {
+                continue;
+            };
+            let element = usize::from(posting.element);
+            let at = phrase.first + element;
+            let begun = match element.checked_sub(1).map(|previous| phrase.first + previous) {
+                None => Some(start as u32),
+                Some(previous) => self.progress.get(previous).and_then(|before| {
+                    let gap = phrase.gaps.get(element).copied().unwrap_or(0);
+                    let is_near = before.word > self.base && self.word - before.word <= gap + 1;
+                    is_near.then_some(before.start)
+                }),
+            };
+            let Some(begun) = begun else { continue };
+            if !has_affixes(posting, bytes, start, end) {
+                continue;
+            }
+            if let Some(progress) = self.progress.get_mut(at) {
+                *progress = Progress { word: self.word, start: begun };
+            }
+            if element + 1 == phrase.gaps.len() {
+                self.report(phrase.rule, begun as usize, end);
+            }
+        }
+    }
+
+    fn report(&mut self, rule: u16, start: usize, end: usize) {
+        let number = usize::from(rule);
+        let parameters_only =
+            self.lexicon.rules.get(number).is_some_and(|rule| rule.parameters_only);
+        if parameters_only && self.place != Place::Parameter {
+            return;
+        }
+        if let Some(is_reported) = self.is_reported.get_mut(number)
+            && !std::mem::replace(is_reported, true)
+        {
+            self.has_reported = true;
+            self.hits.push(Hit { rule, start, end });
+        }
+    }
+}
+
+/// Whether the punctuation that a phrase asks for stands around a word.
+fn has_affixes(posting: &Posting, bytes: &[u8], start: usize, end: usize) -> bool {
+    let (head, rest) = (bytes.get(..start).unwrap_or(&[]), bytes.get(end..).unwrap_or(&[]));
+    let before = match posting.before.as_ref() {
+        [] => true,
+        // A file name that begins with a dot, not a member of something (`process.env`).
+        [b'.'] => head.strip_suffix(b".").is_some_and(|head| {
+            head.last().is_none_or(|&byte| normalized_byte(byte).is_none() && byte != b')')
+        }),
+        before => head.ends_with(before),
+    };
+    let after = match posting.after.as_ref() {
+        [] => true,
+        // The end of a tag, or its attributes.
+        [b'>'] => rest.first().is_some_and(|&byte| byte == b'>' || byte.is_ascii_whitespace()),
+        after => rest.starts_with(after),
+    };
+    before && after
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! What changed between two JSON Schemas, as CONTRACT.md §5 names it.
+//!
+//! The rule behind it: narrowing means that some input valid before is refused now. Where neither a breaking nor a
+//! fail-safe kind is reported, every instance that the old schema accepts is accepted by the new one.
+
+mod arrays;
+mod combinators;
+mod compare;
+mod document;
+mod facts;
+mod objects;
+mod path;
+mod scalars;
+mod types;
+mod view;
+
+use crate::canonical::{Position, canonical};
+use crate::change::{ChangeKind, Finding};
+use crate::json::Node;
+use compare::Comparison;
+use document::{Declared, Dialect, Features, SchemaDocument};
+pub(crate) use path::pointer_step;
+
+/// Schemas are compared this many levels deep; below that they must be byte-equal.
+pub const MAX_LEVELS: usize = 16;
+/// The most findings of one comparison; what is beyond them is undiffable.
+pub const MAX_FINDINGS: usize = 1_000;
+/// The work that a comparison may do: this much for a start, and so much more for each value in the two schemas.
+const WORK_BASE: u64 = 2_000;
+const WORK_PER_NODE: u64 = 8;
+
+/// Compares two schemas. `pointer` is where they stand in their entry.
+pub fn compare(old: Node<'_>, new: Node<'_>, pointer: &str) -> Vec<Finding> {
+    if old.raw() == new.raw() {
+        return Vec::new();
+    }
+    let (old_form, new_form) = (canonical(old, Position::Schema), canonical(new, Position::Schema));
+    if old_form == new_form {
+        return Vec::new();
+    }
+    let undiffable = |reason: &str| {
+        let path = pointer.to_owned();
+        vec![Finding::new(ChangeKind::DeepSchemaUndiffable, path, None, Some(reason))]
+    };
+    let (old_features, new_features) = (Features::of(old), Features::of(new));
+    if old_features.has_own_scopes || new_features.has_own_scopes {
+        return undiffable("a nested `$id` or a dynamic reference");
+    }
+    let is_sensitive = old_features.is_dialect_sensitive || new_features.is_dialect_sensitive;
+    let declared = (SchemaDocument::declared(old), SchemaDocument::declared(new));
+    let Some(dialects) = dialects(declared, is_sensitive) else {
+        return undiffable("another `$schema`, with keywords that the two read differently");
+    };
+    let mut findings = Vec::new();
+    for &dialect in dialects {
+        let comparison =
+            Comparison::new((old, Features::of(old)), (new, Features::of(new)), dialect, pointer);
+        findings.extend(comparison.run());
+    }
+    if dialects.len() > 1 {
+        drop_what_the_other_dialect_explains(&mut findings);
+    }
+    if old.get("$schema").map(Node::raw) != new.get("$schema").map(Node::raw) {
+        let text = |schema: Node<'_>| schema.get("$schema").map(|uri| uri.raw().to_owned());
+        let (before, after) = (text(old), text(new));
+        let path = format!("{pointer}/$schema");
+        let kind = ChangeKind::MetadataChanged;
+        findings.push(Finding::new(kind, path, before.as_deref(), after.as_deref()));
+    }
+    if findings.is_empty() {
+        return undiffable("the schemas differ in a way that no rule explains");
+    }
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// A keyword that one dialect does not know means nothing there; what it means in the other is said already.
+fn drop_what_the_other_dialect_explains(findings: &mut Vec<Finding>) {
+    let explained: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.kind != ChangeKind::MetadataChanged)
+        .map(|finding| format!("{}/", finding.path))
+        .collect();
+    findings.retain(|finding| {
+        let inside = format!("{}/", finding.path);
+        finding.kind != ChangeKind::MetadataChanged
+            || !explained.iter().any(|path| path.starts_with(&inside))
+    });
+}
+
+/// The dialects to compare in; none where the two sides are read differently and that matters.
+///
+/// Without `$schema` a narrowing in either dialect counts, so both are compared where they differ.
+fn dialects(declared: (Declared, Declared), is_sensitive: bool) -> Option<&'static [Dialect]> {
+    const BOTH: &[Dialect] = &[Dialect::Draft2020, Dialect::Draft7];
+    match declared {
+        (Declared::Known(Dialect::Draft7), Declared::Known(Dialect::Draft7)) => {
+            Some(&[Dialect::Draft7])
+        }
+        (Declared::Known(Dialect::Draft2020), Declared::Known(Dialect::Draft2020)) => {
+            Some(&[Dialect::Draft2020])
+        }
+        (Declared::Nothing, Declared::Nothing) if is_sensitive => Some(BOTH),
+        (Declared::Unknown, _) | (_, Declared::Unknown) => None,
+        _ if is_sensitive => None,
+        _ => Some(&[Dialect::Draft2020]),
+    }
+}
+
+/// The parameters that a call must give, wherever in the schema that is said, with where each is declared.
+pub(crate) fn required_parameters(schema: Node<'_>, pointer: &str) -> Vec<(String, String)> {
+    let dialect = Dialect::Draft2020;
+    let features = (schema, Features::of(schema));
+    let mut comparison =
+        Comparison::new(features, (schema, Features::of(schema)), dialect, pointer);
+    comparison.all_required()
+}
+
+/// What a changed title amounts to: one that only spells the name differently says nothing new.
+pub(crate) fn title_change(
+    old: Option<Node<'_>>,
+    new: Option<Node<'_>>,
+    name: Option<&str>,
+) -> ChangeKind {
+    let spells_name =
+        |title: Option<Node<'_>>| title.is_none_or(|title| compare::is_spelling_of(title, name));
+    if spells_name(old) && spells_name(new) {
+        ChangeKind::MetadataChanged
+    } else {
+        ChangeKind::DescriptionOnly
+    }
+}
+
+/// Whether the schema declares at least one property.
+pub(crate) fn has_properties(schema: Node<'_>) -> bool {
+    schema.get("properties").is_some_and(|properties| properties.members().next().is_some())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Arrays: what their elements must be, by position and for the rest.
+
+use super::MAX_LEVELS;
+use super::compare::{Comparison, Location, Side};
+use super::document::{Dialect, Place};
+use super::view::View;
+use crate::change::{ChangeClass, ChangeKind};
+
+/// The schemas of the first elements and the one of all others.
+struct Elements<'a> {
+    first: Vec<Place<'a>>,
+    rest: Option<Place<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn arrays(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        let elements = (self.elements(Side::Old, old), self.elements(Side::New, new));
+        let (Some(old_elements), Some(new_elements)) = elements else {
+            let (before, after) = (old.keywords.get("items"), new.keywords.get("items"));
+            let raw = |place: Option<&Place<'a>>| place.map(|place| place.node.raw());
+            if raw(before) != raw(after) {
+                self.report_change(ChangeKind::DeepSchemaUndiffable, before, after);
+            }
+            return;
+        };
+        let count = old_elements.first.len().max(new_elements.first.len());
+        for index in 0..count {
+            let before = old_elements.first.get(index).or(old_elements.rest.as_ref());
+            let after = new_elements.first.get(index).or(new_elements.rest.as_ref());
+            self.element(before, after, old, location);
+        }
+        self.element(old_elements.rest.as_ref(), new_elements.rest.as_ref(), old, location);
+    }
+
+    /// Reads the keywords of the dialect; nothing where they are not as the dialect has them.
+    fn elements(&self, side: Side, view: &View<'a>) -> Option<Elements<'a>> {
+        let items = view.keywords.get("items");
+        let list = items.filter(|items| items.node.is_array());
+        match self.document(side).dialect {
+            Dialect::Draft2020 => {
+                let first = view.keywords.get("prefixItems").map(Place::items).unwrap_or_default();
+                list.is_none().then(|| Elements { first, rest: items.cloned() })
+            }
+            Dialect::Draft7 => Some(match list {
+                Some(list) => {
+                    let rest = view.keywords.get("additionalItems").cloned();
+                    Elements { first: list.items(), rest }
+                }
+                None => Elements { first: Vec::new(), rest: items.cloned() },
+            }),
+        }
+    }
+
+    /// Compares the schema of an element; where a side has none, everything is accepted there.
+    fn element(
+        &mut self,
+        before: Option<&Place<'a>>,
+        after: Option<&Place<'a>>,
+        old: &View<'a>,
+        location: &Location<'a>,
+    ) {
+        let level = location.level + 1;
+        match (before, after) {
+            (None, None) => {}
+            (Some(before), Some(after)) => self.schemas(before, after, None, level),
+            (None, Some(after)) => self.against_anything(&old.place, after, level),
+            (Some(before), None) => {
+                if !self.view(Side::Old, before).is_anything() {
+                    self.report_change(ChangeKind::ConstraintWidened, Some(before), None);
+                }
+            }
+        }
+    }
+
+    /// Compares what was free before with a schema that now stands there.
+    pub(super) fn against_anything(&mut self, at: &Place<'a>, after: &Place<'a>, level: usize) {
+        let anything = View::anything(Place { node: at.node, path: after.path.clone() });
+        self.must_accept(anything, after, level);
+    }
+
+    /// Reports once if a schema that now stands somewhere refuses what was accepted there.
+    ///
+    /// One change, one finding: the schema as a whole is what appeared, and its words are new with it.
+    pub(super) fn must_accept(&mut self, old: View<'a>, after: &Place<'a>, level: usize) {
+        let new = self.view(Side::New, after);
+        if new.is_anything() || level > MAX_LEVELS {
+            if level > MAX_LEVELS {
+                self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
+            }
+            return;
+        }
+        let old = old.speaking_like(&new);
+        let kept = self.findings.len();
+        let location = self.location(&old, &new, None, level);
+        self.views(&old, &new, &location);
+        let found = self.findings.split_off(kept.min(self.findings.len()));
+        match found.into_iter().map(|finding| finding.class).max() {
+            Some(ChangeClass::FailSafe) => {
+                self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
+            }
+            Some(ChangeClass::Breaking) => {
+                self.report_change(ChangeKind::ConstraintNarrowed, None, Some(after));
+            }
+            _ => {}
+        }
+    }
+}

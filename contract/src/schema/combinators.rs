@@ -1,0 +1,373 @@
+//! `allOf`, `anyOf`, `oneOf`: branches are matched and compared one by one.
+
+use super::compare::{Comparison, Location, Side};
+use super::document::Place;
+use super::types::TypeSet;
+use super::view::View;
+use crate::canonical::{Position, canonical};
+use crate::change::ChangeKind;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A branch of the old schema beside the branch of the new one that it became.
+struct Matched<'a> {
+    pairs: Vec<(Place<'a>, Place<'a>)>,
+    lost: Vec<Place<'a>>,
+    gained: Vec<Place<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Where the old schema has branches and the new one has none of them: each old branch, with what surrounds it,
+    /// must be accepted by the new schema. Answers whether that was what was compared.
+    pub(super) fn expand_lost_branches(
+        &mut self,
+        old: &View<'a>,
+        new: &View<'a>,
+        location: &Location<'a>,
+    ) -> bool {
+        let has_none = new.any_of.is_empty() && new.one_of.is_empty();
+        let (branches, rest) = match (old.any_of.is_empty(), old.one_of.is_empty()) {
+            _ if !has_none => return false,
+            (false, true) => (&old.any_of, View { any_of: Vec::new(), ..old.clone() }),
+            (true, false) => (&old.one_of, View { one_of: Vec::new(), ..old.clone() }),
+            _ => return false,
+        };
+        // What the surroundings say was compared already.
+        let rest = rest.speaking_like(new);
+        let silent = View::anything(old.place.clone());
+        let mut merged = Vec::new();
+        for branch in branches {
+            self.charge(rest.weight());
+            let branch = self.view(Side::Old, branch).speaking_like(&silent);
+            match rest.with_branch(branch) {
+                Some(view) => merged.push(view),
+                None => return false,
+            }
+        }
+        let whole = self.effective_types(Side::Old, old);
+        let new_types = self.effective_types(Side::New, new);
+        let first = self.findings.len();
+        for view in merged {
+            let required = self.certainly_required(Side::Old, &view);
+            let location = Location { old_required: Rc::new(required), ..location.clone() };
+            self.views(&view, new, &location);
+        }
+        // One branch is narrower than all of them together: what only looks wider beside it is not news.
+        let is_type_wider = !new_types.is_within(whole);
+        let still_required = self.certainly_required(Side::New, new);
+        let is_required_fewer = !location.old_required.is_subset(&still_required);
+        let mut index = 0;
+        self.findings.retain(|finding| {
+            index += 1;
+            index <= first
+                || match finding.kind {
+                    ChangeKind::TypeWidened => is_type_wider,
+                    ChangeKind::RequiredSetReduced => is_required_fewer,
+                    _ => true,
+                }
+        });
+        true
+    }
+
+    pub(super) fn combinators(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        self.all_of(old, new, location);
+        let old_switches = !old.any_of.is_empty() && old.one_of.is_empty();
+        let new_switches = new.any_of.is_empty() && !new.one_of.is_empty();
+        if old_switches && new_switches {
+            self.any_of_to_one_of(old, new, location);
+            return;
+        }
+        if old.any_of.is_empty()
+            && !old.one_of.is_empty()
+            && !new.any_of.is_empty()
+            && new.one_of.is_empty()
+        {
+            self.branches(&old.one_of, &new.any_of, location);
+            let path = new.place.path.step("anyOf");
+            self.report(ChangeKind::ConstraintWidened, &path, None, None);
+            return;
+        }
+        match (old.any_of.is_empty(), new.any_of.is_empty()) {
+            (true, true) => {}
+            (false, false) => {
+                self.branches(&old.any_of, &new.any_of, location);
+            }
+            (true, false) => self.appeared(old, new, &new.any_of, "anyOf", location),
+            (false, true) => self.disappeared(old, "anyOf"),
+        }
+        match (old.one_of.is_empty(), new.one_of.is_empty()) {
+            (true, true) => {}
+            (false, false) => self.one_of(old, new, location),
+            (true, false) => {
+                if self.are_pairwise_disjoint(Side::New, &new.one_of) {
+                    self.appeared(old, new, &new.one_of, "oneOf", location);
+                } else {
+                    let path = new.place.path.step("oneOf");
+                    self.report(ChangeKind::ConstraintNarrowed, &path, None, None);
+                }
+            }
+            (false, true) => self.disappeared(old, "oneOf"),
+        }
+    }
+
+    fn disappeared(&mut self, old: &View<'a>, keyword: &str) {
+        let place = old.place.member(keyword);
+        self.report_change(
+            ChangeKind::ConstraintWidened,
+            place.as_ref().or(Some(&old.place)),
+            None,
+        );
+    }
+
+    /// Every part of the new schema must accept what the old one accepted.
+    fn all_of(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        if old.all_of.is_empty() && new.all_of.is_empty() {
+            return;
+        }
+        let matched = self.matched(&old.all_of, &new.all_of);
+        for (before, after) in &matched.pairs {
+            self.branch(before, after, location);
+        }
+        for after in &matched.gained {
+            self.charge(old.weight());
+            // Its words are new with it; what it refuses is what counts.
+            let after = self.view(Side::New, after);
+            let before =
+                View { all_of: Vec::new(), any_of: Vec::new(), one_of: Vec::new(), ..old.clone() };
+            let location = Location { level: location.level + 1, ..location.clone() };
+            self.views(&before.speaking_like(&after), &after, &location);
+        }
+        for before in &matched.lost {
+            self.report_change(ChangeKind::ConstraintWidened, Some(before), None);
+        }
+    }
+
+    /// Compares two branches, with what is known of the location they are about.
+    fn branch(&mut self, before: &Place<'a>, after: &Place<'a>, location: &Location<'a>) {
+        let features = |comparison: &Self| {
+            comparison.document(Side::Old).features.has_reference_within(before.node)
+                || comparison.document(Side::New).features.has_reference_within(after.node)
+        };
+        if before.node.raw() == after.node.raw() && !features(self) || self.work == 0 {
+            return;
+        }
+        if !self.enter(before, after, location.at) {
+            return;
+        }
+        let level = location.level + 1;
+        if level > super::MAX_LEVELS {
+            self.report_change(ChangeKind::DeepSchemaUndiffable, Some(before), Some(after));
+            return;
+        }
+        let found = self.findings.len();
+        let (old, new) = (self.view(Side::Old, before), self.view(Side::New, after));
+        let mut required = self.certainly_required(Side::Old, &old);
+        required.extend(location.old_required.iter().cloned());
+        let inner = Location { level, old_required: Rc::new(required), ..location.clone() };
+        self.views(&old, &new, &inner);
+        if self.findings.len() == found && !self.is_equal(before, after) {
+            self.report_change(ChangeKind::MetadataChanged, Some(before), Some(after));
+        }
+    }
+
+    /// Every branch of the old schema must have become one of the new schema that accepts as much.
+    fn branches(
+        &mut self,
+        old: &[Place<'a>],
+        new: &[Place<'a>],
+        location: &Location<'a>,
+    ) -> Matched<'a> {
+        let matched = self.matched(old, new);
+        for (before, after) in &matched.pairs {
+            self.branch(before, after, location);
+        }
+        let (old_types, new_types) = (self.types_of(Side::Old, old), self.types_of(Side::New, new));
+        for before in &matched.lost {
+            let types = self.types_of(Side::Old, std::slice::from_ref(before));
+            let is_type_lost = !types.overlaps(new_types);
+            let kind =
+                if is_type_lost { ChangeKind::TypeChanged } else { ChangeKind::ConstraintNarrowed };
+            self.report_change(kind, Some(before), None);
+        }
+        for after in &matched.gained {
+            let types = self.types_of(Side::New, std::slice::from_ref(after));
+            let is_type_new = !types.overlaps(old_types);
+            let kind =
+                if is_type_new { ChangeKind::TypeWidened } else { ChangeKind::ConstraintWidened };
+            self.report_change(kind, None, Some(after));
+        }
+        matched
+    }
+
+    fn types_of(&mut self, side: Side, branches: &[Place<'a>]) -> TypeSet {
+        branches.iter().fold(TypeSet::NONE, |types, branch| {
+            let branch = self.view(side, branch);
+            types.union(self.effective_types(side, &branch))
+        })
+    }
+
+    /// In `oneOf` a wider branch can overlap another, and then refuses what it accepted.
+    fn one_of(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        let matched = self.branches(&old.one_of, &new.one_of, location);
+        if self.are_pairwise_disjoint(Side::New, &new.one_of) {
+            return;
+        }
+        let path = new.place.path.step("oneOf");
+        if !matched.gained.is_empty() {
+            self.report(ChangeKind::ConstraintNarrowed, &path, None, None);
+        }
+        let is_unchanged = matched
+            .pairs
+            .iter()
+            .all(|(before, after)| self.means_the_same(before, after, Position::Schema, false));
+        if !is_unchanged {
+            self.report(ChangeKind::DeepSchemaUndiffable, &path, None, None);
+        }
+    }
+
+    fn any_of_to_one_of(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        self.branches(&old.any_of, &new.one_of, location);
+        if !self.are_pairwise_disjoint(Side::New, &new.one_of) {
+            let path = new.place.path.step("oneOf");
+            self.report(ChangeKind::ConstraintNarrowed, &path, None, None);
+        }
+    }
+
+    /// Branches where there were none: each type of value that was accepted must find a branch that accepts it all.
+    fn appeared(
+        &mut self,
+        old: &View<'a>,
+        new: &View<'a>,
+        branches: &[Place<'a>],
+        keyword: &'static str,
+        location: &Location<'a>,
+    ) {
+        let old_types = self.effective_types(Side::Old, old);
+        let views: Vec<View<'a>> =
+            branches.iter().map(|branch| self.view(Side::New, branch)).collect();
+        let new_types: Vec<TypeSet> =
+            views.iter().map(|view| self.effective_types(Side::New, view)).collect();
+        let inner = Location { level: location.level + 1, ..location.clone() };
+        if inner.level > super::MAX_LEVELS {
+            let path = new.place.path.step(keyword);
+            return self.report(ChangeKind::DeepSchemaUndiffable, &path, None, None);
+        }
+        let is_accepted = old_types.each().all(|one| {
+            views.iter().zip(&new_types).any(|(branch, types)| {
+                self.charge(old.weight());
+                let narrowed = View { types: old.types.intersection(one), ..old.clone() };
+                let narrowed = narrowed.speaking_like(branch);
+                types.overlaps(one)
+                    && self.holds(|comparison| comparison.views(&narrowed, branch, &inner))
+            })
+        });
+        if is_accepted {
+            return;
+        }
+        let together = new_types.into_iter().fold(TypeSet::NONE, TypeSet::union);
+        if !old_types.is_within(together) {
+            let path = new.place.path.step(keyword);
+            return self.report(ChangeKind::TypeChanged, &path, None, None);
+        }
+        let mut is_about_more = false;
+        for branch in &views {
+            let required = self.possibly_required(Side::New, branch);
+            for name in required.iter().filter(|name| !location.old_required.contains(*name)) {
+                let property = new.properties.get(name).or(branch.properties.get(name));
+                let path =
+                    property.map_or(branch.place.path.step("required"), |place| place.path.clone());
+                let is_old = location.old_declared.contains(name);
+                let kind = if is_old {
+                    ChangeKind::RequiredSetExpanded
+                } else {
+                    ChangeKind::AddedRequiredParam
+                };
+                self.report(kind, &path, None, property.map(|place| place.node));
+            }
+            let bare = View { required: Default::default(), ..branch.clone() };
+            is_about_more |=
+                required.is_empty() || !bare.is_anything() && bare.types != TypeSet::OBJECT;
+        }
+        if is_about_more {
+            let path = new.place.path.step(keyword);
+            self.report(ChangeKind::ConstraintNarrowed, &path, None, None);
+        }
+    }
+
+    /// Matches branches: equal ones first, then those that refer to the same definition, then by their types.
+    fn matched(&mut self, old: &[Place<'a>], new: &[Place<'a>]) -> Matched<'a> {
+        let mut pairs = Vec::new();
+        let form = |comparison: &mut Self, place: &Place<'a>| {
+            comparison.charge(1 + u64::from(place.node.size()) / 4);
+            canonical(place.node, Position::Schema)
+        };
+        let mut by_form: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+        for (index, place) in new.iter().enumerate().rev() {
+            let form = form(self, place);
+            by_form.entry(form).or_default().push(index);
+        }
+        let mut is_taken = vec![false; new.len()];
+        let mut left = Vec::new();
+        for place in old {
+            let form = form(self, place);
+            match by_form
+                .get_mut(&form)
+                .and_then(Vec::pop)
+                .and_then(|index| Some((index, new.get(index)?)))
+            {
+                Some((index, after)) => {
+                    if let Some(taken) = is_taken.get_mut(index) {
+                        *taken = true;
+                    }
+                    pairs.push((place.clone(), after.clone()));
+                }
+                None => left.push(place.clone()),
+            }
+        }
+        let free =
+            new.iter().zip(is_taken).filter(|(_, taken)| !taken).map(|(place, _)| place.clone());
+        let mut free: Vec<Place<'a>> = free.collect();
+        let label = |place: &Place<'a>| {
+            ["$ref", "title"]
+                .into_iter()
+                .find_map(|keyword| place.node.get(keyword))
+                .map(|node| node.raw())
+        };
+        self.take_pairs(&mut left, &mut free, &mut pairs, |_, old, new| {
+            label(old).is_some() && label(old) == label(new)
+        });
+        self.take_pairs(&mut left, &mut free, &mut pairs, |comparison, old, new| {
+            let (old, new) = (comparison.view(Side::Old, old), comparison.view(Side::New, new));
+            comparison.effective_types(Side::Old, &old)
+                == comparison.effective_types(Side::New, &new)
+        });
+        self.take_pairs(&mut left, &mut free, &mut pairs, |comparison, old, new| {
+            let (old, new) = (comparison.view(Side::Old, old), comparison.view(Side::New, new));
+            let old_types = comparison.effective_types(Side::Old, &old);
+            old_types.overlaps(comparison.effective_types(Side::New, &new))
+        });
+        Matched { pairs, lost: left, gained: free }
+    }
+
+    fn take_pairs(
+        &mut self,
+        left: &mut Vec<Place<'a>>,
+        free: &mut Vec<Place<'a>>,
+        pairs: &mut Vec<(Place<'a>, Place<'a>)>,
+        mut is_match: impl FnMut(&mut Self, &Place<'a>, &Place<'a>) -> bool,
+    ) {
+        left.retain(|old| {
+            self.charge(1 + free.len() as u64);
+            if self.work == 0 {
+                return true;
+            }
+            match free.iter().position(|new| is_match(self, old, new)) {
+                Some(index) => {
+                    pairs.push((old.clone(), free.remove(index)));
+                    false
+                }
+                None => true,
+            }
+        });
+    }
+}

@@ -1,0 +1,431 @@
+//! The walk over two schemas side by side.
+
+use super::document::{Dialect, Features, Place, SchemaDocument};
+use super::path::Path;
+use super::types::TypeSet;
+use super::view::{View, Viewer};
+use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_NODE};
+use crate::canonical::{Position, canonical, canonical_text, write_members};
+use crate::change::{ChangeClass, ChangeKind, Finding};
+use crate::json::Node;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
+
+pub(super) type Names<'a> = BTreeSet<Cow<'a, str>>;
+
+/// Which of the two schemas a value belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Old,
+    New,
+}
+
+/// What is known of an instance location beyond the two schemas that are being compared there: branches of
+/// combinators are compared one by one, and what their neighbours say counts.
+#[derive(Debug, Clone)]
+pub(super) struct Location<'a> {
+    /// The schemas of the location as a whole, by their indices.
+    pub(super) at: Option<(u32, u32)>,
+    /// The property that the location is, where it is one.
+    pub(super) name: Option<Cow<'a, str>>,
+    pub(super) level: usize,
+    pub(super) old_declared: Rc<Names<'a>>,
+    pub(super) new_declared: Rc<Names<'a>>,
+    /// What every instance of the old schema has.
+    pub(super) old_required: Rc<Names<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Comparison<'a> {
+    old: SchemaDocument<'a>,
+    new: SchemaDocument<'a>,
+    pub(super) findings: Vec<Finding>,
+    /// The pairs that were or are being compared, branches once for each location they are about: cycles end here.
+    visited: HashSet<(u32, u32, Option<(u32, u32)>)>,
+    /// The schemas that references led to, old and new.
+    pub(super) referenced: (BTreeSet<u32>, BTreeSet<u32>),
+    pub(super) work: u64,
+    pointer: &'a str,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(
+        old: (Node<'a>, Features),
+        new: (Node<'a>, Features),
+        dialect: Dialect,
+        pointer: &'a str,
+    ) -> Self {
+        let nodes = u64::from(old.0.size()) + u64::from(new.0.size());
+        let document = |(node, features)| {
+            let root = Place { node, path: Path::root(pointer) };
+            SchemaDocument { root, dialect, features }
+        };
+        Comparison {
+            old: document(old),
+            new: document(new),
+            findings: Vec::new(),
+            visited: HashSet::new(),
+            referenced: (BTreeSet::new(), BTreeSet::new()),
+            work: WORK_BASE + nodes * WORK_PER_NODE,
+            pointer,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Vec<Finding> {
+        let (old, new) = (self.old.root.clone(), self.new.root.clone());
+        self.schemas(&old, &new, None, 0);
+        self.definitions(&old, &new);
+        if self.work == 0 {
+            let reason = Some("the comparison needs more work than it may do");
+            let path = self.pointer;
+            self.findings.push(Finding::new(ChangeKind::DeepSchemaUndiffable, path, None, reason));
+        }
+        self.findings
+    }
+
+    pub(super) fn document(&self, side: Side) -> &SchemaDocument<'a> {
+        match side {
+            Side::Old => &self.old,
+            Side::New => &self.new,
+        }
+    }
+
+    pub(super) fn view(&mut self, side: Side, place: &Place<'a>) -> View<'a> {
+        let (document, referenced) = match side {
+            Side::Old => (&self.old, &mut self.referenced.0),
+            Side::New => (&self.new, &mut self.referenced.1),
+        };
+        Viewer { document, work: &mut self.work, referenced }.view(place)
+    }
+
+    pub(super) fn charge(&mut self, work: u64) {
+        self.work = self.work.saturating_sub(work);
+    }
+
+    pub(super) fn report(
+        &mut self,
+        kind: ChangeKind,
+        path: &Path<'a>,
+        before: Option<Node<'a>>,
+        after: Option<Node<'a>>,
+    ) {
+        if self.findings.len() >= MAX_FINDINGS {
+            self.work = 0;
+            return;
+        }
+        let text = |node: Option<Node<'a>>| node.map(bounded_text);
+        let (before, after) = (text(before), text(after));
+        self.findings.push(Finding::new(kind, path.pointer(), before.as_deref(), after.as_deref()));
+    }
+
+    /// Reports a change of a keyword that stands in the old schema, in the new one, or in both.
+    pub(super) fn report_change(
+        &mut self,
+        kind: ChangeKind,
+        old: Option<&Place<'a>>,
+        new: Option<&Place<'a>>,
+    ) {
+        let Some(place) = new.or(old) else { return };
+        let path = place.path.clone();
+        self.report(kind, &path, old.map(|place| place.node), new.map(|place| place.node));
+    }
+
+    /// Compares two schemas of one instance location.
+    pub(super) fn schemas(
+        &mut self,
+        old: &Place<'a>,
+        new: &Place<'a>,
+        name: Option<&Cow<'a, str>>,
+        level: usize,
+    ) {
+        let is_byte_equal = old.node.raw() == new.node.raw();
+        let has_reference = self.old.features.has_reference_within(old.node)
+            || self.new.features.has_reference_within(new.node);
+        if is_byte_equal && !has_reference || self.work == 0 {
+            return;
+        }
+        if !self.enter(old, new, None) {
+            return;
+        }
+        if level > MAX_LEVELS && !is_byte_equal {
+            self.report_change(ChangeKind::DeepSchemaUndiffable, Some(old), Some(new));
+            return;
+        }
+        let found = self.findings.len();
+        let (old_view, new_view) = (self.view(Side::Old, old), self.view(Side::New, new));
+        let location = self.location(&old_view, &new_view, name, level);
+        self.views(&old_view, &new_view, &location);
+        // Every keyword was looked at and none refuses or says anything else: the difference means the same.
+        let is_equal =
+            if level == 0 { self.is_equal_root(old, new) } else { self.is_equal(old, new) };
+        if self.findings.len() == found && !is_equal {
+            self.report_change(ChangeKind::MetadataChanged, Some(old), Some(new));
+        }
+    }
+
+    /// Whether two documents are equal but for what is compared on its own.
+    fn is_equal_root(&mut self, old: &Place<'a>, new: &Place<'a>) -> bool {
+        let form = |place: &Place<'a>| {
+            if !place.node.is_object() {
+                return canonical(place.node, Position::Schema);
+            }
+            let apart = ["$defs", "definitions", "$schema", "$id"];
+            let members = place
+                .node
+                .members()
+                .filter(|(name, _)| !apart.iter().any(|word| name.is_text(word)));
+            let mut out = Vec::new();
+            write_members(members, Position::of_keyword, &mut out);
+            out
+        };
+        form(old) == form(new)
+    }
+
+    /// Whether a pair is to be compared now, for it was not before.
+    pub(super) fn enter(
+        &mut self,
+        old: &Place<'a>,
+        new: &Place<'a>,
+        at: Option<(u32, u32)>,
+    ) -> bool {
+        self.visited.insert((old.node.index(), new.node.index(), at))
+    }
+
+    pub(super) fn location(
+        &mut self,
+        old: &View<'a>,
+        new: &View<'a>,
+        name: Option<&Cow<'a, str>>,
+        level: usize,
+    ) -> Location<'a> {
+        Location {
+            at: Some((old.place.node.index(), new.place.node.index())),
+            name: name.cloned(),
+            level,
+            old_declared: Rc::new(self.declared(Side::Old, old)),
+            new_declared: Rc::new(self.declared(Side::New, new)),
+            old_required: Rc::new(self.certainly_required(Side::Old, old)),
+        }
+    }
+
+    pub(super) fn is_equal(&mut self, old: &Place<'a>, new: &Place<'a>) -> bool {
+        if old.node.raw() == new.node.raw() {
+            return true;
+        }
+        self.charge(u64::from(old.node.size()) / 4 + u64::from(new.node.size()) / 4);
+        self.work > 0
+            && canonical(old.node, Position::Schema) == canonical(new.node, Position::Schema)
+    }
+
+    /// Compares all that two schemas say of one location.
+    pub(super) fn views(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        if self.work == 0 {
+            return;
+        }
+        self.annotations(old, new, location);
+        if old.is_never || new.is_never {
+            match (old.is_never, new.is_never) {
+                (true, false) => self.report_change(
+                    ChangeKind::ConstraintWidened,
+                    Some(&old.place),
+                    Some(&new.place),
+                ),
+                (false, true) => self.report_change(
+                    ChangeKind::ConstraintNarrowed,
+                    Some(&old.place),
+                    Some(&new.place),
+                ),
+                _ => {}
+            }
+            return;
+        }
+        if self.expand_lost_branches(old, new, location) {
+            return;
+        }
+        let old_types = self.effective_types(Side::Old, old);
+        self.types(old, new, old_types);
+        self.values(old, new, old_types);
+        self.bounds(old, new, old_types);
+        if old_types.overlaps(TypeSet::ARRAY) {
+            self.arrays(old, new, location);
+        }
+        if old_types.overlaps(TypeSet::OBJECT) {
+            self.objects(old, new, location);
+        }
+        self.listed_values(old, new, old_types);
+        self.opaque(old, new);
+        self.combinators(old, new, location);
+    }
+
+    /// Objects and arrays listed in `enum` have members that no property declares: beside them only the same will do.
+    fn listed_values(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
+        if old.values.is_empty() || !old_types.overlaps(TypeSet::OBJECT.union(TypeSet::ARRAY)) {
+            return;
+        }
+        let raw = |places: &BTreeMap<Cow<'a, str>, Place<'a>>| -> Vec<&'a str> {
+            places.values().map(|place| place.node.raw()).collect()
+        };
+        if raw(&old.properties) != raw(&new.properties) || raw(&old.keywords) != raw(&new.keywords)
+        {
+            self.report_change(
+                ChangeKind::DeepSchemaUndiffable,
+                Some(&old.place),
+                Some(&new.place),
+            );
+        }
+    }
+
+    /// Keywords without a rule: what they mean must be the same on both sides.
+    fn opaque(&mut self, old: &View<'a>, new: &View<'a>) {
+        let keywords: BTreeSet<_> = old.opaque.keys().chain(new.opaque.keys()).cloned().collect();
+        for keyword in keywords {
+            let (before, after) = (old.opaque.get(&keyword), new.opaque.get(&keyword));
+            let is_same = match (before, after) {
+                (Some(before), Some(after)) => {
+                    let position = Position::of_keyword(&keyword);
+                    let position = if keyword.is_empty() { Position::Schema } else { position };
+                    self.means_the_same(before, after, position, true)
+                }
+                _ => false,
+            };
+            if !is_same {
+                self.report_change(ChangeKind::DeepSchemaUndiffable, before, after);
+            }
+        }
+    }
+
+    fn annotations(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        for keyword in ["description", "title", "examples", "$comment"] {
+            self.text(keyword, old, new, location.name.as_deref());
+        }
+        self.default(old.default.as_ref(), new.default.as_ref());
+        let form = |place: &Option<Place<'a>>| {
+            place.as_ref().map(|place| canonical(place.node, Position::Plain))
+        };
+        if form(&old.header) != form(&new.header) {
+            let (before, after) = (old.header.as_ref(), new.header.as_ref());
+            self.report_change(ChangeKind::HeaderBindingChanged, before, after);
+        }
+    }
+
+    fn text(&mut self, keyword: &str, old: &View<'a>, new: &View<'a>, property: Option<&str>) {
+        let texts = |view: &View<'a>| -> Vec<Place<'a>> {
+            let said = view.texts.iter().filter(|(said, _)| *said == keyword);
+            said.map(|(_, place)| place.clone()).collect()
+        };
+        let (before, after) = (texts(old), texts(new));
+        let form = |places: &[Place<'a>]| -> BTreeSet<Vec<u8>> {
+            places.iter().map(|place| canonical(place.node, Position::Plain)).collect()
+        };
+        let (old_forms, new_forms) = (form(&before), form(&after));
+        if old_forms == new_forms {
+            return;
+        }
+        let changed = |places: &[Place<'a>], others: &BTreeSet<Vec<u8>>| {
+            let is_new =
+                |place: &&Place<'a>| !others.contains(&canonical(place.node, Position::Plain));
+            places.iter().find(is_new).cloned()
+        };
+        let (was, is) = (changed(&before, &new_forms), changed(&after, &old_forms));
+        let spells_name = |place: &Option<Place<'a>>| {
+            place.as_ref().is_none_or(|place| is_spelling_of(place.node, property))
+        };
+        let is_harmless = keyword == "title" && spells_name(&was) && spells_name(&is);
+        let kind =
+            if is_harmless { ChangeKind::MetadataChanged } else { ChangeKind::DescriptionOnly };
+        self.report_change(kind, was.as_ref(), is.as_ref());
+    }
+
+    fn default(&mut self, old: Option<&Place<'a>>, new: Option<&Place<'a>>) {
+        let form = |place: &Place<'a>| canonical(place.node, Position::Plain);
+        let is_null = |place: &Place<'a>| place.node.is_null();
+        let kind = match (old, new) {
+            (None, None) => return,
+            (Some(old), Some(new)) if form(old) == form(new) => return,
+            (None, Some(only)) | (Some(only), None) if is_null(only) => ChangeKind::MetadataChanged,
+            _ => ChangeKind::DefaultChanged,
+        };
+        self.report_change(kind, old, new);
+    }
+
+    /// Definitions that nothing refers to, and the names of all: they say nothing of an instance, but are read.
+    fn definitions(&mut self, old: &Place<'a>, new: &Place<'a>) {
+        let collect = |root: &Place<'a>| -> BTreeMap<Cow<'a, str>, Place<'a>> {
+            let containers =
+                ["$defs", "definitions"].into_iter().filter_map(|name| root.member(name));
+            containers.flat_map(|container| container.members().collect::<Vec<_>>()).collect()
+        };
+        let (old_members, new_members) = (collect(old), collect(new));
+        let is_used = |place: &Place<'a>, referenced: &BTreeSet<u32>| {
+            let end = place.node.index().saturating_add(place.node.size());
+            referenced.range(place.node.index()..end).next().is_some()
+        };
+        let (old_used, new_used) = self.referenced.clone();
+        for (name, before) in &old_members {
+            self.charge(1);
+            let Some(after) = new_members.get(name) else { continue };
+            if self.work == 0 || self.is_equal(before, after) {
+                continue;
+            }
+            if is_used(before, &old_used) && is_used(after, &new_used) {
+                continue;
+            }
+            let found = self.findings.split_off(0);
+            self.schemas(before, after, None, 1);
+            let mut inside = std::mem::replace(&mut self.findings, found);
+            inside.retain(|finding| finding.class == ChangeClass::Text);
+            if inside.is_empty() {
+                self.report_change(ChangeKind::MetadataChanged, Some(before), Some(after));
+            }
+            self.findings.extend(inside);
+        }
+        let names = |members: &BTreeMap<Cow<'a, str>, Place<'a>>, root: &Place<'a>| {
+            let names: Vec<_> = members.keys().cloned().collect();
+            (names, root.node.get("$defs").is_some(), root.node.get("definitions").is_some())
+        };
+        if names(&old_members, old) != names(&new_members, new) {
+            let container = |root: &Place<'a>| root.member("$defs").or(root.member("definitions"));
+            let (before, after) = (container(old), container(new));
+            self.report_change(ChangeKind::MetadataChanged, before.as_ref(), after.as_ref());
+        }
+        let identifier = |root: &Place<'a>| root.member("$id");
+        let (before, after) = (identifier(old), identifier(new));
+        if before.as_ref().map(|id| id.node.raw()) != after.as_ref().map(|id| id.node.raw()) {
+            self.report_change(ChangeKind::MetadataChanged, before.as_ref(), after.as_ref());
+        }
+    }
+
+    /// Tries a comparison without keeping what it finds: whether nothing in it breaks.
+    pub(super) fn holds(&mut self, attempt: impl FnOnce(&mut Self)) -> bool {
+        let findings = std::mem::take(&mut self.findings);
+        let visited = std::mem::take(&mut self.visited);
+        attempt(self);
+        let found = std::mem::replace(&mut self.findings, findings);
+        self.visited = visited;
+        self.work > 0
+            && !found.iter().any(|finding| {
+                matches!(finding.class, ChangeClass::Breaking | ChangeClass::FailSafe)
+            })
+    }
+}
+
+/// A value for a finding: its canonical form, or its first bytes where it is large.
+fn bounded_text(node: Node<'_>) -> String {
+    const WHOLE_BYTES: usize = 4_096;
+    if node.raw().len() <= WHOLE_BYTES {
+        return canonical_text(node, Position::Schema);
+    }
+    node.raw().chars().take(WHOLE_BYTES).collect()
+}
+
+/// Whether a title only spells a property's name differently (`User ID` for `user_id`).
+pub(crate) fn is_spelling_of(title: Node<'_>, name: Option<&str>) -> bool {
+    let letters = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    match (title.as_str(), name) {
+        (Some(title), Some(name)) => letters(&title) == letters(name) && !letters(name).is_empty(),
+        _ => false,
+    }
+}

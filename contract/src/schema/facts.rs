@@ -1,0 +1,296 @@
+//! What follows from a schema as a whole: the types it leaves, the names it declares, what it certainly requires.
+
+use super::compare::{Comparison, Names, Side};
+use super::document::{Place, Target};
+use super::types::TypeSet;
+use super::view::View;
+use crate::canonical::{Position, canonical};
+use crate::json::{Kind, Node};
+use std::collections::BTreeSet;
+
+/// Combinators within combinators are looked into this far; below that nothing is assumed.
+const MAX_NESTED_COMBINATORS: usize = 8;
+
+impl<'a> Comparison<'a> {
+    /// The types that an accepted instance can have. Never too small.
+    pub(super) fn effective_types(&mut self, side: Side, view: &View<'a>) -> TypeSet {
+        self.effective_types_within(side, view, 0)
+    }
+
+    fn effective_types_within(&mut self, side: Side, view: &View<'a>, depth: usize) -> TypeSet {
+        if view.is_never {
+            return TypeSet::NONE;
+        }
+        let mut types = view.types;
+        if let Some(values) = view.allowed_values() {
+            self.charge(values.len() as u64);
+            types = values.into_values().fold(TypeSet::NONE, TypeSet::union).intersection(types);
+        }
+        if depth >= MAX_NESTED_COMBINATORS || self.work == 0 {
+            return types;
+        }
+        for part in &view.all_of {
+            let part = self.view(side, part);
+            types = types.intersection(self.effective_types_within(side, &part, depth + 1));
+        }
+        for branches in [&view.any_of, &view.one_of] {
+            if branches.is_empty() {
+                continue;
+            }
+            let mut together = TypeSet::NONE;
+            for branch in branches {
+                let branch = self.view(side, branch);
+                together = together.union(self.effective_types_within(side, &branch, depth + 1));
+            }
+            types = types.intersection(together);
+        }
+        types
+    }
+
+    /// All member names that the schema speaks of at this location, in any branch.
+    pub(super) fn declared(&mut self, side: Side, view: &View<'a>) -> Names<'a> {
+        let mut names = Names::new();
+        self.declare(side, view, 0, &mut names);
+        names
+    }
+
+    fn declare(&mut self, side: Side, view: &View<'a>, depth: usize, names: &mut Names<'a>) {
+        self.charge(view.properties.len() as u64 / 4);
+        names.extend(view.properties.keys().cloned());
+        names.extend(view.required.iter().cloned());
+        for place in view
+            .keywords
+            .get("dependentRequired")
+            .into_iter()
+            .chain(view.opaque.get("dependencies"))
+        {
+            for (name, dependents) in place.members() {
+                names.insert(name);
+                names.extend(dependents.node.items().filter_map(Node::as_str));
+            }
+        }
+        let conditions =
+            ["if", "then", "else"].into_iter().filter_map(|name| view.opaque.get(name).cloned());
+        let dependents = ["dependentSchemas", "dependencies"]
+            .into_iter()
+            .filter_map(|name| view.opaque.get(name));
+        let dependents: Vec<Place<'a>> = dependents
+            .flat_map(|place| place.members().map(|(_, place)| place).collect::<Vec<_>>())
+            .collect();
+        let branches = view.all_of.iter().chain(&view.any_of).chain(&view.one_of).cloned();
+        let branches: Vec<Place<'a>> = branches.chain(conditions).chain(dependents).collect();
+        if depth >= MAX_NESTED_COMBINATORS && !branches.is_empty() {
+            // A name that was missed would make a narrowing look like an addition.
+            self.work = 0;
+        }
+        if self.work == 0 {
+            return;
+        }
+        for branch in branches {
+            if matches!(branch.node.kind(), Kind::Object) {
+                let branch = self.view(side, &branch);
+                self.declare(side, &branch, depth + 1, names);
+            }
+        }
+    }
+
+    /// The members that every accepted object has: over branches of which one must hold, what all of them require.
+    pub(super) fn certainly_required(&mut self, side: Side, view: &View<'a>) -> Names<'a> {
+        self.required_within(side, view, 0, true)
+    }
+
+    /// The members that some branch requires.
+    pub(super) fn possibly_required(&mut self, side: Side, view: &View<'a>) -> Names<'a> {
+        self.required_within(side, view, 0, false)
+    }
+
+    fn required_within(
+        &mut self,
+        side: Side,
+        view: &View<'a>,
+        depth: usize,
+        certainly: bool,
+    ) -> Names<'a> {
+        let mut names = view.required.clone();
+        self.charge(names.len() as u64 / 4);
+        if depth >= MAX_NESTED_COMBINATORS || self.work == 0 {
+            return names;
+        }
+        for part in &view.all_of {
+            let part = self.view(side, part);
+            names.extend(self.required_within(side, &part, depth + 1, certainly));
+        }
+        for branches in [&view.any_of, &view.one_of] {
+            let mut common: Option<Names<'a>> = None;
+            for branch in branches {
+                let branch = self.view(side, branch);
+                let required = self.required_within(side, &branch, depth + 1, certainly);
+                common = Some(match common {
+                    None => required,
+                    Some(common) if certainly => common.intersection(&required).cloned().collect(),
+                    Some(common) => common.union(&required).cloned().collect(),
+                });
+            }
+            names.extend(common.unwrap_or_default());
+        }
+        names
+    }
+
+    /// The parameters of the new schema that some call must give, with their pointers.
+    pub(super) fn all_required(&mut self) -> Vec<(String, String)> {
+        let root = self.document(Side::New).root.clone();
+        let view = self.view(Side::New, &root);
+        let names = self.possibly_required(Side::New, &view);
+        let place = |name: &str| match view.properties.get(name) {
+            Some(place) => place.path.pointer(),
+            None => root.path.step("required").pointer(),
+        };
+        names.iter().map(|name| (name.to_string(), place(name))).collect()
+    }
+
+    /// Whether no value can satisfy both branches.
+    pub(super) fn are_disjoint(&mut self, side: Side, left: &View<'a>, right: &View<'a>) -> bool {
+        let (left_types, right_types) =
+            (self.effective_types(side, left), self.effective_types(side, right));
+        let common = left_types.intersection(right_types);
+        if common.is_empty() {
+            return true;
+        }
+        if let (Some(left), Some(right)) = (left.allowed_values(), right.allowed_values())
+            && left.keys().all(|value| !right.contains_key(value))
+        {
+            return true;
+        }
+        // Objects told apart by a member that both must have, with values that they do not share.
+        common == TypeSet::OBJECT
+            && left
+                .required
+                .intersection(&right.required)
+                .cloned()
+                .collect::<BTreeSet<_>>()
+                .iter()
+                .any(|name| {
+                    let values = |comparison: &mut Self, view: &View<'a>| {
+                        let place = view.properties.get(name)?.clone();
+                        comparison.view(side, &place).allowed_values()
+                    };
+                    match (values(self, left), values(self, right)) {
+                        (Some(left), Some(right)) => {
+                            left.keys().all(|value| !right.contains_key(value))
+                        }
+                        _ => false,
+                    }
+                })
+    }
+
+    pub(super) fn are_pairwise_disjoint(&mut self, side: Side, branches: &[Place<'a>]) -> bool {
+        const MOST_BRANCHES: usize = 64;
+        if branches.len() > MOST_BRANCHES {
+            return false;
+        }
+        let views: Vec<View<'a>> = branches.iter().map(|branch| self.view(side, branch)).collect();
+        views.iter().enumerate().all(|(index, left)| {
+            views.iter().skip(index + 1).all(|right| self.are_disjoint(side, left, right))
+        })
+    }
+
+    /// Whether two values are the same once references are followed; with `texts`, also in what they say.
+    pub(super) fn means_the_same(
+        &mut self,
+        old: &Place<'a>,
+        new: &Place<'a>,
+        position: Position,
+        texts: bool,
+    ) -> bool {
+        let mut open = BTreeSet::new();
+        self.same_values(old.node, new.node, position, texts, &mut open)
+    }
+
+    fn same_values(
+        &mut self,
+        old: Node<'a>,
+        new: Node<'a>,
+        position: Position,
+        texts: bool,
+        open: &mut BTreeSet<(u32, u32)>,
+    ) -> bool {
+        self.charge(1);
+        if self.work == 0 || old.kind() != new.kind() {
+            return false;
+        }
+        let has_reference = self.document(Side::Old).features.has_reference_within(old)
+            || self.document(Side::New).features.has_reference_within(new);
+        if !has_reference && (texts || position == Position::Plain || position == Position::Set) {
+            self.charge(u64::from(old.size()) / 4);
+            return old.raw() == new.raw() || canonical(old, position) == canonical(new, position);
+        }
+        match old.kind() {
+            Kind::Array => {
+                old.items().count() == new.items().count()
+                    && old.items().zip(new.items()).all(|(old, new)| {
+                        self.same_values(old, new, position.of_item(), texts, open)
+                    })
+            }
+            Kind::Object => self.same_objects(old, new, position, texts, open),
+            _ => canonical(old, position) == canonical(new, position),
+        }
+    }
+
+    fn same_objects(
+        &mut self,
+        old: Node<'a>,
+        new: Node<'a>,
+        position: Position,
+        texts: bool,
+        open: &mut BTreeSet<(u32, u32)>,
+    ) -> bool {
+        let is_schema = matches!(position, Position::Schema | Position::SchemaList | Position::Set);
+        if is_schema && !open.insert((old.index(), new.index())) {
+            return true;
+        }
+        let counts = |name: &str| {
+            texts
+                || !is_schema
+                || !matches!(name, "description" | "title" | "examples" | "$comment" | "default")
+        };
+        let members = |node: Node<'a>| {
+            let members =
+                node.members().map(|(name, value)| (name.as_str().unwrap_or_default(), value));
+            members.filter(|(name, _)| counts(name)).collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let (old_members, new_members) = (members(old), members(new));
+        self.charge(old_members.len() as u64);
+        old_members.len() == new_members.len()
+            && old_members.iter().all(|(name, &old)| {
+                let Some(&new) = new_members.get(name) else { return false };
+                if is_schema && name == "$ref" {
+                    return self.same_references(old, new, texts, open);
+                }
+                let position = if position == Position::Set { Position::Schema } else { position };
+                self.same_values(old, new, position.of_member(name), texts, open)
+            })
+    }
+
+    fn same_references(
+        &mut self,
+        old: Node<'a>,
+        new: Node<'a>,
+        texts: bool,
+        open: &mut BTreeSet<(u32, u32)>,
+    ) -> bool {
+        let (Some(old_text), Some(new_text)) = (old.as_str(), new.as_str()) else { return false };
+        let mut work = self.work;
+        let old_target = self.document(Side::Old).resolve(&old_text, &mut work);
+        let new_target = self.document(Side::New).resolve(&new_text, &mut work);
+        self.work = work;
+        match (old_target, new_target) {
+            (Target::Schema(old), Target::Schema(new)) => {
+                self.referenced.0.insert(old.node.index());
+                self.referenced.1.insert(new.node.index());
+                self.same_values(old.node, new.node, Position::Schema, texts, open)
+            }
+            (Target::Elsewhere, Target::Elsewhere) => old_text == new_text,
+            _ => false,
+        }
+    }
+}

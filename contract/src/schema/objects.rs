@@ -1,0 +1,212 @@
+//! Objects: their properties, which of them must be there, and what else may be.
+
+use super::compare::{Comparison, Location, Side};
+use super::document::Place;
+use super::view::View;
+use crate::change::ChangeKind;
+use crate::json::Kind;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+impl<'a> Comparison<'a> {
+    pub(super) fn objects(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        let names: BTreeSet<&Cow<'a, str>> =
+            old.properties.keys().chain(new.properties.keys()).collect();
+        self.charge(names.len() as u64);
+        for name in names {
+            match (old.properties.get(name), new.properties.get(name)) {
+                (Some(before), Some(after)) => {
+                    self.schemas(before, after, Some(name), location.level + 1);
+                }
+                (Some(before), None) => self.lost_property(name, before, new, location),
+                (None, Some(after)) => self.gained_property(name, after, old, new, location),
+                (None, None) => {}
+            }
+        }
+        self.required(old, new, location);
+        self.further_members(old, new, location);
+        self.property_names(old, new);
+        self.dependents(old, new, location);
+    }
+
+    fn lost_property(
+        &mut self,
+        name: &Cow<'a, str>,
+        before: &Place<'a>,
+        new: &View<'a>,
+        location: &Location<'a>,
+    ) {
+        if !location.new_declared.contains(name) {
+            self.report_change(ChangeKind::RemovedParam, Some(before), None);
+            return;
+        }
+        // Declared in another branch: here it counts among the further members.
+        if let Some(further) = new.keywords.get("additionalProperties") {
+            let further = further.clone();
+            self.schemas(before, &further, Some(name), location.level + 1);
+        }
+        if new.opaque.contains_key("patternProperties") {
+            self.report_change(ChangeKind::DeepSchemaUndiffable, Some(before), None);
+        }
+    }
+
+    fn gained_property(
+        &mut self,
+        name: &Cow<'a, str>,
+        after: &Place<'a>,
+        old: &View<'a>,
+        new: &View<'a>,
+        location: &Location<'a>,
+    ) {
+        let was_declared = location.old_declared.contains(name);
+        if !was_declared {
+            let is_required = new.required.contains(name);
+            let kind = if is_required {
+                ChangeKind::AddedRequiredParam
+            } else {
+                ChangeKind::AddedOptionalParam
+            };
+            self.report_change(kind, None, Some(after));
+            if binds_a_header(after) {
+                self.report_change(ChangeKind::HeaderBindingChanged, None, Some(after));
+            }
+        }
+        if old.opaque.contains_key("patternProperties") {
+            self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
+        }
+        let level = location.level + 1;
+        match old.keywords.get("additionalProperties") {
+            // It could not be given before, so nothing that was valid has it.
+            Some(further) if further.node.kind() == Kind::False => {}
+            // It could be given before, as any further member: what was accepted then must be accepted now.
+            Some(further) => {
+                let further = self.view(Side::Old, &further.clone());
+                self.must_accept(further, after, level);
+            }
+            None if was_declared => self.against_anything(&old.place, after, level),
+            None => {}
+        }
+    }
+
+    fn required(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        for name in &new.required {
+            let is_new_property =
+                !location.old_declared.contains(name) && new.properties.contains_key(name);
+            if location.old_required.contains(name)
+                || old.required.contains(name)
+                || is_new_property
+            {
+                continue;
+            }
+            let property = new.properties.get(name);
+            let keyword = new.place.path.step("required");
+            let path = property.map_or(keyword, |property| property.path.clone());
+            let kind = if location.old_declared.contains(name) {
+                ChangeKind::RequiredSetExpanded
+            } else {
+                ChangeKind::AddedRequiredParam
+            };
+            self.report(kind, &path, None, property.map(|place| place.node));
+        }
+        let still_required = self.certainly_required(Side::New, new);
+        for name in &old.required {
+            if still_required.contains(name) || !location.new_declared.contains(name) {
+                continue;
+            }
+            let property = new.properties.get(name).or(old.properties.get(name));
+            let keyword = old.place.path.step("required");
+            let path = property.map_or(keyword, |property| property.path.clone());
+            self.report(
+                ChangeKind::RequiredSetReduced,
+                &path,
+                property.map(|place| place.node),
+                None,
+            );
+        }
+    }
+
+    fn further_members(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        let keyword = "additionalProperties";
+        let (before, after) = (old.keywords.get(keyword), new.keywords.get(keyword));
+        let free = |comparison: &mut Self, side: Side, place: Option<&Place<'a>>| {
+            place.is_none_or(|place| comparison.view(side, place).is_anything())
+        };
+        let (was_free, is_free) = (free(self, Side::Old, before), free(self, Side::New, after));
+        match (before, after) {
+            _ if was_free && is_free => {}
+            (_, Some(_)) if was_free => {
+                self.report_change(ChangeKind::ConstraintNarrowed, before, after);
+            }
+            (Some(_), _) if is_free => {
+                self.report_change(ChangeKind::ConstraintWidened, before, after);
+            }
+            (Some(before), Some(after)) => {
+                self.schemas(before, after, None, location.level + 1);
+            }
+            (None, _) | (_, None) => {}
+        }
+    }
+
+    fn property_names(&mut self, old: &View<'a>, new: &View<'a>) {
+        let (before, after) =
+            (old.keywords.get("propertyNames"), new.keywords.get("propertyNames"));
+        match (before, after) {
+            (None, None) => {}
+            (None, Some(after)) => {
+                if !self.view(Side::New, after).is_anything() {
+                    self.report_change(ChangeKind::ConstraintNarrowed, None, Some(after));
+                }
+            }
+            (Some(before), None) => {
+                if !self.view(Side::Old, before).is_anything() {
+                    self.report_change(ChangeKind::ConstraintWidened, Some(before), None);
+                }
+            }
+            (Some(before), Some(after)) => {
+                if !self.means_the_same(before, after, crate::canonical::Position::Schema, true) {
+                    self.report_change(ChangeKind::DeepSchemaUndiffable, Some(before), Some(after));
+                }
+            }
+        }
+    }
+
+    /// `dependentRequired`: more dependents refuse more.
+    fn dependents(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        let keyword = "dependentRequired";
+        let (before, after) = (old.keywords.get(keyword), new.keywords.get(keyword));
+        type Dependents<'a> = std::collections::BTreeMap<Cow<'a, str>, BTreeSet<Cow<'a, str>>>;
+        let read = |place: Option<&Place<'a>>| -> Dependents<'a> {
+            let Some(place) = place else { return Dependents::new() };
+            let names =
+                |place: Place<'a>| place.node.items().filter_map(|item| item.as_str()).collect();
+            place.members().map(|(name, place)| (name, names(place))).collect()
+        };
+        let (was, is) = (read(before), read(after));
+        let asks_more = |these: &Dependents<'a>, those: &Dependents<'a>| {
+            these.iter().any(|(trigger, names)| {
+                names.iter().any(|name| {
+                    let is_known = those.get(trigger).is_some_and(|names| names.contains(name));
+                    !is_known && name != trigger
+                })
+            })
+        };
+        let is_certain = |(trigger, names): (&Cow<'a, str>, &BTreeSet<Cow<'a, str>>)| {
+            names.iter().all(|name| {
+                was.get(trigger).is_some_and(|names| names.contains(name))
+                    || location.old_required.contains(name)
+                    || name == trigger
+            })
+        };
+        if !is.iter().all(is_certain) {
+            self.report_change(ChangeKind::ConstraintNarrowed, before, after);
+        }
+        if asks_more(&was, &is) {
+            self.report_change(ChangeKind::ConstraintWidened, before, after);
+        }
+    }
+}
+
+/// Whether any part of a schema has a client copy an argument into a header.
+fn binds_a_header(place: &Place<'_>) -> bool {
+    place.node.raw().contains("x-mcp-header")
+}

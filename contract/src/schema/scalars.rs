@@ -1,0 +1,230 @@
+//! Types, allowed values, and the bounds of numbers, strings, arrays and objects.
+
+use super::compare::{Comparison, Side};
+use super::document::Place;
+use super::types::TypeSet;
+use super::view::View;
+use crate::canonical::{Position, canonical};
+use crate::change::ChangeKind;
+use crate::decimal::Decimal;
+use crate::json::Kind;
+use std::cmp::Ordering;
+
+/// A limit that a value must keep to, where it says one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    value: Decimal,
+    is_exclusive: bool,
+}
+
+/// Which way a limit points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    AtLeast,
+    AtMost,
+}
+
+impl Direction {
+    /// Whether the new bound refuses more, less, or the same.
+    fn tightening(self, old: &Bound, new: &Bound) -> Ordering {
+        let by_value = match self {
+            Direction::AtLeast => new.value.cmp(&old.value),
+            Direction::AtMost => old.value.cmp(&new.value),
+        };
+        by_value.then(new.is_exclusive.cmp(&old.is_exclusive))
+    }
+}
+
+/// A pair of limits of one kind of value: the keywords, the types they are about, and the value that means none.
+struct Limit {
+    keyword: &'static str,
+    exclusive: Option<&'static str>,
+    direction: Direction,
+    types: TypeSet,
+    says_nothing: Option<i128>,
+}
+
+const LIMITS: [Limit; 8] = [
+    limit("minimum", Some("exclusiveMinimum"), Direction::AtLeast, TypeSet::NUMBER),
+    limit("maximum", Some("exclusiveMaximum"), Direction::AtMost, TypeSet::NUMBER),
+    limit("minLength", None, Direction::AtLeast, TypeSet::STRING),
+    limit("maxLength", None, Direction::AtMost, TypeSet::STRING),
+    limit("minItems", None, Direction::AtLeast, TypeSet::ARRAY),
+    limit("maxItems", None, Direction::AtMost, TypeSet::ARRAY),
+    limit("minProperties", None, Direction::AtLeast, TypeSet::OBJECT),
+    limit("maxProperties", None, Direction::AtMost, TypeSet::OBJECT),
+];
+
+const fn limit(
+    keyword: &'static str,
+    exclusive: Option<&'static str>,
+    direction: Direction,
+    types: TypeSet,
+) -> Limit {
+    let is_count = exclusive.is_none();
+    let says_nothing = match direction {
+        Direction::AtLeast if is_count => Some(0),
+        _ => None,
+    };
+    Limit { keyword, exclusive, direction, types, says_nothing }
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn types(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
+        let new_types = self.effective_types(Side::New, new);
+        let place = |view: &View<'a>| view.type_place.clone().unwrap_or_else(|| view.place.clone());
+        let (before, after) = (place(old), place(new));
+        // What `enum` and `const` leave out is reported as values, not as types.
+        if !old_types.is_within(new.types) {
+            self.report_change(ChangeKind::TypeChanged, Some(&before), Some(&after));
+        } else if !new.types.is_within(old.types) && !new_types.is_within(old_types) {
+            self.report_change(ChangeKind::TypeWidened, Some(&before), Some(&after));
+        }
+    }
+
+    pub(super) fn values(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
+        let (before, after) = (old.values.first(), new.values.first());
+        match (old.allowed_values(), new.allowed_values()) {
+            (None, None) => {}
+            (Some(_), None) => self.report_change(ChangeKind::EnumValuesAdded, before, after),
+            (None, Some(allowed)) => {
+                // Types with few values can be listed in full.
+                let is_listed = |value: &[u8]| allowed.contains_key(value);
+                let is_complete = old_types.each().all(|one| match one {
+                    TypeSet::NULL => is_listed(b"null"),
+                    TypeSet::BOOLEAN => is_listed(b"true") && is_listed(b"false"),
+                    _ => false,
+                });
+                if !is_complete {
+                    self.report_change(ChangeKind::EnumValuesRemoved, before, after);
+                }
+            }
+            (Some(old_allowed), Some(new_allowed)) => {
+                self.charge(old_allowed.len() as u64 + new_allowed.len() as u64);
+                if old_allowed.keys().any(|value| !new_allowed.contains_key(value)) {
+                    self.report_change(ChangeKind::EnumValuesRemoved, before, after);
+                }
+                if new_allowed.keys().any(|value| !old_allowed.contains_key(value)) {
+                    self.report_change(ChangeKind::EnumValuesAdded, before, after);
+                }
+            }
+        }
+    }
+
+    pub(super) fn bounds(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
+        for limit in &LIMITS {
+            if old_types.overlaps(limit.types) {
+                self.limit(limit, old, new);
+            }
+        }
+        if old_types.overlaps(TypeSet::NUMBER) {
+            self.multiple_of(old, new);
+        }
+        if old_types.overlaps(TypeSet::STRING) {
+            self.word("pattern", old, new);
+        }
+        self.word("format", old, new);
+        if old_types.overlaps(TypeSet::ARRAY) {
+            self.unique_items(old, new);
+        }
+    }
+
+    fn limit(&mut self, limit: &Limit, old: &View<'a>, new: &View<'a>) {
+        let keywords = || std::iter::once(limit.keyword).chain(limit.exclusive);
+        let places = |view: &View<'a>| -> Vec<Place<'a>> {
+            keywords().filter_map(|keyword| view.keywords.get(keyword).cloned()).collect()
+        };
+        let (before, after) = (places(old), places(new));
+        let is_number = |place: &Place<'a>| place.node.kind() == Kind::Number;
+        if !before.iter().chain(&after).all(is_number) {
+            let form = |places: &[Place<'a>]| -> Vec<_> {
+                places.iter().map(|place| canonical(place.node, Position::Plain)).collect()
+            };
+            if form(&before) != form(&after) {
+                self.report_change(ChangeKind::DeepSchemaUndiffable, before.first(), after.first());
+            }
+            return;
+        }
+        let tightest = |view: &View<'a>| -> Option<(Bound, Place<'a>)> {
+            let bounds = keywords().filter_map(|keyword| {
+                let place = view.keywords.get(keyword)?.clone();
+                let value = Decimal::parse(place.node.raw());
+                Some((Bound { value, is_exclusive: Some(keyword) == limit.exclusive }, place))
+            });
+            bounds
+                .filter(|(bound, _)| {
+                    let nothing =
+                        limit.says_nothing.map(|value| Decimal::parse(&value.to_string()));
+                    nothing.is_none_or(|nothing| bound.value > nothing)
+                })
+                .max_by(|left, right| limit.direction.tightening(&right.0, &left.0))
+        };
+        let kind = match (tightest(old), tightest(new)) {
+            (None, None) => return,
+            (None, Some(_)) => ChangeKind::ConstraintNarrowed,
+            (Some(_), None) => ChangeKind::ConstraintWidened,
+            (Some((old_bound, _)), Some((new_bound, _))) => {
+                match limit.direction.tightening(&old_bound, &new_bound) {
+                    Ordering::Greater => ChangeKind::ConstraintNarrowed,
+                    Ordering::Less => ChangeKind::ConstraintWidened,
+                    Ordering::Equal => return,
+                }
+            }
+        };
+        let (old_place, new_place) = (tightest(old), tightest(new));
+        let old_place = old_place.map(|(_, place)| place);
+        let new_place = new_place.map(|(_, place)| place);
+        self.report_change(kind, old_place.as_ref(), new_place.as_ref());
+    }
+
+    fn multiple_of(&mut self, old: &View<'a>, new: &View<'a>) {
+        let (before, after) = (old.keywords.get("multipleOf"), new.keywords.get("multipleOf"));
+        let value = |place: &Place<'a>| Decimal::parse(place.node.raw());
+        let kind = match (before, after) {
+            (None, None) => return,
+            (None, Some(_)) => ChangeKind::ConstraintNarrowed,
+            (Some(_), None) => ChangeKind::ConstraintWidened,
+            (Some(before), Some(after)) if value(before) == value(after) => return,
+            (Some(before), Some(after)) => {
+                match (value(before).to_i128(), value(after).to_i128()) {
+                    (Some(before), Some(after)) if after > 0 && before % after == 0 => {
+                        ChangeKind::ConstraintWidened
+                    }
+                    _ => ChangeKind::ConstraintNarrowed,
+                }
+            }
+        };
+        self.report_change(kind, before, after);
+    }
+
+    /// `pattern` and `format`: a word that is the same or is not.
+    fn word(&mut self, keyword: &str, old: &View<'a>, new: &View<'a>) {
+        let (before, after) = (old.keywords.get(keyword), new.keywords.get(keyword));
+        let form = |place: &Place<'a>| canonical(place.node, Position::Plain);
+        let kind = match (before, after) {
+            (None, None) => return,
+            (Some(before), Some(after)) if form(before) == form(after) => return,
+            (Some(_), None) => ChangeKind::ConstraintWidened,
+            _ => ChangeKind::ConstraintNarrowed,
+        };
+        self.report_change(kind, before, after);
+    }
+
+    fn unique_items(&mut self, old: &View<'a>, new: &View<'a>) {
+        let (before, after) = (old.keywords.get("uniqueItems"), new.keywords.get("uniqueItems"));
+        let is_asked = |place: Option<&Place<'a>>| place.map(|place| place.node.as_bool());
+        let kind = match (is_asked(before), is_asked(after)) {
+            (Some(None), _) | (_, Some(None)) => ChangeKind::DeepSchemaUndiffable,
+            (Some(Some(true)), Some(Some(true))) => return,
+            (_, Some(Some(true))) => ChangeKind::ConstraintNarrowed,
+            (Some(Some(true)), _) => ChangeKind::ConstraintWidened,
+            _ => return,
+        };
+        if kind == ChangeKind::DeepSchemaUndiffable
+            && before.map(|place| place.node.raw()) == after.map(|place| place.node.raw())
+        {
+            return;
+        }
+        self.report_change(kind, before, after);
+    }
+}

@@ -1,0 +1,561 @@
+use super::*;
+use crate::json::Document;
+
+/// The kinds between two schemas, each with its pointer, sorted.
+fn kinds(old: &str, new: &str) -> Vec<String> {
+    let (old, new) = (Document::parse(old).expect(old), Document::parse(new).expect(new));
+    let findings = compare(old.root(), new.root(), "");
+    let mut kinds: Vec<String> =
+        findings.iter().map(|finding| format!("{} {}", finding.kind, finding.path)).collect();
+    kinds.sort();
+    kinds
+}
+
+fn check(old: &str, new: &str, expected: &[&str]) {
+    assert_eq!(kinds(old, new), expected, "\n  {old}\n  {new}");
+}
+
+fn object(properties: &str, rest: &str) -> String {
+    format!(r#"{{"type":"object","properties":{{{properties}}}{rest}}}"#)
+}
+
+/// Two schemas of one property `p`.
+fn check_property(old: &str, new: &str, expected: &[&str]) {
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|line| match line.split_once(' ') {
+            Some((kind, path)) => format!("{kind} /properties/p{path}"),
+            None => format!("{line} /properties/p"),
+        })
+        .collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    check(&object(&format!("\"p\":{old}"), ""), &object(&format!("\"p\":{new}"), ""), &expected);
+}
+
+#[test]
+fn parameters_come_and_go() {
+    let base = object(r#""a":{"type":"string"}"#, r#","required":["a"]"#);
+    check(
+        &base,
+        &object(r#""a":{"type":"string"},"b":{}"#, r#","required":["a"]"#),
+        &["added-optional-param /properties/b"],
+    );
+    check(
+        &base,
+        &object(r#""a":{"type":"string"},"b":{}"#, r#","required":["a","b"]"#),
+        &["added-required-param /properties/b"],
+    );
+    check(&base, &object("", ""), &["removed-param /properties/a"]);
+    check(&base, &object(r#""a":{"type":"string"}"#, ""), &["required-set-reduced /properties/a"]);
+    check(
+        &object(r#""a":{}"#, ""),
+        &object(r#""a":{}"#, r#","required":["a"]"#),
+        &["required-set-expanded /properties/a"],
+    );
+    check(
+        &object(r#""a":{}"#, ""),
+        &object(r#""a":{}"#, r#","required":["z"]"#),
+        &["added-required-param /required"],
+    );
+}
+
+#[test]
+fn types_are_sets() {
+    check_property(r#"{"type":"integer"}"#, r#"{"type":"string"}"#, &["type-changed /type"]);
+    check_property(r#"{"type":"integer"}"#, r#"{"type":"number"}"#, &["type-widened /type"]);
+    check_property(r#"{"type":"number"}"#, r#"{"type":"integer"}"#, &["type-changed /type"]);
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":["string","null"]}"#,
+        &["type-widened /type"],
+    );
+    check_property(
+        r#"{"type":["string","null"]}"#,
+        r#"{"type":"string"}"#,
+        &["type-changed /type"],
+    );
+    check_property(r#"{"type":"string"}"#, r#"{"type":["string"]}"#, &["metadata-changed"]);
+    check_property("{}", r#"{"type":"string"}"#, &["type-changed /type"]);
+    check_property(r#"{"type":"string"}"#, "{}", &["type-widened"]);
+    check_property(r#"{"type":"string"}"#, "true", &["type-widened"]);
+    check_property(r#"{"type":"string"}"#, "false", &["constraint-narrowed"]);
+    check_property("{}", "true", &["metadata-changed"]);
+    check_property(
+        r#"{"type":"strin"}"#,
+        r#"{"type":"string"}"#,
+        &["deep-schema-undiffable /type", "type-changed /type"],
+    );
+}
+
+#[test]
+fn values_are_sets() {
+    check_property(r#"{"enum":["a","b"]}"#, r#"{"enum":["a"]}"#, &["enum-values-removed /enum"]);
+    check_property(r#"{"enum":["a"]}"#, r#"{"enum":["b","a"]}"#, &["enum-values-added /enum"]);
+    check_property(
+        r#"{"enum":["a"]}"#,
+        r#"{"enum":["b"]}"#,
+        &["enum-values-added /enum", "enum-values-removed /enum"],
+    );
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","enum":["a"]}"#,
+        &["enum-values-removed /enum"],
+    );
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","const":"a"}"#,
+        &["enum-values-removed /const"],
+    );
+    check_property(
+        r#"{"type":"string","enum":["a"]}"#,
+        r#"{"type":"string"}"#,
+        &["enum-values-added /enum"],
+    );
+    check_property(r#"{"const":"a"}"#, r#"{"enum":["a"]}"#, &["metadata-changed"]);
+    check_property(r#"{"enum":["a"]}"#, r#"{"type":"string","enum":["a"]}"#, &["metadata-changed"]);
+    check_property(r#"{"type":"boolean"}"#, r#"{"enum":[true,false]}"#, &["metadata-changed"]);
+    check_property(r#"{"enum":[1]}"#, r#"{"enum":[1.0]}"#, &[]);
+}
+
+#[test]
+fn bounds_narrow_and_widen() {
+    let narrowed = |old: &str, new: &str, path: &str| {
+        check_property(old, new, &[&format!("constraint-narrowed {path}")]);
+        check_property(new, old, &[&format!("constraint-widened {path}")]);
+    };
+    narrowed(
+        r#"{"type":"integer","maximum":1000}"#,
+        r#"{"type":"integer","maximum":10}"#,
+        "/maximum",
+    );
+    narrowed(r#"{"type":"integer"}"#, r#"{"type":"integer","minimum":0}"#, "/minimum");
+    check_property(
+        r#"{"minimum":0}"#,
+        r#"{"exclusiveMinimum":0}"#,
+        &["constraint-narrowed /exclusiveMinimum"],
+    );
+    check_property(
+        r#"{"exclusiveMinimum":0}"#,
+        r#"{"minimum":0}"#,
+        &["constraint-widened /minimum"],
+    );
+    narrowed(r#"{"type":"string"}"#, r#"{"type":"string","minLength":1}"#, "/minLength");
+    narrowed(r#"{"type":"string"}"#, r#"{"type":"string","pattern":"^a"}"#, "/pattern");
+    narrowed(r#"{"type":"string"}"#, r#"{"type":"string","format":"email"}"#, "/format");
+    narrowed(r#"{"type":"array"}"#, r#"{"type":"array","uniqueItems":true}"#, "/uniqueItems");
+    narrowed(r#"{"type":"array"}"#, r#"{"type":"array","maxItems":3}"#, "/maxItems");
+    narrowed(
+        r#"{"type":"object"}"#,
+        r#"{"type":"object","additionalProperties":false}"#,
+        "/additionalProperties",
+    );
+    narrowed(
+        r#"{"type":"integer","multipleOf":2}"#,
+        r#"{"type":"integer","multipleOf":4}"#,
+        "/multipleOf",
+    );
+    check_property(
+        r#"{"type":"string","pattern":"a"}"#,
+        r#"{"type":"string","pattern":"b"}"#,
+        &["constraint-narrowed /pattern"],
+    );
+    check_property(
+        r#"{"minimum":9007199254740992}"#,
+        r#"{"minimum":9007199254740993}"#,
+        &["constraint-narrowed /minimum"],
+    );
+}
+
+#[test]
+fn what_means_the_same_is_metadata() {
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","minLength":0}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"type":"object"}"#,
+        r#"{"type":"object","additionalProperties":true}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"type":"object"}"#,
+        r#"{"type":"object","additionalProperties":{}}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"type":"object"}"#,
+        r#"{"type":"object","required":[]}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"type":"array"}"#,
+        r#"{"type":"array","uniqueItems":false,"items":true}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"type":"integer"}"#,
+        r#"{"type":"integer","minLength":5}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","title":"P"}"#,
+        &["metadata-changed /title"],
+    );
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","default":null}"#,
+        &["metadata-changed /default"],
+    );
+    check_property(
+        r#"{"anyOf":[{"type":"string"},{"type":"null"}]}"#,
+        r#"{"type":["string","null"]}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"anyOf":[{"type":"string"},{"type":"integer"}]}"#,
+        r#"{"type":["string","integer"]}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"type":["string","integer"]}"#,
+        r#"{"anyOf":[{"type":"string"},{"type":"integer"}]}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"anyOf":[{"type":"string"},{"type":"integer"}]}"#,
+        r#"{"anyOf":[{"type":"integer"},{"type":"string"}]}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"allOf":[{"type":"string"}]}"#,
+        r#"{"type":"string"}"#,
+        &["metadata-changed"],
+    );
+    check(
+        r#"{"type":"object"}"#,
+        r#"{"type":"object","$schema":"http://json-schema.org/draft-07/schema#"}"#,
+        &["metadata-changed /$schema"],
+    );
+}
+
+#[test]
+fn text_is_text_wherever_it_stands() {
+    check_property(
+        r#"{"type":"string","description":"a"}"#,
+        r#"{"type":"string","description":"b"}"#,
+        &["description-only /description"],
+    );
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","title":"Other"}"#,
+        &["description-only /title"],
+    );
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","examples":["x"]}"#,
+        &["description-only /examples"],
+    );
+    check_property(
+        r#"{"type":"string","$comment":"x"}"#,
+        r#"{"type":"string"}"#,
+        &["description-only /$comment"],
+    );
+    check_property(
+        r#"{"description":"a","anyOf":[{"type":"string"},{"type":"null"}]}"#,
+        r#"{"description":"a","type":["string","null"]}"#,
+        &["metadata-changed"],
+    );
+    check_property(
+        r#"{"anyOf":[{"type":"string","description":"a"},{"type":"null"}]}"#,
+        r#"{"type":["string","null"],"description":"b"}"#,
+        &["description-only /description"],
+    );
+    let with = |text: &str| {
+        format!(
+            r##"{{"properties":{{"p":{{"$ref":"#/$defs/A"}}}},"$defs":{{"A":{{"type":"string","description":"{text}"}}}}}}"##
+        )
+    };
+    check(&with("a"), &with("b"), &["description-only /$defs/A/description"]);
+    let unused =
+        |text: &str| format!(r##"{{"type":"object","$defs":{{"A":{{"description":"{text}"}}}}}}"##);
+    check(&unused("a"), &unused("b"), &["description-only /$defs/A/description"]);
+}
+
+#[test]
+fn defaults_of_old_parameters_break() {
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","default":"x"}"#,
+        &["default-changed /default"],
+    );
+    check_property(r#"{"default":1}"#, r#"{"default":2}"#, &["default-changed /default"]);
+    check_property(r#"{"default":1}"#, "{}", &["default-changed /default"]);
+    check_property(r#"{"default":1}"#, r#"{"default":1.0}"#, &[]);
+    check_property(r#"{"default":null}"#, r#"{"default":0}"#, &["default-changed /default"]);
+}
+
+#[test]
+fn references_are_compared_by_what_they_mean() {
+    let with = |name: &str, container: &str, body: &str| {
+        format!(
+            r##"{{"properties":{{"p":{{"$ref":"#/{container}/{name}"}},"q":{{"$ref":"#/{container}/{name}"}}}},"{container}":{{"{name}":{body}}}}}"##
+        )
+    };
+    let base = with("A", "$defs", r#"{"type":"string"}"#);
+    check(&base, &with("A", "$defs", r#"{"type":"integer"}"#), &["type-changed /$defs/A/type"]);
+    check(
+        &base,
+        &with("B", "$defs", r#"{"type":"string"}"#),
+        &[
+            "metadata-changed /$defs",
+            "metadata-changed /properties/p",
+            "metadata-changed /properties/q",
+        ],
+    );
+    check(
+        &base,
+        &with("A", "definitions", r#"{"type":"string"}"#),
+        &[
+            "metadata-changed /definitions",
+            "metadata-changed /properties/p",
+            "metadata-changed /properties/q",
+        ],
+    );
+    check(
+        &base,
+        r#"{"properties":{"p":{"type":"string"},"q":{"type":"string"}}}"#,
+        &[
+            "metadata-changed /$defs",
+            "metadata-changed /properties/p",
+            "metadata-changed /properties/q",
+        ],
+    );
+    let tree = |extra: &str| {
+        format!(
+            r##"{{"properties":{{"t":{{"$ref":"#/$defs/T"}}}},"$defs":{{"T":{{"type":"object","properties":{{"v":{{"type":"string"}}{extra},"kids":{{"type":"array","items":{{"$ref":"#/$defs/T"}}}}}}}}}}}}"##
+        )
+    };
+    check(&tree(""), &tree(r#","w":{}"#), &["added-optional-param /$defs/T/properties/w"]);
+    check(
+        r##"{"properties":{"p":{"$ref":"https://example.com/a"}}}"##,
+        r##"{"properties":{"p":{"$ref":"https://example.com/b"}}}"##,
+        &["deep-schema-undiffable /properties/p/$ref"],
+    );
+    check(
+        r##"{"properties":{"p":{"$ref":"#/$defs/A"}},"$defs":{"A":{"not":{"$ref":"#/$defs/B"}},"B":{"type":"string"}}}"##,
+        r##"{"properties":{"p":{"$ref":"#/$defs/A"}},"$defs":{"A":{"not":{"$ref":"#/$defs/B"}},"B":{"type":["string","null"]}}}"##,
+        &["deep-schema-undiffable /$defs/A/not"],
+    );
+}
+
+#[test]
+fn the_five_pairs_that_an_earlier_draft_got_wrong() {
+    for (old, new) in [
+        (
+            r#"{"properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}"#,
+            r#"{"properties":{"a":{},"b":{}},"required":["a","b"]}"#,
+        ),
+        (
+            r#"{"anyOf":[{"type":"string","enum":["a"]},{"type":"null"}]}"#,
+            r#"{"type":["string","null"],"enum":["a"]}"#,
+        ),
+        (
+            r#"{"properties":{"a":{},"b":{}},"additionalProperties":false}"#,
+            r#"{"allOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}}}]}"#,
+        ),
+        (
+            r#"{"properties":{"a":{}},"additionalProperties":{"type":"string"}}"#,
+            r#"{"properties":{"a":{},"bcc":{"type":"array"}},"additionalProperties":{"type":"string"}}"#,
+        ),
+        (
+            r#"{"anyOf":[{"type":"number"},{"type":"integer"}]}"#,
+            r#"{"oneOf":[{"type":"number"},{"type":"integer"}]}"#,
+        ),
+    ] {
+        let (old_document, new_document) =
+            (Document::parse(old).unwrap(), Document::parse(new).unwrap());
+        let findings = compare(old_document.root(), new_document.root(), "");
+        assert!(
+            findings
+                .iter()
+                .any(|finding| matches!(finding.class, crate::change::ChangeClass::Breaking)),
+            "{old}\n{new}\n{findings:?}"
+        );
+    }
+}
+
+#[test]
+fn required_over_combinators() {
+    check(
+        r#"{"properties":{"a":{},"b":{}}}"#,
+        r#"{"properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}"#,
+        &["required-set-expanded /properties/a", "required-set-expanded /properties/b"],
+    );
+    check(
+        r#"{"properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["a","b"]}]}"#,
+        r#"{"properties":{"a":{},"b":{}},"required":["a"]}"#,
+        &["metadata-changed "],
+    );
+    check(
+        r#"{"properties":{"a":{"description":"x"},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}"#,
+        r#"{"properties":{"a":{"description":"y"},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}"#,
+        &["description-only /properties/a/description"],
+    );
+    check(
+        r#"{"properties":{"a":{}}}"#,
+        r#"{"properties":{"a":{}},"allOf":[{"required":["a"]}]}"#,
+        &["required-set-expanded /properties/a"],
+    );
+}
+
+#[test]
+fn branches_are_matched() {
+    let one_of = |branches: &str| format!(r#"{{"oneOf":[{branches}]}}"#);
+    let string = r#"{"type":"string"}"#;
+    let integer = r#"{"type":"integer"}"#;
+    let any_of = |branches: &[&str]| format!(r#"{{"anyOf":[{}]}}"#, branches.join(","));
+    let array = r#"{"type":"array"}"#;
+    check_property(
+        &any_of(&[string, integer, array]),
+        &any_of(&[string, array]),
+        &["type-changed /anyOf/1"],
+    );
+    check_property(
+        &any_of(&[string, array]),
+        &any_of(&[string, integer, array]),
+        &["type-widened /anyOf/1"],
+    );
+    check_property(
+        &one_of(&[string, array].join(",")),
+        &one_of(&[string, integer, array].join(",")),
+        &["type-widened /oneOf/1"],
+    );
+    check_property(
+        &one_of(r#"{"type":"number"},{"type":"string"}"#),
+        &one_of(r#"{"type":"number"},{"type":"string"},{"type":"integer","minimum":0}"#),
+        &["constraint-narrowed /oneOf", "constraint-widened /oneOf/2"],
+    );
+    check_property(
+        &any_of(&[r#"{"type":"string","maxLength":5}"#, integer, array]),
+        &any_of(&[r#"{"type":"string","maxLength":3}"#, integer, array]),
+        &["constraint-narrowed /anyOf/0/maxLength"],
+    );
+    let shapes = |first: &str| {
+        format!(
+            r#"{{"oneOf":[{{"type":"object","properties":{{"kind":{{"const":"a"}},"x":{first}}},"required":["kind"]}},{{"type":"object","properties":{{"kind":{{"const":"b"}}}},"required":["kind"]}}]}}"#
+        )
+    };
+    check_property(
+        &shapes(string),
+        &shapes(r#"{"type":["string","null"]}"#),
+        &["type-widened /oneOf/0/properties/x/type"],
+    );
+}
+
+#[test]
+fn maps_are_open() {
+    check(
+        r#"{"properties":{"a":{}},"additionalProperties":{"type":"string"}}"#,
+        r#"{"properties":{"a":{},"b":{"type":"string"}},"additionalProperties":{"type":"string"}}"#,
+        &["added-optional-param /properties/b"],
+    );
+    check(
+        r#"{"properties":{"a":{}},"additionalProperties":false}"#,
+        r#"{"properties":{"a":{},"b":{"type":"string"}},"additionalProperties":false}"#,
+        &["added-optional-param /properties/b"],
+    );
+    check(
+        r#"{"properties":{"a":{}},"additionalProperties":true}"#,
+        r#"{"properties":{"a":{},"b":{"type":"string"}},"additionalProperties":true}"#,
+        &["added-optional-param /properties/b", "constraint-narrowed /properties/b"],
+    );
+    check(
+        r#"{"properties":{"a":{}},"patternProperties":{"^b":{"type":"string"}}}"#,
+        r#"{"properties":{"a":{},"b":{"type":"string"}},"patternProperties":{"^b":{"type":"string"}}}"#,
+        &["added-optional-param /properties/b", "deep-schema-undiffable /properties/b"],
+    );
+}
+
+#[test]
+fn what_has_no_rule_is_undiffable() {
+    for keyword in [
+        "not",
+        "if",
+        "contains",
+        "unevaluatedProperties",
+        "x-vendor",
+        "contentEncoding",
+        "deprecated",
+    ] {
+        let new = format!(r#"{{"type":"string","{keyword}":{{"type":"null"}}}}"#);
+        let found = kinds(
+            &format!(r#"{{"properties":{{"p":{{"type":"string"}}}}}}"#),
+            &format!(r#"{{"properties":{{"p":{new}}}}}"#),
+        );
+        assert_eq!(found, [format!("deep-schema-undiffable /properties/p/{keyword}")]);
+    }
+    check_property(
+        r#"{"x-mcp-header":"A"}"#,
+        r#"{"x-mcp-header":"B"}"#,
+        &["header-binding-changed /x-mcp-header"],
+    );
+    check(
+        &object("", ""),
+        &object(r#""p":{"x-mcp-header":"B"}"#, ""),
+        &["added-optional-param /properties/p", "header-binding-changed /properties/p"],
+    );
+    let nested = |id: &str| format!(r#"{{"properties":{{"p":{{"$id":"{id}","type":"string"}}}}}}"#);
+    check(&nested("a"), &nested("b"), &["deep-schema-undiffable "]);
+}
+
+#[test]
+fn depth_is_walked_to_the_limit_and_no_further() {
+    let nested = |levels: usize, leaf: &str| {
+        let open = r#"{"type":"object","properties":{"p":"#.repeat(levels);
+        format!("{open}{leaf}{}", "}}".repeat(levels))
+    };
+    let at = |levels| {
+        kinds(&nested(levels, r#"{"type":"string"}"#), &nested(levels, r#"{"type":"integer"}"#))
+    };
+    assert!(at(MAX_LEVELS)[0].starts_with("type-changed"));
+    assert!(at(MAX_LEVELS + 1)[0].starts_with("deep-schema-undiffable"));
+}
+
+#[test]
+fn findings_are_listed_to_the_limit_and_what_is_beyond_is_undiffable() {
+    let many = |count: usize, kind: &str| {
+        let properties: Vec<String> =
+            (0..count).map(|n| format!(r#""p{n}":{{"type":"{kind}"}}"#)).collect();
+        object(&properties.join(","), "")
+    };
+    assert_eq!(
+        kinds(&many(MAX_FINDINGS, "string"), &many(MAX_FINDINGS, "integer")).len(),
+        MAX_FINDINGS
+    );
+    let beyond = kinds(&many(MAX_FINDINGS + 1, "string"), &many(MAX_FINDINGS + 1, "integer"));
+    assert_eq!(beyond.len(), MAX_FINDINGS + 1);
+    assert!(beyond.iter().any(|finding| finding == "deep-schema-undiffable "));
+}
+
+#[test]
+fn a_narrowing_in_either_dialect_counts_where_none_is_named() {
+    // Draft-07 ignores what stands beside `$ref`; 2020-12 does not.
+    let with = |rest: &str| {
+        format!(
+            r##"{{"properties":{{"p":{{"$ref":"#/$defs/A"{rest}}}}},"$defs":{{"A":{{"type":"string"}}}}}}"##
+        )
+    };
+    check(&with(""), &with(r#","maxLength":3"#), &["constraint-narrowed /properties/p/maxLength"]);
+    let items = |rest: &str| {
+        format!(
+            r#"{{"properties":{{"p":{{"type":"array","items":[{{"type":"string"}}]{rest}}}}}}}"#
+        )
+    };
+    let found = kinds(&items(""), &items(r#","additionalItems":false"#));
+    assert!(
+        found.contains(&"constraint-narrowed /properties/p/additionalItems".to_owned()),
+        "{found:?}"
+    );
+}

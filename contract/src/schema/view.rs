@@ -1,0 +1,410 @@
+//! A schema as the comparison sees it: references followed, `allOf` parts merged where that changes nothing,
+//! `anyOf [T, null]` read as a set of types.
+
+use super::document::{Dialect, Place, SchemaDocument, Target};
+use super::types::TypeSet;
+use crate::canonical::{Position, canonical};
+use crate::json::Kind;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// References that lead to references are followed this far.
+const MAX_REFERENCE_CHAIN: usize = 32;
+
+/// What is said of one instance location.
+#[derive(Debug, Clone)]
+pub(super) struct View<'a> {
+    /// Where the schema itself stands.
+    pub(super) place: Place<'a>,
+    /// The boolean schema `false`.
+    pub(super) is_never: bool,
+    pub(super) types: TypeSet,
+    /// Where `type` is said.
+    pub(super) type_place: Option<Place<'a>>,
+    /// Every `enum` and `const`: a value must be in all of them.
+    pub(super) values: Vec<Place<'a>>,
+    pub(super) required: BTreeSet<Cow<'a, str>>,
+    pub(super) properties: BTreeMap<Cow<'a, str>, Place<'a>>,
+    /// Assertions that can be compared on their own, by keyword.
+    pub(super) keywords: BTreeMap<Cow<'a, str>, Place<'a>>,
+    /// What has no rule: equal or undiffable.
+    pub(super) opaque: BTreeMap<Cow<'a, str>, Place<'a>>,
+    pub(super) all_of: Vec<Place<'a>>,
+    pub(super) any_of: Vec<Place<'a>>,
+    pub(super) one_of: Vec<Place<'a>>,
+    /// Text that a model reads: `description`, `title`, `examples`, `$comment`.
+    pub(super) texts: Vec<(&'static str, Place<'a>)>,
+    pub(super) default: Option<Place<'a>>,
+    pub(super) header: Option<Place<'a>>,
+}
+
+impl<'a> View<'a> {
+    /// The schema that accepts everything, standing where another one would.
+    pub(super) fn anything(place: Place<'a>) -> View<'a> {
+        View {
+            place,
+            is_never: false,
+            types: TypeSet::ALL,
+            type_place: None,
+            values: Vec::new(),
+            required: BTreeSet::new(),
+            properties: BTreeMap::new(),
+            keywords: BTreeMap::new(),
+            opaque: BTreeMap::new(),
+            all_of: Vec::new(),
+            any_of: Vec::new(),
+            one_of: Vec::new(),
+            texts: Vec::new(),
+            default: None,
+            header: None,
+        }
+    }
+
+    pub(super) fn has_combinator(&self) -> bool {
+        !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty())
+    }
+
+    /// Whether it accepts every value.
+    pub(super) fn is_anything(&self) -> bool {
+        !self.is_never
+            && self.types == TypeSet::ALL
+            && self.values.is_empty()
+            && self.required.is_empty()
+            && self.properties.is_empty()
+            && self.keywords.is_empty()
+            && self.opaque.is_empty()
+            && !self.has_combinator()
+    }
+
+    /// Whether merging would change which members another part's `additionalProperties` or `unevaluated*` is about:
+    /// they speak of what their own schema does not declare, so such schemas stay apart.
+    fn must_stay_apart(&self, other: &View<'a>) -> bool {
+        let counts_members = |view: &View<'a>| {
+            view.keywords.contains_key("additionalProperties")
+                || view.opaque.contains_key("patternProperties")
+        };
+        let counts_all =
+            |view: &View<'a>| view.opaque.keys().any(|keyword| keyword.starts_with("unevaluated"));
+        let declares = |view: &View<'a>| !view.properties.is_empty() || counts_members(view);
+        counts_members(self) && declares(other)
+            || counts_members(other) && declares(self)
+            || counts_all(self) && !other.is_anything()
+            || counts_all(other) && !self.is_anything()
+    }
+
+    /// Whether the other's assertions can be added to these without losing or changing any.
+    fn can_merge(&self, other: &View<'a>) -> bool {
+        let same = |left: &Place<'_>, right: &Place<'_>| {
+            left.node.index() == right.node.index() || left.node.raw() == right.node.raw()
+        };
+        let compatible = |ours: &BTreeMap<Cow<'a, str>, Place<'a>>,
+                          theirs: &BTreeMap<Cow<'a, str>, Place<'a>>| {
+            theirs
+                .iter()
+                .all(|(name, place)| ours.get(name).is_none_or(|our_place| same(our_place, place)))
+        };
+        compatible(&self.properties, &other.properties)
+            && compatible(&self.keywords, &other.keywords)
+            && compatible(&self.opaque, &other.opaque)
+            && (self.any_of.is_empty() || other.any_of.is_empty())
+            && (self.one_of.is_empty() || other.one_of.is_empty())
+            && (self.default.is_none() || other.default.is_none())
+            && (self.header.is_none() || other.header.is_none())
+    }
+
+    fn merge(&mut self, other: View<'a>) {
+        self.is_never |= other.is_never;
+        self.types = self.types.intersection(other.types);
+        self.type_place = self.type_place.take().or(other.type_place);
+        self.values.extend(other.values);
+        self.required.extend(other.required);
+        self.properties.extend(other.properties);
+        self.keywords.extend(other.keywords);
+        self.opaque.extend(other.opaque);
+        self.all_of.extend(other.all_of);
+        self.any_of.extend(other.any_of);
+        self.one_of.extend(other.one_of);
+        self.texts.extend(other.texts);
+        self.default = self.default.take().or(other.default);
+        self.header = self.header.take().or(other.header);
+    }
+
+    /// This view with the other's words, default and header: for comparing only what the two accept.
+    pub(super) fn speaking_like(mut self, other: &View<'a>) -> View<'a> {
+        self.texts = other.texts.clone();
+        self.default = other.default.clone();
+        self.header = other.header.clone();
+        self
+    }
+
+    /// Work that copying it is worth.
+    pub(super) fn weight(&self) -> u64 {
+        let parts =
+            [self.properties.len(), self.required.len(), self.keywords.len(), self.values.len()];
+        1 + parts.into_iter().sum::<usize>() as u64 / 4
+    }
+
+    /// This view with one branch of a combinator that was taken out of it, if the two can be merged.
+    pub(super) fn with_branch(&self, branch: View<'a>) -> Option<View<'a>> {
+        if self.must_stay_apart(&branch) || !self.can_merge(&branch) {
+            return None;
+        }
+        let mut merged = self.clone();
+        merged.merge(branch);
+        Some(merged)
+    }
+
+    /// The values that `enum` and `const` leave, as canonical bytes; nothing where neither is said.
+    pub(super) fn allowed_values(&self) -> Option<BTreeMap<Vec<u8>, TypeSet>> {
+        let mut sets = self.values.iter().map(|place| {
+            // A `const` may be an array itself, so the keyword tells the two apart.
+            let members: Vec<_> = if place.path.ends_with("const") {
+                vec![place.node]
+            } else {
+                place.node.items().collect()
+            };
+            members
+                .into_iter()
+                .map(|node| (canonical(node, Position::Plain), TypeSet::of_value(node)))
+                .collect::<BTreeMap<_, _>>()
+        });
+        let mut allowed = sets.next()?;
+        for other in sets {
+            allowed.retain(|value, _| other.contains_key(value));
+        }
+        allowed.retain(|_, value_type| value_type.is_within(self.types));
+        Some(allowed)
+    }
+}
+
+/// Builds views over one document, counting the work.
+#[derive(Debug)]
+pub(super) struct Viewer<'a, 'w> {
+    pub(super) document: &'w SchemaDocument<'a>,
+    pub(super) work: &'w mut u64,
+    /// The schemas that references led to, by index.
+    pub(super) referenced: &'w mut BTreeSet<u32>,
+}
+
+impl<'a> Viewer<'a, '_> {
+    pub(super) fn view(&mut self, place: &Place<'a>) -> View<'a> {
+        self.view_within(place, &mut Vec::new())
+    }
+
+    /// `open` are the schemas that this one is being merged into: one that leads back to them is left as it is.
+    fn view_within(&mut self, place: &Place<'a>, open: &mut Vec<u32>) -> View<'a> {
+        let mut view = View::anything(place.clone());
+        match place.node.kind() {
+            Kind::True => {}
+            Kind::False => view.is_never = true,
+            Kind::Object => {
+                open.push(place.node.index());
+                self.absorb(&mut view, place, open);
+                open.pop();
+            }
+            // Not a schema at all: equal or undiffable.
+            _ => {
+                view.opaque.insert(Cow::Borrowed(""), place.clone());
+            }
+        }
+        view
+    }
+
+    fn absorb(&mut self, view: &mut View<'a>, place: &Place<'a>, open: &mut Vec<u32>) {
+        let mut parts: Vec<Place<'a>> = Vec::new();
+        let reference = place.member("$ref");
+        let siblings_count = reference.is_none() || self.document.dialect == Dialect::Draft2020;
+        for (name, member) in place.members() {
+            *self.work = self.work.saturating_sub(1);
+            if siblings_count || is_annotation(&name) {
+                self.keyword(view, &name, member, &mut parts);
+            }
+        }
+        if let Some(reference) = reference {
+            self.reference(view, reference, open);
+        }
+        for part in parts {
+            self.part(view, part, open);
+        }
+        self.read_null_branch(view);
+    }
+
+    fn keyword(
+        &mut self,
+        view: &mut View<'a>,
+        name: &Cow<'a, str>,
+        member: Place<'a>,
+        parts: &mut Vec<Place<'a>>,
+    ) {
+        let node = member.node;
+        match name.as_ref() {
+            "type" => match TypeSet::parse(node) {
+                Some(types) => {
+                    view.types = types;
+                    view.type_place = Some(member);
+                }
+                None => drop(view.opaque.insert(name.clone(), member)),
+            },
+            "enum" if node.is_array() => {
+                *self.work = self.work.saturating_sub(u64::from(node.size()));
+                view.values.push(member);
+            }
+            "const" => view.values.push(member),
+            "required"
+                if node.items().all(|item| item.kind() == Kind::String) && node.is_array() =>
+            {
+                *self.work = self.work.saturating_sub(u64::from(node.size()));
+                view.required = node.items().filter_map(|item| item.as_str()).collect();
+            }
+            "properties" if node.is_object() => {
+                *self.work = self.work.saturating_sub(member.node.members().count() as u64);
+                view.properties = member.members().collect();
+            }
+            "allOf" if node.is_array() => *parts = member.items(),
+            "anyOf" if node.is_array() => view.any_of = member.items(),
+            "oneOf" if node.is_array() => view.one_of = member.items(),
+            "description" => view.texts.push(("description", member)),
+            "title" => view.texts.push(("title", member)),
+            "examples" => view.texts.push(("examples", member)),
+            "$comment" => view.texts.push(("$comment", member)),
+            "default" => view.default = Some(member),
+            "x-mcp-header" => view.header = Some(member),
+            // These say nothing of an instance: references lead into them, and the document's root compares them.
+            "$ref" | "$defs" | "definitions" | "$schema" | "$id" | "$anchor" => {}
+            // What the other dialect has: there it is unknown and asserts nothing.
+            "prefixItems"
+            | "dependentRequired"
+            | "dependentSchemas"
+            | "unevaluatedItems"
+            | "unevaluatedProperties"
+            | "minContains"
+            | "maxContains"
+                if self.document.dialect == Dialect::Draft7 => {}
+            "additionalItems" if self.document.dialect == Dialect::Draft2020 => {}
+            keyword if is_comparable(keyword) => {
+                view.keywords.insert(name.clone(), member);
+            }
+            _ => {
+                view.opaque.insert(name.clone(), member);
+            }
+        }
+    }
+
+    fn reference(&mut self, view: &mut View<'a>, reference: Place<'a>, open: &mut Vec<u32>) {
+        *self.work = self.work.saturating_sub(4);
+        let target = match reference.node.as_str() {
+            Some(text) => self.document.resolve(&text, self.work),
+            None => Target::Elsewhere,
+        };
+        match target {
+            Target::Schema(target) if !open.contains(&target.node.index()) => {
+                self.referenced.insert(target.node.index());
+                self.part(view, target, open);
+            }
+            // A schema that is itself by way of references only, or one that is not here: compared by the string.
+            _ => {
+                view.opaque.insert(Cow::Borrowed("$ref"), reference);
+            }
+        }
+    }
+
+    /// Adds a schema that must hold as well: merged where nothing is lost by it, else kept as a branch.
+    fn part(&mut self, view: &mut View<'a>, part: Place<'a>, open: &mut Vec<u32>) {
+        if open.contains(&part.node.index()) || open.len() >= MAX_REFERENCE_CHAIN || *self.work == 0
+        {
+            view.all_of.push(part);
+            return;
+        }
+        let other = self.view_within(&part, open);
+        if !view.must_stay_apart(&other) && view.can_merge(&other) {
+            view.merge(other);
+        } else {
+            view.all_of.push(part);
+        }
+    }
+
+    /// Reads `anyOf [T, null]` as T with `null` among its types, where T has nothing that would then apply to null.
+    fn read_null_branch(&mut self, view: &mut View<'a>) {
+        for is_one_of in [false, true] {
+            let branches = if is_one_of { &view.one_of } else { &view.any_of };
+            let [first, second] = branches.as_slice() else { continue };
+            let (null, other) = if is_null_schema(first) {
+                (first.clone(), second.clone())
+            } else if is_null_schema(second) {
+                (second.clone(), first.clone())
+            } else {
+                continue;
+            };
+            let mut bare = view.clone();
+            bare.any_of = if is_one_of { bare.any_of } else { Vec::new() };
+            bare.one_of = if is_one_of { Vec::new() } else { bare.one_of };
+            if !bare.is_anything() || other.node.get("$ref").is_some() || !other.node.is_object() {
+                continue;
+            }
+            let inner = self.view_within(&other, &mut vec![view.place.node.index()]);
+            let is_plain = inner.values.is_empty()
+                && inner.opaque.is_empty()
+                && !inner.has_combinator()
+                && !inner.is_never
+                && inner.types != TypeSet::ALL
+                && !inner.types.overlaps(TypeSet::NULL);
+            if !is_plain || !bare.can_merge(&inner) {
+                continue;
+            }
+            let types = inner.types.union(TypeSet::NULL);
+            bare.merge(inner);
+            bare.types = types;
+            for text in ["description", "title", "$comment", "examples"] {
+                if let Some(place) = null.member(text) {
+                    bare.texts.push((text, place));
+                }
+            }
+            *view = bare;
+        }
+    }
+}
+
+fn is_null_schema(place: &Place<'_>) -> bool {
+    place.node.is_object()
+        && place.node.get("type").is_some_and(|kind| kind.is_text("null"))
+        && place.node.members().all(|(name, _)| {
+            let name = name.as_str().unwrap_or_default();
+            name == "type"
+                || matches!(name.as_ref(), "description" | "title" | "$comment" | "examples")
+        })
+}
+
+/// Keywords that assert nothing.
+fn is_annotation(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "description" | "title" | "examples" | "$comment" | "default" | "x-mcp-header"
+    )
+}
+
+/// Assertions with a rule of their own.
+fn is_comparable(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "minimum"
+            | "maximum"
+            | "exclusiveMinimum"
+            | "exclusiveMaximum"
+            | "multipleOf"
+            | "minLength"
+            | "maxLength"
+            | "pattern"
+            | "format"
+            | "items"
+            | "prefixItems"
+            | "additionalItems"
+            | "minItems"
+            | "maxItems"
+            | "uniqueItems"
+            | "additionalProperties"
+            | "minProperties"
+            | "maxProperties"
+            | "propertyNames"
+            | "dependentRequired"
+    )
+}
