@@ -1,1 +1,57 @@
-//! placeholder
+//! Holdpoint's home directory, and what it remembers there: servers, pins, the last observed surfaces and history.
+//!
+//! One trait, [`Store`], with SQLite behind it. Pins are authenticated: what something else than Holdpoint changed
+//! comes back as tampered or lost and is never trusted. This crate judges nothing: it says what is on disk.
+#![forbid(unsafe_code)]
+
+mod act;
+mod authenticate;
+mod error;
+mod home;
+mod key;
+mod record;
+mod sqlite;
+
+pub use act::{
+    Act, MAX_CAPTURE_BYTES, MAX_DETAIL_BYTES, MAX_LAUNCH_BYTES, MAX_NAME_BYTES, MAX_NOTES_BYTES,
+    MAX_PINS_PER_ACT, NewPin,
+};
+pub use error::{HomeError, StoreError};
+pub use home::Home;
+pub use record::{
+    HistoryEvent, Launch, Observation, ObservationError, Revision, ServerRecord, Snapshot,
+};
+pub use sqlite::{
+    BUSY_TIMEOUT_SECONDS, MAX_HISTORY_EVENTS, MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER,
+    SqliteStore,
+};
+
+use gate::pins::PinBook;
+use gate::server::ServerId;
+
+/// What Holdpoint remembers between two runs, shared by all its processes.
+pub trait Store: std::fmt::Debug + Send {
+    /// All servers, in the order of their ids.
+    fn servers(&self) -> Result<Vec<ServerRecord>, StoreError>;
+
+    fn server(&self, id: &ServerId) -> Result<Option<ServerRecord>, StoreError>;
+
+    /// The pins of a server, those that were withdrawn left out. What does not authenticate is in `tampered` or `lost`.
+    fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError>;
+
+    /// The surface that was last observed, whether anybody accepted it or not.
+    fn observation(&self, id: &ServerId) -> Result<Option<Observation>, StoreError>;
+
+    /// Record, pins and observation of a server as they stood at one moment.
+    fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError>;
+
+    /// Writes all of an act, or nothing of it.
+    fn record(&mut self, act: Act<'_>) -> Result<(), StoreError>;
+
+    /// The newest [`MAX_HISTORY_EVENTS`] events of a server, oldest first.
+    fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError>;
+
+    /// A number that is another one after any process (also one that is not Holdpoint) wrote anything. It is cheap, and
+    /// means something only beside an earlier answer of the same handle.
+    fn version(&self) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,103 @@
+//! An act: all that one decision writes, in one piece.
+
+use crate::error::StoreError;
+use crate::record::{Launch, Observation, Revision};
+use contract::surface::{Entry, EntryId, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES};
+use gate::pins::Basis;
+use gate::server::{ServerId, ServerStatus};
+use gate::time::Timestamp;
+
+/// The longest name of who acts, in bytes.
+pub const MAX_NAME_BYTES: usize = 256;
+/// The longest sentence that goes with an act, in bytes.
+pub const MAX_DETAIL_BYTES: usize = 4_096;
+/// The largest launch, in bytes of JSON.
+pub const MAX_LAUNCH_BYTES: usize = 256 * 1024;
+/// The largest capture: four full lists, and what is not in a list.
+pub const MAX_CAPTURE_BYTES: usize = 4 * MAX_LIST_BYTES + 4 * MAX_ENTRY_BYTES;
+/// All notes of an observation together: a reason may quote an entry's key, one for each list.
+pub const MAX_NOTES_BYTES: usize = 5 * MAX_ENTRY_BYTES;
+/// The most pins that one act adds or withdraws: four full lists, and what is not in a list.
+pub const MAX_PINS_PER_ACT: usize = 4 * MAX_LIST_ENTRIES + 3;
+
+/// An entry that is accepted now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPin {
+    pub entry: Entry,
+    pub basis: Basis,
+}
+
+/// One thing that somebody does to one server. What is left empty stays as it is.
+#[derive(Debug, Clone)]
+pub struct Act<'a> {
+    pub server: &'a ServerId,
+    pub at: Timestamp,
+    /// Who acts: a person's name, or `holdpoint` where nobody was asked.
+    pub by: &'a str,
+    /// `server.pin`, `server.approve`, `server.observe`, `server.quarantine`, `pin.auto`, …
+    pub name: &'static str,
+    /// The revision that the decision rests on. Another one: [`StoreError::Changed`], and nothing is written.
+    pub expect: Option<Revision>,
+    pub launch: Option<&'a Launch>,
+    pub status: Option<ServerStatus>,
+    pub observation: Option<&'a Observation>,
+    pub pins: Vec<NewPin>,
+    /// The newest pin of each is withdrawn, before new ones are added.
+    pub withdraw: Vec<EntryId>,
+    /// For a person's approval only. Rows of the approved entries that do not authenticate are moved to history; where
+    /// the book as a whole is lost, so is every older pin: nothing tells a good one from one that was put back.
+    pub reseal: bool,
+    pub detail: Option<String>,
+}
+
+impl<'a> Act<'a> {
+    pub fn new(server: &'a ServerId, at: Timestamp, by: &'a str, name: &'static str) -> Self {
+        Act {
+            server,
+            at,
+            by,
+            name,
+            expect: None,
+            launch: None,
+            status: None,
+            observation: None,
+            pins: Vec::new(),
+            withdraw: Vec::new(),
+            reseal: false,
+            detail: None,
+        }
+    }
+
+    pub(crate) fn check_limits(&self) -> Result<(), StoreError> {
+        if self.by.is_empty() {
+            return Err(StoreError::Nameless);
+        }
+        within("the name of who acts", self.by.len(), MAX_NAME_BYTES)?;
+        let detail_bytes = self.detail.as_ref().map_or(0, String::len);
+        within("the detail of an act", detail_bytes, MAX_DETAIL_BYTES)?;
+        within("the number of new pins", self.pins.len(), MAX_PINS_PER_ACT)?;
+        within("the number of withdrawn pins", self.withdraw.len(), MAX_PINS_PER_ACT)?;
+        for pin in &self.pins {
+            within("an entry", pin.entry.raw().len(), MAX_ENTRY_BYTES)?;
+            within("an entry's key", pin.entry.key().len(), MAX_ENTRY_BYTES)?;
+        }
+        let Some(observation) = self.observation else { return Ok(()) };
+        within("a capture", observation.capture.len(), MAX_CAPTURE_BYTES)?;
+        for text in
+            [&observation.origin, &observation.protocol_version, &observation.server_version]
+        {
+            let bytes = text.as_ref().map_or(0, String::len);
+            within("an observation's origin or version", bytes, MAX_ENTRY_BYTES)?;
+        }
+        let reasons = observation.unreadable.values().chain(&observation.notes);
+        within("what an observation notes", reasons.map(String::len).sum(), MAX_NOTES_BYTES)
+    }
+}
+
+/// Refuses what is larger than its limit.
+pub(crate) fn within(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
+    if size > limit { Err(StoreError::OverLimit { what, limit }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

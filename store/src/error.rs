@@ -1,0 +1,94 @@
+//! What can go wrong with the home directory and the store, in sentences that say what to do.
+
+use contract::surface::EntryId;
+use gate::server::ServerId;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a directory cannot be Holdpoint's home.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    #[error("`{}` is not a directory: name another home with `--home`", path.display())]
+    NotADirectory { path: PathBuf },
+    #[error("`{}` is a link that leads nowhere: remove it, or name another home with `--home`", path.display())]
+    DanglingLink { path: PathBuf },
+    #[error("`{}` belongs to another user: name another home with `--home`", path.display())]
+    NotOurs { path: PathBuf },
+    #[error("others can write to `{}`: type `chmod {mode} {}`", path.display(), shell_word(path))]
+    OthersCanWrite { path: PathBuf, mode: &'static str },
+    #[error("others can replace what is in `{}`: type `chmod o-w {}`, or name another home with `--home`", path.display(), shell_word(path))]
+    ReplaceableByOthers { path: PathBuf },
+    #[error("cannot {doing} `{}`: {source}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// Why something could not be read from the store or written to it. Nothing of a failed write is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error(
+        "`{}` was written by a newer holdpoint (format {found}, this one knows {known}): update holdpoint, or name another home with `--home`",
+        path.display()
+    )]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("`{}` is not holdpoint's: move it away, or name another home with `--home`", path.display())]
+    Foreign { path: PathBuf },
+    #[error(
+        "`{}` is damaged and was left as it is: put a copy of it back, or move it away and approve your servers again",
+        path.display()
+    )]
+    Damaged { path: PathBuf, source: rusqlite::Error },
+    #[error("another process kept `{}` locked for {seconds} seconds: try again", path.display())]
+    Busy { path: PathBuf, seconds: u64 },
+    #[error(
+        "the file system of `{}` cannot share a database between processes: name another home with `--home`",
+        path.display()
+    )]
+    NotShareable { path: PathBuf },
+    #[error("`{}`: {source}", path.display())]
+    Database { path: PathBuf, source: rusqlite::Error },
+    /// Something was written between the reading that a decision rests on and the decision.
+    #[error("server `{server}` changed in the meantime: look again, then decide")]
+    Changed { server: ServerId },
+    /// What is there does not authenticate, and the act was not a person's approval.
+    #[error("nothing is added to pins that cannot be trusted: {reason}")]
+    Untrusted { server: ServerId, reason: String },
+    #[error("server `{server}` has no pin of `{entry}` that could be withdrawn")]
+    NothingToWithdraw { server: ServerId, entry: EntryId },
+    #[error("{what} is over the limit of {limit}")]
+    OverLimit { what: &'static str, limit: usize },
+    #[error("an act without the name of who acts is not recorded")]
+    Nameless,
+    /// Holdpoint's own rows that nothing authenticates, with values that it does not write.
+    #[error("{what} of server `{server}` cannot be read: observe the server anew")]
+    Unreadable { server: ServerId, what: &'static str },
+}
+
+/// A path as one word of a shell command.
+fn shell_word(path: &std::path::Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+    use std::path::Path;
+
+    #[test]
+    fn paths_in_commands_are_one_word() {
+        for (path, expected) in [
+            ("/home/ada/.holdpoint", "/home/ada/.holdpoint"),
+            ("/home/ada lovelace/x", "'/home/ada lovelace/x'"),
+            ("/a'; rm b", r"'/a'\''; rm b'"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), expected);
+        }
+    }
+}

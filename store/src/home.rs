@@ -1,0 +1,163 @@
+//! The home directory: made private, refused where others could change what is in it.
+
+use crate::error::HomeError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A directory that only its user can write to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    path: PathBuf,
+}
+
+impl Home {
+    /// Makes the directory if need be, and checks whose it is.
+    pub fn open(path: &Path) -> Result<Home, HomeError> {
+        let absolute = std::path::absolute(path).map_err(failed("find", path))?;
+        match fs::symlink_metadata(&absolute) {
+            Ok(found) if found.is_symlink() => check_link(&absolute, &found)?,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create_directory(&absolute)?,
+            Err(error) => return Err(failed("look at", &absolute)(error)),
+        }
+        let path = fs::canonicalize(&absolute).map_err(failed("look at", &absolute))?;
+        check_directory(&path)?;
+        check_ancestors(&path)?;
+        let home = Home { path };
+        let keys = home.keys_path();
+        create_directory(&keys)?;
+        check_directory(&keys)?;
+        Ok(home)
+    }
+
+    /// The directory itself, with no link left in its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn state_path(&self) -> PathBuf {
+        self.path.join("state.db")
+    }
+
+    pub fn keys_path(&self) -> PathBuf {
+        self.path.join("keys")
+    }
+
+    pub fn config_path(&self) -> PathBuf {
+        self.path.join("holdpoint.toml")
+    }
+
+    pub(crate) fn pins_key_path(&self) -> PathBuf {
+        self.keys_path().join("pins.key")
+    }
+}
+
+/// Makes a file that only its user can read, where there is none, and checks one that is there.
+pub(crate) fn private_file(path: &Path) -> Result<(), HomeError> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(failed("open", path))?;
+    let found = file.metadata().map_err(failed("look at", path))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        check_owner(path, &found)?;
+        if found.mode() & 0o022 != 0 {
+            return Err(HomeError::OthersCanWrite { path: path.to_owned(), mode: "600" });
+        }
+        if found.mode() & 0o077 != 0 {
+            let private = fs::Permissions::from_mode(0o600);
+            file.set_permissions(private).map_err(failed("make private", path))?;
+        }
+    }
+    if !found.is_file() {
+        return Err(HomeError::Io {
+            doing: "use",
+            path: path.to_owned(),
+            source: io::Error::other("not a file"),
+        });
+    }
+    Ok(())
+}
+
+/// Names what was tried in an input or output error.
+pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> HomeError {
+    let path = path.to_owned();
+    move |source| HomeError::Io { doing, path, source }
+}
+
+/// Another process may make it at the same time: then it is only checked, like one that was there before.
+fn create_directory(path: &Path) -> Result<(), HomeError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed("make", parent))?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(failed("make", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A link leads where its owner wants, so it has to be the user's own (or root's).
+fn check_link(path: &Path, found: &fs::Metadata) -> Result<(), HomeError> {
+    if fs::metadata(path).is_err() {
+        return Err(HomeError::DanglingLink { path: path.to_owned() });
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::uid(found) != 0 {
+        check_owner(path, found)?;
+    }
+    #[cfg(not(unix))]
+    let _ = found;
+    Ok(())
+}
+
+fn check_directory(path: &Path) -> Result<(), HomeError> {
+    let found = fs::metadata(path).map_err(failed("look at", path))?;
+    if !found.is_dir() {
+        return Err(HomeError::NotADirectory { path: path.to_owned() });
+    }
+    #[cfg(unix)]
+    {
+        check_owner(path, &found)?;
+        if std::os::unix::fs::MetadataExt::mode(&found) & 0o022 != 0 {
+            return Err(HomeError::OthersCanWrite { path: path.to_owned(), mode: "700" });
+        }
+    }
+    Ok(())
+}
+
+/// Who can write to a directory above can put another home in this one's place. A sticky one (`/tmp`) does not allow that.
+/// Owners are not looked at here: in a user namespace the root directory belongs to nobody.
+fn check_ancestors(path: &Path) -> Result<(), HomeError> {
+    #[cfg(unix)]
+    for ancestor in path.ancestors().skip(1) {
+        let found = fs::metadata(ancestor).map_err(failed("look at", ancestor))?;
+        let mode = std::os::unix::fs::MetadataExt::mode(&found);
+        if mode & 0o002 != 0 && mode & 0o1000 == 0 {
+            return Err(HomeError::ReplaceableByOthers { path: ancestor.to_owned() });
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn check_owner(path: &Path, found: &fs::Metadata) -> Result<(), HomeError> {
+    if std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw() {
+        Ok(())
+    } else {
+        Err(HomeError::NotOurs { path: path.to_owned() })
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;

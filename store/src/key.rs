@@ -1,0 +1,92 @@
+//! The key that pins are authenticated with: 32 random bytes in a file of its own.
+
+use crate::error::HomeError;
+use crate::home::failed;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+pub(crate) const KEY_BYTES: usize = 32;
+
+pub(crate) struct Key([u8; KEY_BYTES]);
+
+impl Key {
+    pub(crate) fn as_bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+}
+
+/// Why there is no key to check pins with. Each is a sentence that a held call's review shows.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyProblem {
+    #[error("the key that pins are checked with is gone (`{}`): put it back, or review and approve each server again", .0.display())]
+    Missing(PathBuf),
+    #[error("`{}` is not a key of {KEY_BYTES} bytes: put the right one back, or move it away and approve each server again", .0.display())]
+    Malformed(PathBuf),
+    #[error("others can read `{}`, so pins prove nothing: make it private with `chmod 600`, then review each server", .0.display())]
+    Exposed(PathBuf),
+    #[error("cannot read `{}`: {}", .0.display(), .1)]
+    Unreadable(PathBuf, io::Error),
+}
+
+pub(crate) fn read_key(path: &Path) -> Result<Key, KeyProblem> {
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(KeyProblem::Missing(path.to_owned()));
+        }
+        Err(error) => return Err(KeyProblem::Unreadable(path.to_owned(), error)),
+    };
+    let unreadable = |error| KeyProblem::Unreadable(path.to_owned(), error);
+    #[cfg(unix)]
+    {
+        let found = file.metadata().map_err(unreadable)?;
+        if std::os::unix::fs::MetadataExt::mode(&found) & 0o077 != 0 {
+            return Err(KeyProblem::Exposed(path.to_owned()));
+        }
+    }
+    let mut bytes = Vec::with_capacity(KEY_BYTES + 1);
+    // One byte more than a key has, so that a longer file is noticed and a huge one is not read.
+    file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let bytes = bytes.try_into().map_err(|_| KeyProblem::Malformed(path.to_owned()))?;
+    Ok(Key(bytes))
+}
+
+/// Makes a new key. It appears under its name whole or not at all, and never in the place of another.
+///
+/// INVARIANT: the caller holds the database's write lock, so no other process makes one at the same time.
+pub(crate) fn create_key(path: &Path) -> Result<Key, HomeError> {
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| failed("find randomness for", path)(io::Error::other(error)))?;
+    if path.exists() {
+        return Err(failed("make", path)(io::ErrorKind::AlreadyExists.into()));
+    }
+    // A file that an earlier process left behind when it was killed here holds a key that nothing was made with.
+    let unfinished = path.with_extension("key.new");
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("replace", &unfinished)(error));
+        }
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&unfinished).map_err(failed("make", &unfinished))?;
+    file.write_all(&bytes).map_err(failed("write", &unfinished))?;
+    file.sync_all().map_err(failed("write", &unfinished))?;
+    fs::rename(&unfinished, path).map_err(failed("make", path))?;
+    // The name has to survive the machine before the first pin that was made with the key does.
+    #[cfg(unix)]
+    if let Some(directory) = path.parent() {
+        fs::File::open(directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(failed("write", directory))?;
+    }
+    Ok(Key(bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! What the store hands out: servers, launches, observations and history.
+
+use contract::hash::{EntryHash, SurfaceHash};
+use contract::json::Document;
+use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader, Unreadable};
+use gate::pins::{Basis, PinBook};
+use gate::server::{ServerId, ServerStatus};
+use gate::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// How often a server's record was written. What a decision rests on is named by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct Revision(pub(crate) i64);
+
+impl Revision {
+    /// The revision of a server that is not recorded.
+    pub const NONE: Revision = Revision(0);
+}
+
+/// A server as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerRecord {
+    pub id: ServerId,
+    /// Where it cannot be read: quarantined, the status under which nothing is served.
+    pub status: ServerStatus,
+    /// How to start or reach the server again. To be used only where `lost` is empty.
+    pub launch: Option<Launch>,
+    pub first_seen: Timestamp,
+    pub last_seen: Timestamp,
+    pub revision: Revision,
+    /// What is wrong with the record, in words, where it does not authenticate.
+    pub lost: Option<String>,
+}
+
+/// All that is known of a server, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub server: Option<ServerRecord>,
+    pub pins: PinBook,
+    pub observation: Option<Observation>,
+}
+
+impl Snapshot {
+    /// What an act that rests on this snapshot has to expect.
+    pub fn revision(&self) -> Revision {
+        self.server.as_ref().map_or(Revision::NONE, |server| server.revision)
+    }
+}
+
+/// How a server is started or reached. Secrets are not in it: the caller hashes what looks like one.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Launch {
+    Program {
+        command: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        directory: Option<String>,
+        #[serde(default)]
+        environment_names: Vec<String>,
+        /// An argument was stored as its hash only.
+        #[serde(default)]
+        has_secrets: bool,
+    },
+    Url {
+        url: String,
+        #[serde(default)]
+        header_names: Vec<String>,
+        /// A part of the URL was stored as its hash only.
+        #[serde(default)]
+        has_secrets: bool,
+    },
+}
+
+impl Launch {
+    /// Whether something that was not stored is needed to launch it again. Variables and headers are named, not stored,
+    /// too; whoever launches knows whether they are at hand.
+    pub fn has_secrets(&self) -> bool {
+        match self {
+            Launch::Program { has_secrets, .. } | Launch::Url { has_secrets, .. } => *has_secrets,
+        }
+    }
+}
+
+/// A surface as it was last observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    pub capture: String,
+    /// The JSON of the origin entry, which a capture does not have.
+    pub origin: Option<String>,
+    pub surface_hash: SurfaceHash,
+    /// The lists that could not be read, and why.
+    pub unreadable: BTreeMap<ListKind, String>,
+    pub notes: Vec<String>,
+    pub observed_at: Timestamp,
+    pub protocol_version: Option<String>,
+    pub server_version: Option<String>,
+}
+
+/// Why an observation does not give back the surface it was made of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ObservationError {
+    #[error("the recorded surface cannot be read: {0}")]
+    Capture(#[from] Unreadable),
+    #[error("the recorded surface is not the one whose hash was recorded with it")]
+    OtherSurface,
+}
+
+impl Observation {
+    pub fn of(surface: &Surface, observed_at: Timestamp) -> Observation {
+        let unreadable =
+            surface.unreadable().iter().map(|(list, reason)| (*list, reason.0.clone())).collect();
+        Observation {
+            capture: surface.to_capture(),
+            origin: surface
+                .entry(&EntryId::only(EntryType::Origin))
+                .map(|origin| origin.raw().to_owned()),
+            surface_hash: surface.surface_hash(),
+            unreadable,
+            notes: surface.notes().to_vec(),
+            observed_at,
+            protocol_version: surface.protocol_version.clone(),
+            server_version: surface.server_version.clone(),
+        }
+    }
+
+    /// The surface again, checked against the recorded hash.
+    pub fn surface(&self) -> Result<Surface, ObservationError> {
+        let document = Document::parse(&self.capture).map_err(Unreadable::from)?;
+        let mut reader = SurfaceReader::default();
+        for list in ListKind::ALL {
+            if let Some(entries) = document.root().get(list.member()) {
+                reader.list(list, &[format!("{{\"{}\":{}}}", list.member(), entries.raw())]);
+            }
+        }
+        reader.handshake(&self.capture)?;
+        for (list, reason) in &self.unreadable {
+            reader.unreadable(*list, reason.clone());
+        }
+        for note in &self.notes {
+            reader.note(note.clone());
+        }
+        let mut surface = reader.finish();
+        if let Some(origin) = &self.origin {
+            let id = EntryId::only(EntryType::Origin);
+            surface.insert(Entry::from_raw(id, origin).map_err(Unreadable::from)?);
+        }
+        if surface.surface_hash() == self.surface_hash {
+            Ok(surface)
+        } else {
+            Err(ObservationError::OtherSurface)
+        }
+    }
+
+    /// Whether both show the same, whenever they were made.
+    pub(crate) fn shows_the_same(&self, other: &Observation) -> bool {
+        self.surface_hash == other.surface_hash
+            && self.unreadable == other.unreadable
+            && self.notes == other.notes
+            && self.protocol_version == other.protocol_version
+            && self.server_version == other.server_version
+    }
+}
+
+/// One line of a server's history.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct HistoryEvent {
+    pub seq: i64,
+    /// The `seq` of the act that this belongs to; an act's own line has its own.
+    pub act: i64,
+    pub at: Timestamp,
+    pub by: String,
+    pub server: ServerId,
+    /// The act's name, or `pin.added`, `pin.withdrawn`, `pin.discarded`.
+    pub action: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_type: Option<EntryType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_hash_before: Option<EntryHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_hash_after: Option<EntryHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surface_hash_before: Option<SurfaceHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surface_hash_after: Option<SurfaceHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_before: Option<ServerStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_after: Option<ServerStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What a discarded row held, as far as it could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+}
+
+#[cfg(test)]
+mod tests;

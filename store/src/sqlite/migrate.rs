@@ -1,0 +1,137 @@
+//! The database's form and how it came about: forward only, one step after the other.
+
+use super::Fault;
+use crate::error::StoreError;
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Says in the file's header that it is Holdpoint's ("Hold").
+const APPLICATION_ID: i64 = 0x486f_6c64;
+
+/// What each version adds to the one before. Never edited, only added to: `PRAGMA user_version` counts them.
+///
+/// In `pins` the columns that are long come last, so that sealing reads no entry's text.
+pub(super) const MIGRATIONS: &[&str] = &["
+CREATE TABLE servers (
+    id TEXT PRIMARY KEY,
+    status TEXT NOT NULL,
+    launch TEXT,
+    first_seen INTEGER NOT NULL,
+    last_seen INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    seal_count INTEGER NOT NULL,
+    seal BLOB
+) STRICT;
+
+CREATE TABLE pins (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    server TEXT NOT NULL REFERENCES servers (id),
+    authentication BLOB NOT NULL,
+    basis TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    entry_hash TEXT NOT NULL,
+    definition_hash TEXT,
+    withdrawn_at INTEGER,
+    by TEXT NOT NULL,
+    withdrawn_by TEXT,
+    entry_type TEXT NOT NULL,
+    key TEXT NOT NULL,
+    raw TEXT NOT NULL
+) STRICT;
+CREATE INDEX pins_by_server ON pins (server);
+CREATE INDEX pins_by_entry ON pins (server, entry_type, key);
+
+CREATE TABLE observations (
+    server TEXT PRIMARY KEY REFERENCES servers (id),
+    observed_at INTEGER NOT NULL,
+    surface_hash TEXT NOT NULL,
+    protocol_version TEXT,
+    server_version TEXT,
+    unreadable TEXT NOT NULL,
+    notes TEXT NOT NULL,
+    origin TEXT,
+    capture TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE history (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    act INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    by TEXT NOT NULL,
+    server TEXT NOT NULL,
+    action TEXT NOT NULL,
+    entry_type TEXT,
+    key TEXT,
+    entry_hash_before TEXT,
+    entry_hash_after TEXT,
+    surface_hash_before TEXT,
+    surface_hash_after TEXT,
+    status_before TEXT,
+    status_after TEXT,
+    basis TEXT,
+    detail TEXT,
+    raw TEXT
+) STRICT;
+CREATE INDEX history_by_server ON history (server);
+CREATE TRIGGER history_is_not_edited BEFORE UPDATE ON history
+    BEGIN SELECT RAISE(ABORT, 'history is only added to'); END;
+CREATE TRIGGER history_is_not_removed BEFORE DELETE ON history
+    BEGIN SELECT RAISE(ABORT, 'history is only added to'); END;
+"];
+
+/// The version that the last migration leads to.
+fn newest(migrations: &[&str]) -> i64 {
+    i64::try_from(migrations.len()).unwrap_or(i64::MAX)
+}
+
+/// The file's version, where it is one that this program knows. A file with nothing in it is version 0.
+pub(super) fn check_version(
+    connection: &Connection,
+    migrations: &[&str],
+    fault: Fault<'_>,
+) -> Result<i64, StoreError> {
+    let number = |pragma| -> Result<i64, StoreError> {
+        connection.pragma_query_value(None, pragma, |row| row.get(0)).map_err(|e| fault.of(e))
+    };
+    let foreign = || StoreError::Foreign { path: fault.path.to_owned() };
+    let (found, application) = (number("user_version")?, number("application_id")?);
+    let objects: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(|e| fault.of(e))?;
+    if application != APPLICATION_ID {
+        let is_new = application == 0 && found == 0 && objects == 0;
+        return if is_new { Ok(0) } else { Err(foreign()) };
+    }
+    let known = newest(migrations);
+    if found > known {
+        return Err(StoreError::Newer { path: fault.path.to_owned(), found, known });
+    }
+    if found < 1 { Err(foreign()) } else { Ok(found) }
+}
+
+/// Brings the file to the newest version, in one transaction: another process sees the old form or the new one.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    migrations: &[&str],
+    fault: Fault<'_>,
+) -> Result<(), StoreError> {
+    if check_version(connection, migrations, fault)? == newest(migrations) {
+        return Ok(());
+    }
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|e| fault.of(e))?;
+    // Asked again under the lock: another process may have migrated while this one waited.
+    let found = check_version(&transaction, migrations, fault)?;
+    let apply = || -> rusqlite::Result<()> {
+        for migration in migrations.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
+            transaction.execute_batch(migration)?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", newest(migrations))
+    };
+    apply().map_err(|e| fault.of(e))?;
+    transaction.commit().map_err(|e| fault.of(e))
+}
+
+#[cfg(test)]
+mod tests;
