@@ -1,0 +1,124 @@
+//! Why a server could not be observed, with all that a person needs to act on it.
+
+use crate::http::address::AddressClass;
+use crate::server_text::ServerText;
+use contract::surface::ListKind;
+use std::ffi::OsString;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// What was being waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    Connection,
+    Initialize,
+    Discover,
+    List(ListKind),
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Awaited::Connection => formatter.write_str("the connection"),
+            Awaited::Initialize => formatter.write_str("the answer to `initialize`"),
+            Awaited::Discover => formatter.write_str("the answer to `server/discover`"),
+            Awaited::List(list) => write!(formatter, "the answer to `{}`", list.method()),
+        }
+    }
+}
+
+/// Why a server could not be observed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObserveError {
+    #[error("the program `{}` was not found", .program.display())]
+    ProgramNotFound { program: OsString },
+    #[error("the directory `{}` was not found", .directory.display())]
+    DirectoryNotFound { directory: PathBuf },
+    #[error("the program `{}` could not be started: {source}", .program.display())]
+    CannotStart { program: OsString, source: std::io::Error },
+    #[error("the server ended ({status}) before {awaited} came{}", said(.stderr))]
+    Exited { awaited: Awaited, status: ExitStatus, stderr: ServerText },
+    #[error("the server closed its standard output before {awaited} came{}", said(.stderr))]
+    ClosedOutput { awaited: Awaited, stderr: ServerText },
+    #[error("waited {} s for {awaited}, and nothing came{}", seconds(*.after), said(.stderr))]
+    TimedOut { awaited: Awaited, after: Duration, stderr: ServerText },
+    #[error("the server answered `{method}` with error {code}: `{message}`")]
+    Refused { method: &'static str, code: i64, message: ServerText },
+    #[error("the answer to `{method}` cannot be read: {reason}")]
+    UnreadableHandshake { method: &'static str, reason: String },
+    #[error("the server speaks revision `{revision}` of the protocol, which is not known here")]
+    UnknownRevision { revision: ServerText },
+
+    #[error("no address was found for `{host}`: {source}")]
+    NotResolved { host: String, source: std::io::Error },
+    #[error("`{host}` is at {address}, {class}: refused; allow private addresses to reach it")]
+    PrivateAddressRefused { host: String, address: IpAddr, class: AddressClass },
+    #[error("`{host}` is at {address}, {class}: refused")]
+    AddressRefused { host: String, address: IpAddr, class: AddressClass },
+    #[error("plain http is for loopback addresses only, and `{host}` is at {address}; use https")]
+    PlainHttp { host: String, address: IpAddr },
+    #[error("could not connect to `{host}` at {address}: {source}")]
+    CannotConnect { host: String, address: IpAddr, source: std::io::Error },
+    #[error("no secure connection to `{host}`: {source}")]
+    Tls { host: String, source: std::io::Error },
+    #[error("the connection to `{host}` failed while waiting for {awaited}: {source}")]
+    ConnectionLost { host: String, awaited: Awaited, source: hyper::Error },
+    #[error("the header `{name}` is set by the protocol and cannot be given")]
+    HeaderNotAllowed { name: http::HeaderName },
+    #[error("the server answered with status {status} to `{method}`{}", hint(*.status))]
+    HttpStatus { method: &'static str, status: http::StatusCode },
+    #[error("the server needs a sign-in (status 401{}); give its token as a header",
+        if *.challenged { " with WWW-Authenticate" } else { ", without WWW-Authenticate" })]
+    NeedsSignIn { challenged: bool },
+    #[error(
+        "the server redirects to `{target}` (status {status}); redirects are not followed, give that URL yourself if you trust it"
+    )]
+    RedirectRefused { status: http::StatusCode, target: ServerText },
+
+    #[error("no randomness for request ids: {0}")]
+    NoRandomness(getrandom::Error),
+}
+
+impl ObserveError {
+    /// What the server said last on its standard error, where there is any of it.
+    pub fn stderr(&self) -> Option<&ServerText> {
+        match self {
+            ObserveError::Exited { stderr, .. }
+            | ObserveError::ClosedOutput { stderr, .. }
+            | ObserveError::TimedOut { stderr, .. } => Some(stderr).filter(|text| !text.is_empty()),
+            _ => None,
+        }
+    }
+}
+
+/// Whole seconds, or tenths where it is not whole.
+pub(crate) fn seconds(duration: Duration) -> String {
+    let tenths = (duration.as_millis() + 50) / 100;
+    match tenths % 10 {
+        0 => format!("{}", tenths / 10),
+        rest => format!("{}.{rest}", tenths / 10),
+    }
+}
+
+fn said(stderr: &ServerText) -> String {
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!("; its standard error ends with:\n{stderr}")
+    }
+}
+
+fn hint(status: http::StatusCode) -> &'static str {
+    match status.as_u16() {
+        404 | 405 => {
+            "; if it offers only the HTTP+SSE transport of revision 2024-11-05 (a GET that streams events), \
+             that one is not supported: look for its streamable HTTP endpoint"
+        }
+        403 => "; it refuses this client or its credentials",
+        _ => "",
+    }
+}

@@ -1,0 +1,255 @@
+//! Connections to one origin: its name is resolved once, its addresses are checked, and only those are connected to.
+
+use super::address::{self, AddressClass, Reach};
+use super::tls;
+use crate::endpoint::EndpointUrl;
+use crate::error::{Awaited, ObserveError};
+use crate::limits::{CONNECT_TIMEOUT, MAX_ADDRESSES, MAX_HEADER_BYTES, MAX_HEADERS, ObserveLimits};
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::rt::{Read, Write};
+use hyper_util::rt::TokioIo;
+use std::net::SocketAddr;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// A scheme, host and port, with the addresses that may be connected to.
+pub(super) struct Origin {
+    host: String,
+    addresses: Vec<SocketAddr>,
+    tls: Option<TlsConnector>,
+    tls_key: Option<String>,
+    key_changed: bool,
+    idle: Option<Live>,
+}
+
+impl std::fmt::Debug for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = formatter.debug_struct("Origin");
+        out.field("host", &self.host).field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+/// An open connection. Dropping it closes it.
+pub(super) struct Live {
+    sender: SendRequest<Full<Bytes>>,
+    driver: JoinHandle<()>,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl Origin {
+    pub(super) async fn resolve(
+        url: &EndpointUrl,
+        allow_private: bool,
+        tls: Option<TlsConnector>,
+        limits: &ObserveLimits,
+    ) -> Result<Origin, ObserveError> {
+        let host = url.host().to_owned();
+        let patience = limits.start_timeout.min(CONNECT_TIMEOUT);
+        let lookup = async {
+            let found = lookup_host((url.host(), url.port())).await?;
+            Ok(found.take(MAX_ADDRESSES).collect::<Vec<_>>())
+        };
+        let found = match timeout(patience, lookup).await {
+            Ok(found) => found,
+            Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(source) => return Err(ObserveError::NotResolved { host, source }),
+        };
+        let addresses = permitted(&host, &found, url.is_secure(), allow_private)?;
+        Ok(Origin { host, addresses, tls, tls_key: None, key_changed: false, idle: None })
+    }
+
+    /// Sends a request over the connection that was kept, or over a new one.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        awaited: Awaited,
+    ) -> Result<(Live, Response<Incoming>), ObserveError> {
+        if let Some(mut live) = self.idle.take()
+            && live.sender.ready().await.is_ok()
+            // The server may close a kept connection at any moment: then the request goes out anew, below.
+            && let Ok(response) = live.sender.send_request(request.clone()).await
+        {
+            return Ok((live, response));
+        }
+        let mut live = self.connect(awaited).await?;
+        match live.sender.send_request(request).await {
+            Ok(response) => Ok((live, response)),
+            Err(source) => Err(self.lost(awaited, source)),
+        }
+    }
+
+    /// Keeps a connection whose answer was read to its end.
+    pub(super) fn keep(&mut self, live: Live) {
+        self.idle = Some(live);
+    }
+
+    pub(super) fn lost(&self, awaited: Awaited, source: hyper::Error) -> ObserveError {
+        ObserveError::ConnectionLost { host: self.host.clone(), awaited, source }
+    }
+
+    pub(super) fn tls_key(&self) -> Option<&str> {
+        self.tls_key.as_deref()
+    }
+
+    pub(super) fn take_notes(&self) -> Option<String> {
+        let note = "the server showed different TLS keys on different connections";
+        self.key_changed.then(|| note.to_owned())
+    }
+
+    async fn connect(&mut self, awaited: Awaited) -> Result<Live, ObserveError> {
+        let stream = self.connect_tcp().await?;
+        let Some(tls) = &self.tls else {
+            return self.start(TokioIo::new(stream), awaited).await;
+        };
+        let failed = |source| ObserveError::Tls { host: self.host.clone(), source };
+        let name = ServerName::try_from(self.host.clone())
+            .map_err(|error| failed(std::io::Error::other(error)))?;
+        let stream = tls.connect(name, stream).await.map_err(failed)?;
+        let certificates = stream.get_ref().1.peer_certificates();
+        let key = certificates.and_then(|chain| chain.first()).and_then(tls::key_hash);
+        if self.tls_key.is_some() && self.tls_key != key {
+            self.key_changed = true;
+        } else {
+            self.tls_key = key;
+        }
+        self.start(TokioIo::new(stream), awaited).await
+    }
+
+    /// Tries the addresses in turn, and stays with the one that answered.
+    async fn connect_tcp(&mut self) -> Result<TcpStream, ObserveError> {
+        let mut failure = None;
+        for &address in &self.addresses {
+            let source = match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    // Requests are small and waited for: nothing is gained by holding them back.
+                    let _ = stream.set_nodelay(true);
+                    self.addresses = vec![address];
+                    return Ok(stream);
+                }
+                Ok(Err(source)) => source,
+                Err(_) => std::io::Error::from(std::io::ErrorKind::TimedOut),
+            };
+            failure.get_or_insert((address.ip(), source));
+        }
+        let host = self.host.clone();
+        Err(match failure {
+            Some((address, source)) => ObserveError::CannotConnect { host, address, source },
+            None => {
+                let source = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+                ObserveError::NotResolved { host, source }
+            }
+        })
+    }
+
+    async fn start<I>(&self, io: I, awaited: Awaited) -> Result<Live, ObserveError>
+    where
+        I: Read + Write + Unpin + Send + 'static,
+    {
+        let (sender, connection) = http1::Builder::new()
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES)
+            .handshake(io)
+            .await
+            .map_err(|source| self.lost(awaited, source))?;
+        // Its end is seen by the sender; there is nobody else to tell.
+        let driver = tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(Live { sender, driver })
+    }
+}
+
+/// Of the addresses that were found, those that may be connected to; if none may, why the first may not.
+fn permitted(
+    host: &str,
+    found: &[SocketAddr],
+    secure: bool,
+    allow_private: bool,
+) -> Result<Vec<SocketAddr>, ObserveError> {
+    let mut allowed = Vec::new();
+    let mut refusal = None;
+    for &address in found {
+        match check(host, address, secure, allow_private) {
+            Ok(()) => allowed.push(address),
+            Err(error) => {
+                refusal.get_or_insert(error);
+            }
+        }
+    }
+    match refusal {
+        Some(error) if allowed.is_empty() => Err(error),
+        _ => Ok(allowed),
+    }
+}
+
+fn check(
+    host: &str,
+    address: SocketAddr,
+    secure: bool,
+    allow_private: bool,
+) -> Result<(), ObserveError> {
+    let (host, address) = (host.to_owned(), address.ip());
+    let class = address::classify(address);
+    match address::reach(class) {
+        Reach::Refused => Err(ObserveError::AddressRefused { host, address, class }),
+        Reach::NeedsAllowPrivate if !allow_private => {
+            Err(ObserveError::PrivateAddressRefused { host, address, class })
+        }
+        Reach::Allowed | Reach::NeedsAllowPrivate => {
+            if secure || class == AddressClass::Loopback {
+                Ok(())
+            } else {
+                Err(ObserveError::PlainHttp { host, address })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(addresses: &[&str], secure: bool, allow_private: bool) -> String {
+        let found: Vec<SocketAddr> =
+            addresses.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 1)).collect();
+        match permitted("host", &found, secure, allow_private) {
+            Ok(allowed) => allowed.iter().map(|a| a.ip().to_string()).collect::<Vec<_>>().join(" "),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn private_addresses_need_leave_and_others_never_get_it() {
+        assert!(judge(&["10.0.0.1"], true, false).contains("allow private addresses"));
+        assert_eq!(judge(&["10.0.0.1"], true, true), "10.0.0.1");
+        assert!(judge(&["169.254.169.254"], true, false).contains("metadata"));
+        assert!(judge(&["0.0.0.0"], true, true).contains("unspecified"));
+        assert_eq!(judge(&["1.1.1.1", "127.0.0.1", "::1"], true, false), "1.1.1.1 127.0.0.1 ::1");
+    }
+
+    #[test]
+    fn a_name_with_a_forbidden_and_an_allowed_address_is_reached_at_the_allowed_one_only() {
+        assert_eq!(judge(&["10.0.0.1", "1.1.1.1"], true, false), "1.1.1.1");
+    }
+
+    #[test]
+    fn plain_http_is_for_loopback_only() {
+        assert_eq!(judge(&["127.0.0.1", "1.1.1.1"], false, false), "127.0.0.1");
+        assert!(judge(&["1.1.1.1"], false, false).contains("use https"));
+        assert!(judge(&["10.0.0.1"], false, true).contains("use https"));
+    }
+}

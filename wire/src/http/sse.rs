@@ -1,0 +1,196 @@
+//! Event streams, read as the HTML standard says, with a bound on the event. Bytes stay bytes: whether they are UTF-8
+//! is for the reader of the data to judge.
+
+/// An event of the default type, or one that is called `message`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) data: Vec<u8>,
+}
+
+/// An event, or a line of one, is over the limit.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct EventTooLong;
+
+/// What a line may have beside the data: the longest field name that is read, its colon and a space.
+const FIELD_BYTES: usize = 16;
+
+/// The longest event type that is told apart from others.
+const MAX_TYPE_BYTES: usize = 64;
+
+/// Takes a stream in pieces of any size and gives its events.
+#[derive(Debug)]
+pub(crate) struct EventParser {
+    limit: usize,
+    line: Vec<u8>,
+    data: Vec<u8>,
+    has_data: bool,
+    event_type: Vec<u8>,
+    /// The last byte was a carriage return, so a line feed now belongs to it.
+    after_return: bool,
+    at_start: bool,
+}
+
+impl EventParser {
+    pub(crate) fn new(limit: usize) -> Self {
+        EventParser {
+            limit,
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            event_type: Vec::new(),
+            after_return: false,
+            at_start: true,
+        }
+    }
+
+    /// Takes the next piece. After an error the stream is not to be read on.
+    pub(crate) fn push(&mut self, mut piece: &[u8]) -> Result<Vec<Event>, EventTooLong> {
+        let mut events = Vec::new();
+        loop {
+            if self.after_return && !piece.is_empty() {
+                self.after_return = false;
+                piece = piece.strip_prefix(b"\n").unwrap_or(piece);
+            }
+            let end = piece.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (text, rest) = match end {
+                Some(end) => (piece.get(..end), piece.get(end..)),
+                None => (Some(piece), None),
+            };
+            self.extend_line(text.unwrap_or(&[]))?;
+            let Some([ending, rest @ ..]) = rest else { return Ok(events) };
+            self.after_return = *ending == b'\r';
+            self.finish_line(&mut events)?;
+            piece = rest;
+        }
+    }
+
+    fn extend_line(&mut self, text: &[u8]) -> Result<(), EventTooLong> {
+        let held = self.line.len() + self.data.len();
+        if held + text.len() > self.limit.saturating_add(FIELD_BYTES) {
+            return Err(EventTooLong);
+        }
+        self.line.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn finish_line(&mut self, events: &mut Vec<Event>) -> Result<(), EventTooLong> {
+        let line = std::mem::take(&mut self.line);
+        let mut line = line.as_slice();
+        if std::mem::take(&mut self.at_start) {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if line.is_empty() {
+            self.dispatch(events);
+            return Ok(());
+        }
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
+        let name = line.get(..colon).unwrap_or(line);
+        let value = line.get(colon + 1..).unwrap_or(&[]);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                if self.has_data {
+                    self.data.push(b'\n');
+                }
+                self.has_data = true;
+                self.data.extend_from_slice(value);
+                if self.data.len() > self.limit {
+                    return Err(EventTooLong);
+                }
+            }
+            b"event" => {
+                self.event_type = value.get(..MAX_TYPE_BYTES).unwrap_or(value).to_vec();
+            }
+            // Comments, ids, retry times and fields of the future.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, events: &mut Vec<Event>) {
+        let data = std::mem::take(&mut self.data);
+        let event_type = std::mem::take(&mut self.event_type);
+        let has_data = std::mem::take(&mut self.has_data);
+        if has_data && !data.is_empty() && matches!(event_type.as_slice(), b"" | b"message") {
+            events.push(Event { data });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stream's events, whole, in single bytes and in pieces of three.
+    fn check(stream: &str, expected: &[&str]) {
+        for size in [stream.len().max(1), 1, 3] {
+            let mut parser = EventParser::new(1_000);
+            let mut events = Vec::new();
+            for piece in stream.as_bytes().chunks(size) {
+                events.extend(parser.push(piece).unwrap());
+            }
+            let texts: Vec<_> =
+                events.iter().map(|event| String::from_utf8_lossy(&event.data)).collect();
+            assert_eq!(texts, expected, "{stream:?} in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn events_end_with_an_empty_line_of_any_ending() {
+        check("data: a\n\ndata: b\n\n", &["a", "b"]);
+        check("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]);
+        check("data: a\r\rdata: b\r\r", &["a", "b"]);
+        check("data: a\r\n\ndata: b\n\r\n", &["a", "b"]);
+    }
+
+    #[test]
+    fn data_of_several_lines_is_joined() {
+        check("data: {\ndata:  \"a\":\ndata:1}\n\n", &["{\n \"a\":\n1}"]);
+        check("data: a\ndata\ndata: b\n\n", &["a\n\nb"]);
+    }
+
+    #[test]
+    fn comments_ids_and_unknown_fields_are_passed_over() {
+        check(": hello\n\nid: 1\nretry: 10\nother: x\nevent: message\ndata: a\n\n", &["a"]);
+    }
+
+    #[test]
+    fn events_of_another_type_are_passed_over() {
+        check("event: endpoint\ndata: /messages\n\ndata: a\n\n", &["a"]);
+        check("event: message \ndata: a\n\n", &[]);
+    }
+
+    #[test]
+    fn events_without_data_are_none() {
+        check("id: priming\ndata:\n\nevent: message\n\n\n\n", &[]);
+    }
+
+    #[test]
+    fn an_unfinished_event_is_none() {
+        check("data: a\n\ndata: b\n", &["a"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_at_the_start_only() {
+        check("\u{feff}data: a\n\n\u{feff}data: b\n\n", &["a"]);
+    }
+
+    #[test]
+    fn an_event_at_the_limit_is_read_and_one_past_it_is_not() {
+        let at = format!("data: {}\n\n", "x".repeat(10));
+        assert_eq!(EventParser::new(10).push(at.as_bytes()).unwrap().len(), 1);
+        let past = format!("data: {}\n\n", "x".repeat(11));
+        assert_eq!(EventParser::new(10).push(past.as_bytes()), Err(EventTooLong));
+        let lines = "data: 12345\ndata: 12345\n\n";
+        assert_eq!(EventParser::new(10).push(lines.as_bytes()), Err(EventTooLong));
+        assert_eq!(EventParser::new(11).push(lines.as_bytes()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused() {
+        let mut parser = EventParser::new(10);
+        let fed = std::iter::repeat_n(b"xxxxxxxx", 10).map(|piece| parser.push(piece));
+        assert_eq!(fed.filter(Result::is_err).count(), 7);
+        assert!(parser.line.len() <= 10 + FIELD_BYTES);
+    }
+}

@@ -1,0 +1,114 @@
+//! Observing: one session that does the handshake, asks for every list, and ends the server again.
+
+use crate::error::{Awaited, ObserveError};
+use crate::limits::ObserveLimits;
+use crate::message::RequestIds;
+use crate::revision::Era;
+use crate::upstream::Upstream;
+use contract::surface::ListKind;
+
+mod connection;
+mod handshake;
+mod lists;
+
+use connection::Connection;
+
+/// What a server said of itself, as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    pub era: Era,
+    /// The raw JSON of the result of `initialize` or `server/discover`.
+    pub handshake: String,
+    /// Every list, in the order of [`ListKind::ALL`].
+    pub lists: Vec<(ListKind, ListOutcome)>,
+    /// For https: the SHA-256 of the server's public key (its SubjectPublicKeyInfo), in hexadecimal.
+    pub tls_key: Option<String>,
+    /// What was set aside on the way, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What became of asking for a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListOutcome {
+    /// The server does not have it.
+    NotOffered,
+    /// Each the raw JSON of one page's result, in the order they came.
+    Pages(Vec<String>),
+    /// It could not be read in exactly one way; why, in words.
+    Unreadable(String),
+}
+
+/// What is being done, for a person who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    Starting,
+    Handshake,
+    /// A list, and which page of it, counted from 1.
+    Listing(ListKind, usize),
+}
+
+/// Starts or reaches a server, asks it for all that it says of itself, and ends it.
+///
+/// Dropping the future kills a started server with everything it started.
+pub async fn observe(
+    upstream: &Upstream,
+    limits: &ObserveLimits,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Observed, ObserveError> {
+    progress(Progress::Starting);
+    let connection = Connection::open(upstream, limits).await?;
+    let mut session =
+        Session { connection, limits, progress, ids: RequestIds::default(), notes: Vec::new() };
+    let outcome = session.run().await;
+    session.finish(outcome).await
+}
+
+/// A connection with what an observation needs beside it.
+struct Session<'a> {
+    connection: Connection,
+    limits: &'a ObserveLimits,
+    progress: &'a (dyn Fn(Progress) + Sync),
+    ids: RequestIds,
+    notes: Vec<String>,
+}
+
+/// Why a session stopped.
+enum Stop {
+    Error(ObserveError),
+    /// A started server's output is at its end. How it ended is known when it has been collected.
+    Ended(Awaited),
+}
+
+impl From<ObserveError> for Stop {
+    fn from(error: ObserveError) -> Self {
+        Stop::Error(error)
+    }
+}
+
+/// The era, the handshake's result, and the lists.
+type Said = (Era, String, Vec<(ListKind, ListOutcome)>);
+
+impl Session<'_> {
+    async fn run(&mut self) -> Result<Said, Stop> {
+        (self.progress)(Progress::Handshake);
+        let (era, handshake) = self.shake_hands().await?;
+        let lists = self.list_all(era, &handshake).await?;
+        Ok((era, handshake, lists))
+    }
+
+    async fn finish(self, outcome: Result<Said, Stop>) -> Result<Observed, ObserveError> {
+        let ending = self.connection.close().await;
+        match outcome {
+            Ok((era, handshake, lists)) => {
+                let mut notes = self.notes;
+                notes.extend(ending.notes);
+                Ok(Observed { era, handshake, lists, tls_key: ending.tls_key, notes })
+            }
+            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Ended(awaited)) => Err(match ending.status {
+                Some(status) => ObserveError::Exited { awaited, status, stderr: ending.stderr },
+                None => ObserveError::ClosedOutput { awaited, stderr: ending.stderr },
+            }),
+        }
+    }
+}

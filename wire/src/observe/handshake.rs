@@ -1,0 +1,164 @@
+//! The handshake of either era, and which of them a server speaks.
+//!
+//! Over stdio `initialize` goes first: it is what real servers speak, and some fall over a request before it. Over HTTP
+//! the modern way goes first, as its specification asks; every request there stands for itself.
+
+use super::{Session, Stop};
+use crate::correlate::Answer;
+use crate::error::{Awaited, ObserveError};
+use crate::http::Asked;
+use crate::limits::DISCOVER_TIMEOUT;
+use crate::message::{INVALID_PARAMS, METHOD_NOT_FOUND, MODERN_CODES, Request};
+use crate::revision::{Era, Revision};
+use crate::server_text::ServerText;
+use contract::json::{Document, Node};
+use serde_json::{Value, json};
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const INITIALIZE: &str = "initialize";
+const DISCOVER: &str = "server/discover";
+
+/// The era and the result, or why this way of beginning did not work and the other may.
+type Attempt = Result<(Era, String), ObserveError>;
+
+/// What a client of the stateless era says with every request.
+pub(super) fn stateless_meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": Revision::NEWEST_STATELESS.as_str(),
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": client_info(),
+    })
+}
+
+fn client_info() -> Value {
+    json!({ "name": "holdpoint", "version": env!("CARGO_PKG_VERSION") })
+}
+
+impl Session<'_> {
+    pub(super) async fn shake_hands(&mut self) -> Result<(Era, String), Stop> {
+        let start = Instant::now();
+        let deadline = start + self.limits.start_timeout;
+        if self.connection.is_http() {
+            let patience = deadline.min(start + DISCOVER_TIMEOUT);
+            let modern = match self.discover(patience).await? {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let older = self.initialize(deadline).await?;
+            return older.map_err(|older| Stop::Error(more_telling(modern, older)));
+        }
+        match self.initialize(deadline).await? {
+            Ok(done) => Ok(done),
+            Err(older) if knows_other_era(&older) => {
+                self.discover(deadline).await?.map_err(|_| Stop::Error(older))
+            }
+            Err(older) => Err(Stop::Error(older)),
+        }
+    }
+
+    async fn initialize(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
+        let params = json!({
+            "protocolVersion": Revision::NEWEST_INITIALIZE.as_str(),
+            "capabilities": {},
+            "clientInfo": client_info(),
+        });
+        self.connection.settle(None);
+        let result = match self.first_answer(INITIALIZE, &params, deadline).await? {
+            Ok(result) => result,
+            Err(error) => return Ok(Err(error)),
+        };
+        let era = match initialize_revision(&result) {
+            Ok(protocol_version) => Era::Initialize { protocol_version },
+            Err(error) => return Ok(Err(error)),
+        };
+        self.connection.settle(Some(era));
+        self.connection.tell("notifications/initialized", deadline).await;
+        Ok(Ok((era, result)))
+    }
+
+    async fn discover(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
+        let era = Era::Stateless { protocol_version: Revision::NEWEST_STATELESS };
+        self.connection.settle(Some(era));
+        let params = json!({ "_meta": stateless_meta() });
+        let result = self.first_answer(DISCOVER, &params, deadline).await?;
+        Ok(result.and_then(|result| discover_revision(&result).map(|()| (era, result))))
+    }
+
+    /// The result, or why there is none.
+    async fn first_answer(
+        &mut self,
+        method: &'static str,
+        params: &Value,
+        deadline: Instant,
+    ) -> Result<Result<String, ObserveError>, Stop> {
+        let awaited = if method == INITIALIZE { Awaited::Initialize } else { Awaited::Discover };
+        let id = self.ids.next().map_err(ObserveError::NoRandomness)?;
+        let request = Request::new(id, method, params);
+        let begun = Instant::now();
+        Ok(match self.connection.ask(&request, awaited, deadline).await? {
+            Asked::Answer(Answer::Result(result)) => Ok(result),
+            Asked::Answer(Answer::Error { code, message }) => {
+                Err(ObserveError::Refused { method, code, message: ServerText::line(&message) })
+            }
+            Asked::Answer(Answer::Unreadable(reason)) => {
+                Err(ObserveError::UnreadableHandshake { method, reason })
+            }
+            Asked::Nothing => {
+                Err(self.timed_out(awaited, deadline.saturating_duration_since(begun)))
+            }
+            Asked::Status(status) => Err(ObserveError::HttpStatus { method, status }),
+        })
+    }
+
+    fn timed_out(&self, awaited: Awaited, after: Duration) -> ObserveError {
+        ObserveError::TimedOut { awaited, after, stderr: self.connection.stderr() }
+    }
+}
+
+/// Whether a refused `initialize` means that the server may know only the other era.
+fn knows_other_era(error: &ObserveError) -> bool {
+    match error {
+        ObserveError::Refused { code, .. } => {
+            matches!(*code, METHOD_NOT_FOUND | INVALID_PARAMS) || MODERN_CODES.contains(code)
+        }
+        _ => false,
+    }
+}
+
+/// Of two failures, the one that says more: a modern error comes from a server that understood the modern request.
+fn more_telling(modern: ObserveError, older: ObserveError) -> ObserveError {
+    match &modern {
+        ObserveError::Refused { code, .. } if MODERN_CODES.contains(code) => modern,
+        ObserveError::UnknownRevision { .. } => modern,
+        _ => older,
+    }
+}
+
+fn initialize_revision(result: &str) -> Result<Revision, ObserveError> {
+    let unreadable =
+        |reason: String| ObserveError::UnreadableHandshake { method: INITIALIZE, reason };
+    let document = Document::parse(result).map_err(|error| unreadable(error.to_string()))?;
+    let version = document.root().get("protocolVersion").and_then(Node::as_str);
+    let version = version.ok_or_else(|| unreadable("it has no `protocolVersion`".to_owned()))?;
+    Revision::from_str(&version)
+        .map_err(|_| ObserveError::UnknownRevision { revision: ServerText::line(&version) })
+}
+
+/// A server that was asked in a revision and lists those it supports must list that one.
+fn discover_revision(result: &str) -> Result<(), ObserveError> {
+    let unreadable =
+        |reason: String| ObserveError::UnreadableHandshake { method: DISCOVER, reason };
+    let document = Document::parse(result).map_err(|error| unreadable(error.to_string()))?;
+    if !document.root().is_object() {
+        return Err(unreadable("it is not an object".to_owned()));
+    }
+    let Some(supported) = document.root().get("supportedVersions") else { return Ok(()) };
+    let ours = Revision::NEWEST_STATELESS.as_str();
+    if supported.items().any(|version| version.is_text(ours)) {
+        return Ok(());
+    }
+    let revision = ServerText::line(supported.raw());
+    Err(ObserveError::UnknownRevision { revision })
+}

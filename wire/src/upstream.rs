@@ -1,0 +1,61 @@
+//! Where a server is: a program to start, or an address to reach.
+
+use crate::endpoint::EndpointUrl;
+use http::{HeaderName, HeaderValue};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A server to observe.
+#[derive(Debug, Clone)]
+pub enum Upstream {
+    Stdio(StdioLaunch),
+    Http(HttpEndpoint),
+}
+
+/// A program that speaks MCP on its standard input and output.
+#[derive(Clone)]
+pub struct StdioLaunch {
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
+    /// Added to the environment of this process.
+    pub environment: Vec<(OsString, OsString)>,
+    pub directory: Option<PathBuf>,
+}
+
+impl fmt::Debug for StdioLaunch {
+    /// Arguments and values may be secrets: only the shape is shown.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("StdioLaunch")
+            .field("program", &self.program)
+            .field("arguments", &self.arguments.len())
+            .field("environment", &names)
+            .field("directory", &self.directory)
+            .finish()
+    }
+}
+
+/// A streamable HTTP endpoint.
+#[derive(Clone)]
+pub struct HttpEndpoint {
+    pub url: EndpointUrl,
+    /// Sent with every request, for example an authorization. They go to this endpoint's origin only.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Private, shared, link-local and metadata addresses are reached too. Loopback always is.
+    pub allow_private: bool,
+}
+
+impl fmt::Debug for HttpEndpoint {
+    /// Header values may be secrets: only the names are shown.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("HttpEndpoint")
+            .field("url", &self.url)
+            .field("headers", &names)
+            .field("allow_private", &self.allow_private)
+            .finish()
+    }
+}
