@@ -4,7 +4,7 @@
 
 use crate::act::Act;
 use crate::error::StoreError;
-use crate::home::{Home, private_file};
+use crate::home::{Home, failed, private_file};
 use crate::key::{Key, KeyProblem, read_key};
 use crate::record::{HistoryEvent, Observation, ServerRecord, Snapshot};
 use gate::pins::PinBook;
@@ -30,6 +30,9 @@ pub const BUSY_TIMEOUT_SECONDS: u64 = 10;
 
 /// The largest value that is read from the file, whoever wrote it. The largest that is written is a capture.
 const MAX_VALUE_BYTES: i32 = 96 * 1024 * 1024;
+
+/// SQLite's smallest page: no database that has anything in it is smaller.
+const SMALLEST_DATABASE_BYTES: u64 = 512;
 
 /// How long to wait between two tries where SQLite itself does not wait.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
@@ -211,6 +214,12 @@ impl Fault<'_> {
 
 /// Looks at a file that is already there, without the right to write to it.
 fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<(), StoreError> {
+    let size = std::fs::metadata(path).map_err(failed("look at", path))?.len();
+    // SQLite takes a file of one byte for a new one.
+    if (1..SMALLEST_DATABASE_BYTES).contains(&size) {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB);
+        return Err(fault.of(rusqlite::Error::SqliteFailure(code, None)));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| fault.of(e))?;
     connection.busy_timeout(Duration::from_secs(BUSY_TIMEOUT_SECONDS)).map_err(|e| fault.of(e))?;

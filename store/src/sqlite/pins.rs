@@ -1,7 +1,7 @@
 //! Pins' rows: read, authenticated, and put into a book.
 
 use super::ReadFault;
-use super::servers::{ServerRow, any_sealed};
+use super::servers::{ServerRow, any_sealed, feed};
 use super::write::MAX_PINS_PER_SERVER;
 use crate::authenticate::{PinFields, Seal};
 use crate::key::{Key, KeyProblem};
@@ -118,40 +118,38 @@ fn authenticated(
             book.lost = Some(format!("`{}` has more pins than holdpoint writes", server.id));
             return Ok(book);
         }
-        take(row, key, &mut seal, &mut book);
+        feed(&mut seal, row, [0, 2, 3, 10, 12])?;
+        take(row, key, &mut book);
     }
     let wrong_seal = server.wrong_seal(seal);
-    book.lost = book.lost.or(wrong_seal);
+    book.lost = wrong_seal.or(book.lost);
     Ok(book)
 }
 
-/// Puts one row into the book and the seal.
-fn take(row: &Row<'_>, key: &Key, seal: &mut Seal, book: &mut PinBook) {
-    let Some((seq, id, is_withdrawn, authentication)) = name(row) else {
-        book.lost = Some("a pin was changed by something else than holdpoint".to_owned());
-        return;
-    };
-    let entry_type = id.entry_type.as_str().as_bytes();
-    seal.pin(seq, entry_type, id.key.as_bytes(), is_withdrawn, authentication);
-    match PinRow::from_row(row).and_then(|pin| pin.authentic(key)) {
-        Some(_) if is_withdrawn => {}
-        Some(pin) => book.push(pin),
-        None => {
-            let sentence = format!(
-                "a pin of `{id}` was changed by something else than holdpoint: review and approve it again"
-            );
-            book.tampered.insert(id, sentence);
-        }
+/// Puts one row into the book.
+fn take(row: &Row<'_>, key: &Key, book: &mut PinBook) {
+    let pin = PinRow::from_row(row);
+    match pin.and_then(|pin| Some((pin.authentic(key)?, pin.fields.withdrawn_at))) {
+        Some((pin, None)) => book.push(pin),
+        Some((_, Some(_))) => {}
+        None => match entry_id(row) {
+            Some(id) => {
+                let sentence = format!(
+                    "a pin of `{id}` was changed by something else than holdpoint: review and approve it again"
+                );
+                book.tampered.insert(id, sentence);
+            }
+            None => {
+                book.lost = Some("a pin is of an entry that holdpoint does not know".to_owned());
+            }
+        },
     }
 }
 
-/// What the seal is made of, and the entry that is held if the rest of the row is wrong.
-fn name<'a>(row: &'a Row<'_>) -> Option<(i64, EntryId, bool, &'a [u8])> {
+/// The entry that is held if the rest of its row is wrong.
+fn entry_id(row: &Row<'_>) -> Option<EntryId> {
     let entry_type: EntryType = row.get_ref(2).ok()?.as_str().ok()?.parse().ok()?;
-    let key = row.get_ref(3).ok()?.as_str().ok()?;
-    let withdrawn_at: Option<i64> = row.get(10).ok()?;
-    let authentication = row.get_ref(12).ok()?.as_blob().ok()?;
-    Some((row.get(0).ok()?, EntryId::new(entry_type, key), withdrawn_at.is_some(), authentication))
+    Some(EntryId::new(entry_type, row.get_ref(3).ok()?.as_str().ok()?))
 }
 
 /// Whether something is left of a server that has no row of its own.

@@ -154,24 +154,31 @@ pub(super) fn sealed_pins(
     server: &str,
 ) -> rusqlite::Result<SealedPins> {
     let mut statement = connection.prepare(
-        "SELECT seq, entry_type, key, withdrawn_at IS NOT NULL, authentication, octet_length(raw)
+        "SELECT seq, entry_type, key, withdrawn_at, authentication, octet_length(raw)
          FROM pins WHERE server = ?1 ORDER BY seq",
     )?;
     let mut rows = statement.query([server])?;
     let mut sealed = SealedPins { seal: Seal::new(key, server), count: 0, bytes: 0 };
     while let Some(row) = rows.next()? {
-        sealed.seal.pin(
-            row.get(0)?,
-            bytes(row.get_ref(1)?),
-            bytes(row.get_ref(2)?),
-            row.get(3)?,
-            bytes(row.get_ref(4)?),
-        );
+        feed(&mut sealed.seal, row, [0, 1, 2, 3, 4])?;
         sealed.count += 1;
         let raw_bytes = usize::try_from(row.get::<_, i64>(5)?).unwrap_or(usize::MAX);
         sealed.bytes = sealed.bytes.saturating_add(raw_bytes);
     }
     Ok(sealed)
+}
+
+/// Feeds a pin's row to the seal, given where `seq`, `entry_type`, `key`, `withdrawn_at` and `authentication` are.
+pub(super) fn feed(seal: &mut Seal, row: &Row<'_>, columns: [usize; 5]) -> rusqlite::Result<()> {
+    let [seq, entry_type, key, withdrawn_at, authentication] = columns;
+    seal.pin(
+        row.get(seq)?,
+        bytes(row.get_ref(entry_type)?),
+        bytes(row.get_ref(key)?),
+        row.get_ref(withdrawn_at)? != ValueRef::Null,
+        bytes(row.get_ref(authentication)?),
+    );
+    Ok(())
 }
 
 /// A text's or blob's bytes, whether or not they are UTF-8; none for anything else.

@@ -1,1 +1,179 @@
+//! Opening: what is made, and what is refused and left as it was.
 
+use super::*;
+use crate::StoreError;
+use crate::sqlite::migrate::MIGRATIONS;
+use std::fs;
+
+fn open_error(bench: &Bench) -> StoreError {
+    SqliteStore::open(&bench.home).unwrap_err()
+}
+
+#[test]
+fn a_new_home_gets_a_store_that_opens_again() {
+    let bench = Bench::new();
+    pin_tools(&mut bench.store(), "reports", &[("make", "one")]);
+    assert_eq!(pinned(&bench.store(), "reports", "make"), ["one"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn every_file_of_the_store_is_its_users_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let mut store = bench.store();
+    pin_tools(&mut store, "reports", &[("make", "one")]);
+    let mut names = Vec::new();
+    for directory in [bench.home.path().to_owned(), bench.home.keys_path()] {
+        assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+        for file in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            if file.metadata().unwrap().is_file() {
+                let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+                assert_eq!(mode, 0o600, "{:?}", file.path());
+                names.push(file.file_name().into_string().unwrap());
+            }
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["pins.key", "state.db", "state.db-shm", "state.db-wal"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_database_that_others_can_write_is_refused_and_one_they_can_read_made_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    drop(bench.store());
+    let path = bench.home.state_path();
+    let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    set(0o620);
+    let error = open_error(&bench).to_string();
+    assert!(error.contains("others can write to") && error.contains("chmod 600 "), "{error}");
+    set(0o644);
+    drop(bench.store());
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_home_of_a_newer_version_is_refused_and_not_touched() {
+    let bench = Bench::new();
+    pin_tools(&mut bench.store(), "reports", &[("make", "one")]);
+    let newer = MIGRATIONS.len() + 1;
+    bench.edit(&format!("PRAGMA user_version = {newer}; PRAGMA wal_checkpoint(TRUNCATE);"));
+    let before = fs::read(bench.home.state_path()).unwrap();
+    let error = open_error(&bench);
+    assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("newer holdpoint") && text.contains(&format!("format {newer}")),
+        "{text}"
+    );
+    assert_eq!(fs::read(bench.home.state_path()).unwrap(), before);
+    bench.edit(&format!("PRAGMA user_version = {}", MIGRATIONS.len()));
+    assert_eq!(pinned(&bench.store(), "reports", "make"), ["one"]);
+}
+
+#[test]
+fn a_newer_version_that_is_only_in_the_log_is_noticed_too() {
+    let bench = Bench::new();
+    let store = bench.store();
+    // The open connection keeps SQLite from moving the log into the file when the other one closes.
+    bench.edit(&format!("PRAGMA user_version = {}", MIGRATIONS.len() + 1));
+    assert!(matches!(open_error(&bench), StoreError::Newer { .. }));
+    drop(store);
+}
+
+#[test]
+fn a_database_of_another_program_is_refused_and_not_touched() {
+    for sql in ["CREATE TABLE theirs (a)", "PRAGMA application_id = 7", "PRAGMA user_version = 1"] {
+        let bench = Bench::new();
+        bench.edit(sql);
+        let before = fs::read(bench.home.state_path()).unwrap();
+        let error = open_error(&bench);
+        assert!(matches!(error, StoreError::Foreign { .. }), "{sql}: {error}");
+        assert_eq!(fs::read(bench.home.state_path()).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_not_touched() {
+    let bench = Bench::new();
+    let garbage = b"this was never a database, and it is long enough to be read as one".repeat(200);
+    fs::write(bench.home.state_path(), &garbage).unwrap();
+    let error = open_error(&bench);
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("damaged and was left as it is"), "{error}");
+    assert_eq!(fs::read(bench.home.state_path()).unwrap(), garbage);
+}
+
+#[test]
+fn a_damaged_page_ends_in_an_error_and_the_file_stays() {
+    let bench = Bench::new();
+    let tools: Vec<(String, String)> =
+        (0..200).map(|index| (format!("tool{index}"), "text ".repeat(100))).collect();
+    let tools: Vec<(&str, &str)> =
+        tools.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    pin_tools(&mut bench.store(), "reports", &tools);
+    bench.edit("PRAGMA wal_checkpoint(TRUNCATE)");
+    let mut bytes = fs::read(bench.home.state_path()).unwrap();
+    let page = 4096;
+    assert!(bytes.len() > 20 * page);
+    for byte in bytes.iter_mut().skip(page) {
+        *byte = 0xa5;
+    }
+    fs::write(bench.home.state_path(), &bytes).unwrap();
+    let failed =
+        SqliteStore::open(&bench.home).and_then(|store| store.pins(&id("reports"))).unwrap_err();
+    assert!(matches!(failed, StoreError::Damaged { .. }), "{failed}");
+    assert_eq!(fs::read(bench.home.state_path()).unwrap(), bytes);
+}
+
+#[test]
+fn a_truncated_database_gives_the_true_pins_or_none() {
+    let bench = Bench::new();
+    pin_tools(&mut bench.store(), "reports", &[("make", "one")]);
+    bench.edit("PRAGMA wal_checkpoint(TRUNCATE)");
+    let true_pins = bench.store().pins(&id("reports")).unwrap();
+    let whole = fs::read(bench.home.state_path()).unwrap();
+    let sizes = (1..600).chain((600..whole.len()).step_by(997));
+    for size in sizes {
+        fs::write(bench.home.state_path(), &whole[..size]).unwrap();
+        let read = SqliteStore::open(&bench.home).and_then(|store| store.pins(&id("reports")));
+        // Where only history lay in what was cut off, the pins are all there, and authenticate.
+        let is_right = read.as_ref().map_or(true, |book| book.lost.is_some() || *book == true_pins);
+        assert!(is_right, "{size} of {} bytes: {read:?}", whole.len());
+    }
+}
+
+#[test]
+fn the_journal_durability_and_keys_are_as_decided() {
+    let store = Bench::new();
+    let store = store.store();
+    let text = |pragma: &str| -> String {
+        store.connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap()
+    };
+    let number = |pragma: &str| -> i64 {
+        store.connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap()
+    };
+    assert_eq!(text("journal_mode"), "wal");
+    assert_eq!(number("synchronous"), 2, "full");
+    assert_eq!(number("foreign_keys"), 1);
+    assert_eq!(number("trusted_schema"), 0);
+    assert_eq!(number("busy_timeout"), 10_000);
+}
+
+#[test]
+fn a_writer_that_is_kept_out_gives_up_with_a_sentence() {
+    let bench = Bench::new();
+    let mut store = bench.store();
+    store.connection.busy_timeout(std::time::Duration::from_millis(20)).unwrap();
+    let other = Connection::open(bench.home.state_path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let server = id("reports");
+    let error = store.record(act(&server, "server.observe")).unwrap_err();
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+    assert!(error.to_string().contains("try again"), "{error}");
+    assert!(store.servers().unwrap().is_empty(), "reading goes on meanwhile");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.record(act(&server, "server.observe")).unwrap();
+}
