@@ -89,6 +89,17 @@ pub(super) fn check_version(
     migrations: &[&str],
     fault: Fault<'_>,
 ) -> Result<i64, StoreError> {
+    // One state of the file: another process may be making it just now.
+    let transaction = connection.unchecked_transaction().map_err(|e| fault.of(e))?;
+    version_within(&transaction, migrations, fault)
+}
+
+/// The same, inside a transaction.
+fn version_within(
+    connection: &Connection,
+    migrations: &[&str],
+    fault: Fault<'_>,
+) -> Result<i64, StoreError> {
     let number = |pragma| -> Result<i64, StoreError> {
         connection.pragma_query_value(None, pragma, |row| row.get(0)).map_err(|e| fault.of(e))
     };
@@ -121,7 +132,7 @@ pub(super) fn migrate(
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|e| fault.of(e))?;
     // Asked again under the lock: another process may have migrated while this one waited.
-    let found = check_version(&transaction, migrations, fault)?;
+    let found = version_within(&transaction, migrations, fault)?;
     let apply = || -> rusqlite::Result<()> {
         for migration in migrations.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
             transaction.execute_batch(migration)?;

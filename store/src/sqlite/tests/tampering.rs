@@ -102,11 +102,11 @@ fn texts_swapped_between_two_rows_are_noticed() {
 
 #[test]
 fn rows_that_changed_places_are_noticed() {
-    // All but the number is swapped: the older pin would become the newer one.
+    // The older pin of `make` becomes the newer one.
     check_server_is_lost(
-        "UPDATE pins SET seq = -1 WHERE server = 'reports' AND raw LIKE '%make%one%';
-         UPDATE pins SET seq = (SELECT min(seq) + 4 FROM pins WHERE seq > 0) WHERE seq = -1
-             AND 0 = (SELECT count(*) FROM pins WHERE seq = (SELECT min(seq) + 4 FROM pins WHERE seq > 0));",
+        "UPDATE pins SET seq = -1 WHERE seq = 1;
+         UPDATE pins SET seq = 1 WHERE seq = 4;
+         UPDATE pins SET seq = 4 WHERE seq = -1;",
     );
 }
 
