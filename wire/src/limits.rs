@@ -8,7 +8,8 @@ pub const MAX_STDERR_TAIL_BYTES: usize = 8 * 1024;
 /// The most requests of the server that are answered in one session; what comes after is dropped with a note.
 pub(crate) const MAX_REPLIES: usize = 1_000;
 
-/// How long a server that asked for a modern handshake over HTTP may take before the older one is tried.
+/// How long a server may take to answer the modern handshake over HTTP before the older one is tried; half of the
+/// whole time for starting where that is less.
 pub(crate) const DISCOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long one address may take to accept a connection before the next is tried.
@@ -23,7 +24,7 @@ pub(crate) const TERMINATE_GRACE: Duration = Duration::from_secs(1);
 /// How long a killed server may take to be collected. A process in an uninterruptible sleep can exceed it.
 pub(crate) const COLLECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The largest header block of an HTTP answer.
+/// The largest header block of an HTTP answer. It is measured between reads, so one read more may pass.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 * 1024;
 
 /// The most headers of an HTTP answer.

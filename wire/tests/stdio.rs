@@ -6,7 +6,7 @@
     reason = "what the tests share may fail loudly too"
 )]
 
-use contract::surface::{ListKind, MAX_LIST_PAGES};
+use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wire::{
@@ -241,6 +241,25 @@ async fn a_message_over_the_limit_makes_the_list_unreadable_and_one_at_it_does_n
     assert!(matches!(tools(json!([[{ "long": limit }]])).await, ListOutcome::Pages(_)));
     let reason = unreadable(tools(json!([[{ "long": limit + 1 }]])).await);
     assert_eq!(reason, format!("a message longer than {limit} bytes"));
+}
+
+#[tokio::test]
+async fn a_list_over_the_limit_of_bytes_is_unreadable_and_one_at_it_is_not() {
+    let half = MAX_LIST_BYTES / 2;
+    for (second, is_readable) in [(half, true), (half + 1, false)] {
+        let turns = json!([[{ "page": half, "more": true }], [{ "page": second }]]);
+        let script = json!({ "answers": { "initialize": [[INITIALIZE]], "tools/list": turns } });
+        let observed = observe(&scripted(&script), &ObserveLimits::default(), &|_| {}).await;
+        let outcome = observed.unwrap().lists.remove(0).1;
+        match outcome {
+            ListOutcome::Pages(pages) => assert!(is_readable && pages.len() == 2),
+            ListOutcome::Unreadable(reason) => {
+                assert!(!is_readable);
+                assert_eq!(reason, format!("larger than {MAX_LIST_BYTES} bytes"));
+            }
+            ListOutcome::NotOffered => panic!("the list was offered"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ impl Origin {
         let patience = limits.start_timeout.min(CONNECT_TIMEOUT);
         let lookup = async {
             let found = lookup_host((url.host(), url.port())).await?;
-            Ok(found.take(MAX_ADDRESSES).collect::<Vec<_>>())
+            Ok(found.collect::<Vec<_>>())
         };
         let found = match timeout(patience, lookup).await {
             Ok(found) => found,
@@ -182,7 +182,7 @@ fn permitted(
 ) -> Result<Vec<SocketAddr>, ObserveError> {
     let mut allowed = Vec::new();
     let mut refusal = None;
-    for &address in found {
+    for &address in found.iter().take(MAX_ADDRESSES) {
         match check(host, address, secure, allow_private) {
             Ok(()) => allowed.push(address),
             Err(error) => {
@@ -244,6 +244,14 @@ mod tests {
     #[test]
     fn a_name_with_a_forbidden_and_an_allowed_address_is_reached_at_the_allowed_one_only() {
         assert_eq!(judge(&["10.0.0.1", "1.1.1.1"], true, false), "1.1.1.1");
+    }
+
+    #[test]
+    fn no_more_addresses_are_tried_than_the_limit() {
+        let at = vec!["1.1.1.1"; MAX_ADDRESSES];
+        assert_eq!(judge(&at, true, false).split(' ').count(), MAX_ADDRESSES);
+        let past = vec!["1.1.1.1"; MAX_ADDRESSES + 1];
+        assert_eq!(judge(&past, true, false).split(' ').count(), MAX_ADDRESSES);
     }
 
     #[test]

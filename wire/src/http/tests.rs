@@ -1,1 +1,114 @@
+use super::*;
+use crate::message::RequestIds;
+use rcgen::{CertificateParams, KeyPair, PublicKeyData};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
+struct TlsServer {
+    port: u16,
+    certificate: CertificateDer<'static>,
+    key_hash: String,
+}
+
+/// A server on loopback with a certificate for this name, which says 204 to everything.
+async fn tls_server(name: &str) -> TlsServer {
+    let key = KeyPair::generate().unwrap();
+    let key_hash = hex::encode(Sha256::digest(key.subject_public_key_info()));
+    let certificate = CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
+    let certificate = certificate.der().clone();
+    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], private)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut bytes = [0_u8; 4096];
+            let _ = stream.read(&mut bytes).await;
+            let _ = stream.write_all(b"HTTP/1.1 418 Teapot\r\ncontent-length: 0\r\n\r\n").await;
+        }
+    });
+    TlsServer { port, certificate, key_hash }
+}
+
+/// Asks at `https://localhost`, trusting this certificate; the status, or the error's text, and the key.
+async fn ask(port: u16, trusted: CertificateDer<'static>) -> (String, Option<String>) {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted).unwrap();
+    let endpoint = HttpEndpoint {
+        url: format!("https://localhost:{port}/mcp").parse().unwrap(),
+        headers: Vec::new(),
+        allow_private: false,
+    };
+    let tls = tls::connector_with(roots).unwrap();
+    let limits = ObserveLimits::default();
+    let mut connection = HttpConnection::open_with(&endpoint, &limits, Some(tls)).await.unwrap();
+    let id = RequestIds::default().next().unwrap();
+    let request = Request::new(id, "initialize", &serde_json::json!({}));
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let said = match connection.ask(&request, Awaited::Initialize, deadline).await {
+        Ok(Asked::Status(status)) => status.as_str().to_owned(),
+        Ok(other) => format!("{other:?}"),
+        Err(error) => error.to_string(),
+    };
+    (said, connection.close().await.0)
+}
+
+#[tokio::test]
+async fn the_public_key_of_a_trusted_server_is_reported() {
+    let server = tls_server("localhost").await;
+    let (said, key) = ask(server.port, server.certificate).await;
+    assert_eq!(said, "418");
+    assert_eq!(key, Some(server.key_hash));
+}
+
+#[tokio::test]
+async fn an_untrusted_certificate_and_one_for_another_name_are_refused() {
+    let server = tls_server("localhost").await;
+    let stranger = tls_server("localhost").await;
+    let (said, key) = ask(server.port, stranger.certificate).await;
+    assert!(said.starts_with("no secure connection to `localhost`"), "{said}");
+    assert_eq!(key, None);
+    let other = tls_server("other.example").await;
+    let (said, _) = ask(other.port, other.certificate).await;
+    assert!(said.starts_with("no secure connection to `localhost`"), "{said}");
+}
+
+#[test]
+fn a_session_id_is_taken_over_up_to_the_limit_and_only_if_visible() {
+    let taken = |bytes: &[u8]| {
+        let mut headers = HeaderMap::new();
+        headers.insert(SESSION_ID, HeaderValue::from_bytes(bytes).unwrap());
+        session_id(&headers).is_some_and(|id| id.is_sensitive())
+    };
+    assert!(taken(b"abc-1"));
+    assert!(taken(&[b'x'; MAX_SESSION_ID_BYTES]));
+    assert!(!taken(&[b'x'; MAX_SESSION_ID_BYTES + 1]));
+    assert!(!taken(b""));
+    assert!(!taken(b"a b"));
+    assert!(!taken(b"caf\xe9"));
+}
+
+#[test]
+fn a_redirect_shows_the_origin_of_its_target_only() {
+    let shown = |location: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(LOCATION, location.parse().unwrap());
+        redirect_target(&headers).as_str().to_owned()
+    };
+    assert_eq!(shown("https://user:pw@example.com:8443/a?b"), "https://example.com:8443");
+    assert_eq!(shown("/login"), "another path of the same server");
+    assert_eq!(shown(""), "nowhere");
+}

@@ -41,7 +41,8 @@ impl Session<'_> {
         let start = Instant::now();
         let deadline = start + self.limits.start_timeout;
         if self.connection.is_http() {
-            let patience = deadline.min(start + DISCOVER_TIMEOUT);
+            // A server of the older era may leave the modern request without any answer: time is kept for its own.
+            let patience = start + DISCOVER_TIMEOUT.min(self.limits.start_timeout / 2);
             let modern = match self.discover(patience).await? {
                 Ok(done) => return Ok(done),
                 Err(error) => error,

@@ -2,8 +2,8 @@
 //!
 //! `before` and `stderr` are printed first, `exit` ends it there. Then each line that is read is looked up in `answers` by
 //! its method: a list of turns, the last of which repeats; a turn is a list of lines, in which `$ID` is the request's id
-//! and `$COUNT` how often the method came. `{"long": N}` prints a message of N bytes, `{"raw": …}` text without a line feed,
-//! `{"exit": N}` ends. `record` names a file that gets every line that was read; `child` one that gets the number of a
+//! and `$COUNT` how often the method came. `{"long": N}` prints a message of N bytes, `{"page": N}` one with a page of N bytes
+//! of tools (after which `"more": true` says that there is another), `{"raw": …}` text without a line feed, `{"exit": N}` ends. `record` names a file that gets every line that was read; `child` one that gets the number of a
 //! child that lingers; `ignore_end` goes on after the end of input.
 #![allow(
     clippy::unwrap_used,
@@ -79,6 +79,13 @@ fn play(step: &Value, id: &Value, count: usize) {
         let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"x":""}}}}"#);
         let filling = usize::try_from(bytes).unwrap() - frame.len();
         say(&frame.replace(r#""x":"""#, &format!(r#""x":"{}""#, "x".repeat(filling))));
+    } else if let Some(bytes) = step["page"].as_u64() {
+        let cursor =
+            if step["more"] == true { format!(r#""c{count}""#) } else { "null".to_owned() };
+        let page = format!(r#"{{"tools":[],"nextCursor":{cursor},"x":""}}"#);
+        let filling = "x".repeat(usize::try_from(bytes).unwrap() - page.len());
+        let page = page.replace(r#""x":"""#, &format!(r#""x":"{filling}""#));
+        say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{page}}}"#));
     } else if let Some(status) = step["exit"].as_i64() {
         exit(i32::try_from(status).unwrap());
     }
