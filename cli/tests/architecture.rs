@@ -203,6 +203,17 @@ fn crates_without_the_workspace_lints(manifests: &[SourceFile]) -> Vec<String> {
         .collect()
 }
 
+/// The paths in backticks on a page, from the root of the project, that `exists` does not know.
+fn dead_paths(page: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    page.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|quoted| quoted.contains('/') && !quoted.contains(char::is_whitespace))
+        .filter(|path| !exists(path))
+        .map(|path| format!("`{path}` is named and is not there"))
+        .collect()
+}
+
 // Reading.
 
 /// Every path in the code that starts with `std` or `tokio`, with `use` trees spelled out.
@@ -379,6 +390,14 @@ fn every_long_table_is_still_there_and_says_why() {
     }
 }
 
+#[test]
+fn every_path_on_the_architecture_page_is_there() {
+    let root = root_folder();
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("there is a page");
+    assert!(page.contains("`contract/src/json/parse.rs`"));
+    check(&dead_paths(&page, |path| root.join(path).exists()));
+}
+
 // The rules can fail.
 
 fn edge(from: &str, to: &str) -> Edge {
@@ -469,6 +488,12 @@ fn a_pure_crate_that_names_the_world_is_found() {
         let file = SourceFile::made_up("contract/src/json.rs", text);
         assert_eq!(impure_paths_in_pure_crates(&[file]).len(), 1, "{text:?}");
     }
+}
+
+#[test]
+fn a_path_that_is_gone_is_found() {
+    let page = "see `gate/src/pins.rs`, `gate/src/gone.rs` and `cargo run -- a/b`, or `pin`";
+    assert_eq!(dead_paths(page, |path| path == "gate/src/pins.rs").len(), 1);
 }
 
 #[test]
