@@ -25,7 +25,11 @@ pub fn diff_surfaces(old: &Surface, new: &Surface) -> Vec<EntryDiff> {
     let ids: BTreeSet<&EntryId> = old.entries().chain(new.entries()).map(Entry::id).collect();
     let mut diffs: Vec<EntryDiff> =
         ids.into_iter().filter_map(|id| diff_entry(old.entry(id), new.entry(id))).collect();
-    mark_renames(&mut diffs);
+    let changed = diffs.iter().map(|diff| (&diff.id, diff.before.as_ref(), diff.after.as_ref()));
+    let renames = mark_renames(changed);
+    for diff in &mut diffs {
+        diff.renamed_to = renames.get(&diff.id).cloned();
+    }
     diffs
 }
 
@@ -245,30 +249,33 @@ fn member_names(old: Node<'_>, new: Node<'_>) -> BTreeSet<String> {
     names.filter_map(|(name, _)| name.as_str()).map(String::from).collect()
 }
 
-/// A removed and an added tool with equal input (at least one property) are probably one tool renamed.
-fn mark_renames(diffs: &mut [EntryDiff]) {
+/// The removed tools that an added tool with equal input (at least one property) probably is, by their ids.
+pub fn mark_renames<'a>(
+    entries: impl Iterator<Item = (&'a EntryId, Option<&'a Entry>, Option<&'a Entry>)> + Clone,
+) -> BTreeMap<EntryId, String> {
     let input = |entry: &Entry| -> Option<Vec<u8>> {
         let document = Document::parse(entry.raw()).ok()?;
         let schema = document.root().get("inputSchema")?;
         schema::has_properties(schema).then(|| canonical(schema, Position::Schema))
     };
-    let is_tool = |diff: &&EntryDiff| diff.id.entry_type == EntryType::Tool;
-    let mut added: BTreeMap<Vec<u8>, String> = BTreeMap::new();
-    for diff in diffs.iter().filter(is_tool).rev() {
-        if let (None, Some(after)) = (&diff.before, &diff.after)
-            && let Some(input) = input(after)
-        {
-            added.insert(input, diff.id.key.clone());
+    let tools = entries.filter(|(id, ..)| id.entry_type == EntryType::Tool);
+    let mut added: BTreeMap<Vec<u8>, &str> = BTreeMap::new();
+    for (id, before, after) in tools.clone() {
+        if let (None, Some(input)) = (before, after.and_then(input)) {
+            // The first in the order of ids, where several would fit.
+            added.entry(input).or_insert(&id.key);
         }
     }
     if added.is_empty() {
-        return;
+        return BTreeMap::new();
     }
-    for diff in diffs.iter_mut().filter(|diff| diff.id.entry_type == EntryType::Tool) {
-        if let (Some(before), None) = (&diff.before, &diff.after) {
-            diff.renamed_to = input(before).and_then(|input| added.get(&input).cloned());
-        }
-    }
+    let removed = tools.filter(|(_, _, after)| after.is_none());
+    removed
+        .filter_map(|(id, before, _)| {
+            let name = added.get(&before.and_then(input)?)?;
+            Some((id.clone(), (*name).to_owned()))
+        })
+        .collect()
 }
 
 #[cfg(test)]

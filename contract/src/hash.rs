@@ -21,6 +21,11 @@ macro_rules! hash_type {
                 Self(bytes)
             }
 
+            /// The hash of some bytes.
+            pub fn of(bytes: &[u8]) -> Self {
+                Self(Sha256::digest(bytes).into())
+            }
+
             pub const fn as_bytes(&self) -> &[u8; 32] {
                 &self.0
             }

@@ -216,6 +216,15 @@ impl Entry {
         Entry { id, raw: node.raw().into(), entry_hash, definition_hash }
     }
 
+    /// Stands for an entry that somebody accepted to be gone.
+    pub fn gone(id: EntryId) -> Entry {
+        Entry { id, raw: "null".into(), entry_hash: EntryHash::of(b"null"), definition_hash: None }
+    }
+
+    pub fn is_gone(&self) -> bool {
+        &*self.raw == "null"
+    }
+
     pub fn id(&self) -> &EntryId {
         &self.id
     }
@@ -274,9 +283,15 @@ fn definition_hash(tool: Node<'_>) -> DefinitionHash {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surface {
     entries: BTreeMap<EntryId, Entry>,
+    /// The keys of the lists in the order they were listed.
+    order: Vec<EntryId>,
     unreadable: BTreeMap<ListKind, Unreadable>,
     listed: BTreeSet<ListKind>,
+    /// Lists with more entries than are pinned: see [`Surface::notes`].
+    left_out: BTreeSet<ListKind>,
     notes: Vec<String>,
+    /// Only tools are told of: the capture was a list of tools, or one tool.
+    is_partial: bool,
     /// Self-reported, recorded, and never by itself a change.
     pub server_version: Option<String>,
     pub protocol_version: Option<String>,
@@ -285,6 +300,13 @@ pub struct Surface {
 impl Surface {
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry> {
         self.entries.values()
+    }
+
+    /// The entries of a list, in the order they were listed.
+    pub fn list(&self, list: ListKind) -> impl Iterator<Item = &Entry> {
+        let entry_type = list.entry_type();
+        let ids = self.order.iter().filter(move |id| id.entry_type == entry_type);
+        ids.filter_map(|id| self.entries.get(id))
     }
 
     pub fn entry(&self, id: &EntryId) -> Option<&Entry> {
@@ -296,9 +318,17 @@ impl Surface {
         &self.unreadable
     }
 
-    /// The lists that the server answered. One that it did not offer says nothing about the entries it could carry.
-    pub fn listed(&self) -> &BTreeSet<ListKind> {
-        &self.listed
+    /// Whether the surface can tell of entries of this type: from a bare list of tools nothing else can be missing.
+    pub fn tells_of(&self, entry_type: EntryType) -> bool {
+        match entry_type {
+            EntryType::Tool => true,
+            EntryType::Resource => !self.is_partial && !self.left_out.contains(&ListKind::Resources),
+            EntryType::Template => {
+                !self.is_partial && !self.left_out.contains(&ListKind::ResourceTemplates)
+            }
+            EntryType::Prompt | EntryType::Instructions | EntryType::Identity => !self.is_partial,
+            EntryType::Origin => self.entry(&EntryId::only(EntryType::Origin)).is_some(),
+        }
     }
 
     /// What was left out on purpose, in sentences.
@@ -320,8 +350,7 @@ impl Surface {
     pub fn to_capture(&self) -> String {
         let mut out = Vec::from(*b"{");
         for list in ListKind::ALL {
-            let mut entries =
-                self.entries().filter(|entry| entry.entry_type() == list.entry_type()).peekable();
+            let mut entries = self.list(list).peekable();
             if entries.peek().is_none() && !self.listed.contains(&list) {
                 continue;
             }

@@ -3,6 +3,14 @@
 //! Pure like `contract`: time and names of people come in as arguments, nothing goes out but values.
 #![forbid(unsafe_code)]
 
+pub mod judge;
 pub mod pins;
+pub mod posture;
+pub mod reason;
 pub mod server;
+pub mod shown;
+pub mod status;
+pub mod tiers;
 pub mod time;
+pub mod verdict;
+pub mod words;

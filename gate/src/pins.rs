@@ -79,12 +79,21 @@ impl EntryPins {
 
     /// What the entry is held against first: the last pin that was approved.
     pub fn approved(&self) -> Option<&Pin> {
-        self.pins.iter().rev().find(|pin| pin.basis.is_approved())
+        self.present().rev().find(|pin| pin.basis.is_approved())
     }
 
     /// The last pin on any basis: what the client is shown.
     pub fn accepted(&self) -> Option<&Pin> {
-        self.pins.last()
+        self.present().next_back()
+    }
+
+    /// Whether somebody accepted that the entry is gone. Its pins stay: coming back changed is a change.
+    pub fn is_gone(&self) -> bool {
+        self.pins.last().is_some_and(|pin| pin.entry.is_gone())
+    }
+
+    fn present(&self) -> impl DoubleEndedIterator<Item = &Pin> {
+        self.pins.iter().filter(|pin| !pin.entry.is_gone())
     }
 
     /// The pin with this hash that was approved at any time, the newest where there are several.

@@ -48,7 +48,10 @@ pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
     let root = document.root();
     let mut reader = SurfaceReader::default();
     match root.kind() {
-        Kind::Array => reader.list_nodes(ListKind::Tools, std::iter::once(root)),
+        Kind::Array => {
+            reader.surface.is_partial = true;
+            reader.list_nodes(ListKind::Tools, std::iter::once(root));
+        }
         Kind::Object if is_capture(root) => reader.capture(root),
         Kind::Object if root.get("name").is_some_and(|name| name.kind() == Kind::String) => {
             reader.single_tool(root);
@@ -136,6 +139,7 @@ impl SurfaceReader {
     }
 
     fn single_tool(&mut self, tool: Node<'_>) {
+        self.surface.is_partial = true;
         self.surface.listed.insert(ListKind::Tools);
         if let Err(unreadable) = self.entry(ListKind::Tools, tool) {
             self.unreadable(ListKind::Tools, unreadable.0);
@@ -175,7 +179,7 @@ impl SurfaceReader {
             ListKind::Resources | ListKind::ResourceTemplates => {
                 let entry_type = list.entry_type();
                 self.surface.entries.retain(|id, _| id.entry_type != entry_type);
-                self.surface.listed.remove(&list);
+                self.surface.left_out.insert(list);
                 self.note(format!("more than {MAX_LIST_ENTRIES} {}: left unpinned", list.member()));
             }
         }
@@ -194,6 +198,7 @@ impl SurfaceReader {
         let entry = Entry::from_node(id.clone(), node);
         match self.surface.entries.entry(id) {
             Place::Vacant(place) => {
+                self.surface.order.push(place.key().clone());
                 place.insert(entry);
                 Ok(())
             }

@@ -1,0 +1,351 @@
+//! The one place where a contract is judged: pins on one side, what the server says now on the other.
+
+use crate::pins::{Basis, EntryPins, Pin, PinBook};
+use crate::posture::{Circumstances, Posture, Ruling, Settings};
+use crate::reason::Reason;
+use crate::verdict::{Provenance, Verdict};
+use contract::change::{ChangeKind, Finding};
+use contract::diff::{diff_entry, mark_renames};
+use contract::inert::{NotInert, not_inert};
+use contract::json::{Document, Node};
+use contract::markers::{self, Marker};
+use contract::surface::{Entry, EntryId, EntryType, Surface};
+use std::collections::BTreeSet;
+
+/// More automatic re-pins of a server in a day than this: somebody should look.
+pub const MAX_AUTO_PINS_A_DAY: usize = 20;
+
+/// What becomes of one entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    pub id: EntryId,
+    pub verdict: Verdict,
+    pub reason: Option<Reason>,
+    /// The client goes on seeing the approved definition, and the new one waits.
+    pub is_deferred: bool,
+    /// What is new is inert: the entry is to be pinned anew, on the basis `auto`.
+    pub is_accepted: bool,
+    /// The approved pin's entry, where there is one.
+    pub before: Option<Entry>,
+    pub after: Option<Entry>,
+    pub findings: Vec<Finding>,
+    /// Why new text is not inert, in words; only where that is what defers it.
+    pub not_inert: Option<String>,
+    pub renamed_to: Option<String>,
+    /// What is wrong with the baseline or the list, in words.
+    pub detail: Option<String>,
+}
+
+/// What becomes of a server's whole surface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SurfaceJudgement {
+    pub posture: Posture,
+    pub verdict: Verdict,
+    /// Entries with something to say, in the order of their ids; unchanged ones are not among them.
+    pub entries: Vec<Judgement>,
+    /// Every list that could not be read, in words.
+    pub unreadable: Vec<String>,
+}
+
+impl SurfaceJudgement {
+    pub fn is_safety_relevant(&self) -> bool {
+        !self.unreadable.is_empty() || self.entries.iter().any(Judgement::is_safety_relevant)
+    }
+
+    pub fn provenance(&self) -> Provenance {
+        Provenance::structural(self.verdict, !self.entries.is_empty())
+    }
+
+    /// The entries to pin anew without asking.
+    pub fn accepted(&self) -> impl Iterator<Item = &Entry> {
+        let accepted = self.entries.iter().filter(|judgement| judgement.is_accepted);
+        accepted.filter_map(|judgement| judgement.after.as_ref())
+    }
+
+    /// What waits for a person: everything held or deferred.
+    pub fn waiting(&self) -> impl Iterator<Item = &Judgement> {
+        self.entries.iter().filter(|judgement| judgement.is_waiting())
+    }
+
+    pub fn held(&self) -> impl Iterator<Item = &Judgement> {
+        self.entries.iter().filter(|judgement| judgement.verdict.is_held())
+    }
+}
+
+impl Judgement {
+    pub fn is_waiting(&self) -> bool {
+        self.verdict.is_held() || self.is_deferred
+    }
+
+    pub fn is_safety_relevant(&self) -> bool {
+        let has_fault = self.reason.is_some_and(|reason| reason != Reason::ContractDrift);
+        has_fault || self.findings.iter().any(|finding| finding.class.is_safety_relevant())
+    }
+
+    pub fn provenance(&self) -> Provenance {
+        Provenance::structural(self.verdict, !self.findings.is_empty())
+    }
+}
+
+/// Judges all that a server says against its pins. `auto_pins_today` is how often it was pinned anew without asking.
+pub fn judge_surface(
+    book: &PinBook,
+    surface: &Surface,
+    settings: &Settings,
+    auto_pins_today: usize,
+) -> SurfaceJudgement {
+    let pinned = book.iter().map(|(id, _)| id);
+    let ids: BTreeSet<&EntryId> =
+        surface.entries().map(Entry::id).chain(pinned).chain(book.tampered.keys()).collect();
+    let mut entries = Vec::new();
+    let mut auto_pins = auto_pins_today;
+    for id in ids {
+        let mut judgement = match judge_entry(book, surface, id, settings) {
+            Some(judgement) => judgement,
+            None => continue,
+        };
+        if judgement.is_accepted {
+            auto_pins += 1;
+            if auto_pins > MAX_AUTO_PINS_A_DAY {
+                stop_for_a_look(&mut judgement, settings.posture);
+            }
+        }
+        entries.push(judgement);
+    }
+    mark_renamed(&mut entries);
+    let unreadable: Vec<String> = surface
+        .unreadable()
+        .iter()
+        .map(|(list, unreadable)| format!("{}: {unreadable}", list.method()))
+        .collect();
+    let fault = if unreadable.is_empty() { Verdict::Proceed } else { held_unless_monitor(settings) };
+    let verdict = entries.iter().map(|judgement| judgement.verdict).fold(fault, Verdict::max);
+    SurfaceJudgement { posture: settings.posture, verdict, entries, unreadable }
+}
+
+fn held_unless_monitor(settings: &Settings) -> Verdict {
+    match settings.posture {
+        Posture::Monitor => Verdict::Proceed,
+        Posture::Shield | Posture::Guard | Posture::Strict => Verdict::Hold,
+    }
+}
+
+fn stop_for_a_look(judgement: &mut Judgement, posture: Posture) {
+    judgement.is_accepted = false;
+    judgement.detail =
+        Some(format!("more than {MAX_AUTO_PINS_A_DAY} changes of this server were accepted today"));
+    if posture == Posture::Monitor {
+        judgement.is_deferred = true;
+    } else {
+        judgement.verdict = Verdict::Hold;
+        judgement.reason = Some(Reason::ContractDrift);
+    }
+}
+
+/// Judges one entry; nothing where there is nothing to say.
+pub fn judge_entry(
+    book: &PinBook,
+    surface: &Surface,
+    id: &EntryId,
+    settings: &Settings,
+) -> Option<Judgement> {
+    let pins = book.get(id);
+    let observed = surface.entry(id);
+    if let Some(lost) = book.lost.as_ref().or_else(|| book.tampered.get(id)) {
+        return Some(fault(id, pins, observed, Reason::BaselineLost, lost, settings));
+    }
+    let list = id.entry_type.list();
+    if let Some(unreadable) = list.and_then(|list| surface.unreadable().get(&list)) {
+        let words = unreadable.to_string();
+        return Some(fault(id, pins, observed, Reason::SurfaceUnreadable, &words, settings));
+    }
+    match (pins, observed) {
+        (Some(pins), None) if pins.is_gone() || !surface.tells_of(id.entry_type) => None,
+        (None, None) => None,
+        (pins, observed) => compare(id, pins, observed, settings),
+    }
+}
+
+/// A verdict that no comparison gave: the baseline or the list cannot be relied on.
+fn fault(
+    id: &EntryId,
+    pins: Option<&EntryPins>,
+    observed: Option<&Entry>,
+    reason: Reason,
+    words: &str,
+    settings: &Settings,
+) -> Judgement {
+    Judgement {
+        id: id.clone(),
+        verdict: held_unless_monitor(settings),
+        reason: Some(reason),
+        is_deferred: false,
+        is_accepted: false,
+        before: pins.and_then(EntryPins::approved).map(|pin| pin.entry.clone()),
+        after: observed.cloned(),
+        findings: Vec::new(),
+        not_inert: None,
+        renamed_to: None,
+        detail: Some(words.to_owned()),
+    }
+}
+
+fn compare(
+    id: &EntryId,
+    pins: Option<&EntryPins>,
+    observed: Option<&Entry>,
+    settings: &Settings,
+) -> Option<Judgement> {
+    let approved = pins.and_then(EntryPins::approved);
+    let accepted = pins.and_then(EntryPins::accepted);
+    let same = pins.zip(observed).and_then(|(pins, entry)| pins.approved_with(entry.entry_hash()));
+    let mut findings = match same {
+        Some(_) => Vec::new(),
+        None => against_both(approved, accepted, observed),
+    };
+    // INVARIANT: benign steps never add up: inertness too is measured against what was approved, not against the step.
+    let baseline = same.or(approved);
+    findings.extend(observed.map(|entry| found_markers(entry, pins, baseline)).unwrap_or_default());
+    if findings.is_empty() {
+        return None;
+    }
+    findings.sort();
+    findings.dedup();
+    let circumstances = Circumstances {
+        is_approved_read_only: approved.is_some_and(|pin| is_read_only(&pin.entry)),
+    };
+    let strongest = findings.iter().map(|finding| settings.rule(finding, circumstances)).max();
+    let mut judgement = Judgement {
+        id: id.clone(),
+        verdict: Verdict::Proceed,
+        reason: None,
+        is_deferred: false,
+        is_accepted: false,
+        before: approved.map(|pin| pin.entry.clone()),
+        after: observed.cloned(),
+        findings,
+        not_inert: None,
+        renamed_to: None,
+        detail: None,
+    };
+    match strongest.unwrap_or(Ruling::Hold) {
+        Ruling::Hold => judgement.verdict = Verdict::Hold,
+        Ruling::Inconclusive => judgement.verdict = Verdict::Inconclusive,
+        Ruling::Note => {}
+        Ruling::Defer => judgement.is_deferred = observed.is_some(),
+        Ruling::AcceptIfInert => accept_if_inert(&mut judgement, accepted, settings),
+    }
+    if judgement.verdict.is_held() {
+        let has_marker = judgement.findings.iter().any(|found| found.kind == ChangeKind::MarkerFound);
+        let only_marker =
+            judgement.findings.iter().all(|found| found.kind == ChangeKind::MarkerFound);
+        judgement.reason = Some(match (has_marker && only_marker, approved) {
+            (true, _) => Reason::Marker,
+            (false, None) => Reason::NoPin,
+            (false, Some(_)) => Reason::ContractDrift,
+        });
+    }
+    Some(judgement)
+}
+
+fn accept_if_inert(judgement: &mut Judgement, accepted: Option<&Pin>, settings: &Settings) {
+    let Some(after) = &judgement.after else { return };
+    let is_known = accepted.is_some_and(|pin| pin.entry.entry_hash() == after.entry_hash());
+    match why_not_inert(judgement.before.as_ref(), after, settings) {
+        None => judgement.is_accepted = !is_known,
+        Some(words) => {
+            judgement.is_deferred = true;
+            judgement.not_inert = Some(words);
+        }
+    }
+}
+
+fn why_not_inert(before: Option<&Entry>, after: &Entry, settings: &Settings) -> Option<String> {
+    let old = before.map(|entry| Document::parse(entry.raw()));
+    let (Ok(old), Ok(new)) = (old.transpose(), Document::parse(after.raw())) else {
+        return Some("it cannot be read".to_owned());
+    };
+    let old = old.as_ref().map(Document::root);
+    Some(match not_inert(old, new.root(), &settings.inert)? {
+        NotInert::Marker(marker) => format!("a marker at `{}`", marker.pointer),
+        NotInert::StringTooLong { pointer, length } => {
+            format!("a new text of {length} characters at `{pointer}`")
+        }
+        NotInert::TooMuchText { total } => format!("{total} characters of new text in all"),
+        NotInert::Preset { pointer } => format!("a new parameter with a value of its own at `{pointer}`"),
+    })
+}
+
+/// The findings against the approved pin, and those against the accepted one that it does not have.
+fn against_both(
+    approved: Option<&Pin>,
+    accepted: Option<&Pin>,
+    observed: Option<&Entry>,
+) -> Vec<Finding> {
+    let diff = |pin: Option<&Pin>| {
+        diff_entry(pin.map(|pin| &pin.entry), observed).map(|diff| diff.findings).unwrap_or_default()
+    };
+    let mut findings = diff(approved);
+    if accepted.is_some() && approved.map(|pin| pin.entry.entry_hash()) != accepted.map(|pin| pin.entry.entry_hash()) {
+        let known: BTreeSet<(ChangeKind, String)> =
+            findings.iter().map(|finding| (finding.kind, finding.path.clone())).collect();
+        let further = diff(accepted).into_iter();
+        findings.extend(further.filter(|found| !known.contains(&(found.kind, found.path.clone()))));
+    }
+    findings
+}
+
+/// Markers hold a contract that never changed, too, until a person has approved exactly that.
+fn found_markers(entry: &Entry, pins: Option<&EntryPins>, baseline: Option<&Pin>) -> Vec<Finding> {
+    let is_approved_by_person = pins.is_some_and(|pins| {
+        pins.iter().any(|pin| pin.basis == Basis::Person && pin.entry.entry_hash() == entry.entry_hash())
+    });
+    if is_approved_by_person || !speaks(entry.entry_type()) {
+        return Vec::new();
+    }
+    let Ok(document) = Document::parse(entry.raw()) else { return Vec::new() };
+    let known = baseline.filter(|pin| pin.basis == Basis::Person);
+    let known = known.map(|pin| Document::parse(pin.entry.raw()));
+    let found = match known {
+        Some(Ok(known)) => markers::scan_new(document.root(), known.root()),
+        Some(Err(_)) | None => markers::scan(document.root()),
+    };
+    found.iter().map(marker_finding).collect()
+}
+
+fn marker_finding(marker: &Marker) -> Finding {
+    let words = format!("{}: {}", marker.rule, marker.excerpt);
+    Finding::new(ChangeKind::MarkerFound, marker.pointer.clone(), None, Some(&words))
+}
+
+/// Whether a model or a host reads the entry's words. A launch command is read by nobody but us.
+fn speaks(entry_type: EntryType) -> bool {
+    match entry_type {
+        EntryType::Tool
+        | EntryType::Prompt
+        | EntryType::Resource
+        | EntryType::Template
+        | EntryType::Instructions
+        | EntryType::Identity => true,
+        EntryType::Origin => false,
+    }
+}
+
+fn is_read_only(entry: &Entry) -> bool {
+    let Ok(document) = Document::parse(entry.raw()) else { return false };
+    let annotations = document.root().get("annotations");
+    let hint = annotations.and_then(|annotations| annotations.get("readOnlyHint"));
+    hint.and_then(Node::as_bool) == Some(true)
+}
+
+fn mark_renamed(entries: &mut [Judgement]) {
+    let pairs: Vec<_> = entries.iter().map(|entry| (entry.id.clone(), entry.before.clone(), entry.after.clone())).collect();
+    let changed = pairs.iter().map(|(id, before, after)| (id, before.as_ref(), after.as_ref()));
+    let renames = mark_renames(changed);
+    for entry in entries {
+        entry.renamed_to = renames.get(&entry.id).cloned();
+    }
+}
+
+#[cfg(test)]
+mod tests;

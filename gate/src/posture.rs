@@ -1,0 +1,164 @@
+//! The postures of CONTRACT.md §6, as one table.
+
+use contract::change::{ChangeClass, ChangeKind, Finding};
+use contract::inert::InertLimits;
+use std::fmt;
+use std::str::FromStr;
+
+/// How strict a gate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Posture {
+    /// Stops nothing, tells everything.
+    Monitor,
+    /// Stops what can break or hurt a call; new words wait unseen.
+    Shield,
+    /// Stops new words too.
+    #[default]
+    Guard,
+    /// Stops on any change.
+    Strict,
+}
+
+impl Posture {
+    pub const ALL: [Posture; 4] =
+        [Posture::Monitor, Posture::Shield, Posture::Guard, Posture::Strict];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Posture::Monitor => "monitor",
+            Posture::Shield => "shield",
+            Posture::Guard => "guard",
+            Posture::Strict => "strict",
+        }
+    }
+}
+
+impl fmt::Display for Posture {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// A word that names no posture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a posture: it is monitor, shield, guard or strict")]
+pub struct UnknownPosture(pub String);
+
+impl FromStr for Posture {
+    type Err = UnknownPosture;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPosture> {
+        let found = Posture::ALL.into_iter().find(|posture| posture.as_str() == text);
+        found.ok_or_else(|| UnknownPosture(text.to_owned()))
+    }
+}
+
+impl serde::Serialize for Posture {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What a posture does with one finding. The order is the order of strength.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ruling {
+    /// Goes on; accepted and pinned anew if what is new is inert, else deferred.
+    AcceptIfInert,
+    /// Goes on with the approved definition; the new one waits to be looked at.
+    Defer,
+    /// Goes on, with a note.
+    Note,
+    Inconclusive,
+    Hold,
+}
+
+/// What can be set beside the posture.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    pub posture: Posture,
+    pub inert: InertLimits,
+    /// `guard.new_tools = "accept"`: a new tool that is inert is pinned at once.
+    pub accept_new_tools: bool,
+    /// `shield.parameter_text = "defer"`: a parameter's new text is deferred on every tool.
+    pub defer_parameter_text: bool,
+    /// `origin.detail = "hold"`: another version, argument, file digest or TLS key holds.
+    pub hold_origin_detail: bool,
+}
+
+/// What else of an entry bears on a ruling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Circumstances {
+    /// The approved definition says that the tool only reads.
+    pub is_approved_read_only: bool,
+}
+
+impl Settings {
+    pub fn with_posture(posture: Posture) -> Settings {
+        Settings { posture, ..Settings::default() }
+    }
+
+    /// The table: posture × class.
+    pub fn rule(&self, finding: &Finding, circumstances: Circumstances) -> Ruling {
+        let class = match finding.kind {
+            ChangeKind::OriginDetailChanged if self.hold_origin_detail => ChangeClass::Breaking,
+            _ => finding.class,
+        };
+        match (self.posture, class) {
+            // Monitor stops nothing; what guard would pin anew, it pins anew as well.
+            (Posture::Monitor, ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata) => {
+                self.guard_benign(finding)
+            }
+            (
+                Posture::Monitor,
+                ChangeClass::Text
+                | ChangeClass::Behavioral
+                | ChangeClass::Breaking
+                | ChangeClass::FailSafe
+                | ChangeClass::Marker,
+            ) => Ruling::Note,
+            (Posture::Shield, ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata) => {
+                Ruling::Defer
+            }
+            (Posture::Shield, ChangeClass::Text) => self.shield_text(finding, circumstances),
+            (Posture::Guard, ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata) => {
+                self.guard_benign(finding)
+            }
+            (Posture::Guard, ChangeClass::Text) => Ruling::Hold,
+            (
+                Posture::Strict,
+                ChangeClass::Additive
+                | ChangeClass::Widening
+                | ChangeClass::Metadata
+                | ChangeClass::Text,
+            ) => Ruling::Hold,
+            (Posture::Shield | Posture::Guard | Posture::Strict, ChangeClass::Behavioral) => {
+                Ruling::Inconclusive
+            }
+            (
+                Posture::Shield | Posture::Guard | Posture::Strict,
+                ChangeClass::Breaking | ChangeClass::FailSafe | ChangeClass::Marker,
+            ) => Ruling::Hold,
+        }
+    }
+
+    fn guard_benign(&self, finding: &Finding) -> Ruling {
+        match finding.kind {
+            ChangeKind::ToolAdded if !self.accept_new_tools => Ruling::Defer,
+            // It claims less risk than was approved: never accepted unseen.
+            ChangeKind::AnnotationLoosened => Ruling::Defer,
+            _ => Ruling::AcceptIfInert,
+        }
+    }
+
+    /// A parameter's text tells a model what to put into a call: only where the tool is known to read alone can it wait.
+    fn shield_text(&self, finding: &Finding, circumstances: Circumstances) -> Ruling {
+        let is_parameter_text = finding.kind == ChangeKind::DescriptionOnly
+            && finding.path.starts_with("/inputSchema/");
+        if is_parameter_text && !circumstances.is_approved_read_only && !self.defer_parameter_text {
+            Ruling::Hold
+        } else {
+            Ruling::Defer
+        }
+    }
+}

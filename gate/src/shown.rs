@@ -1,0 +1,56 @@
+//! What the client is shown of a list (CONTRACT.md §8).
+
+use crate::judge::SurfaceJudgement;
+use crate::pins::{EntryPins, PinBook};
+use crate::posture::Posture;
+use contract::surface::{Entry, EntryId, ListKind, Surface};
+
+/// Whether lists are shaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ListMode {
+    /// Accepted definitions only.
+    #[default]
+    Accepted,
+    /// What the server said, as it said it.
+    Observed,
+}
+
+/// The entries of a list as the client is to see them: each byte for byte as the server sent it when it was accepted.
+///
+/// INVARIANT: but for monitor and `list = "observed"`, no text that nobody accepted is among them.
+pub fn shown<'a>(
+    book: &'a PinBook,
+    surface: &'a Surface,
+    judgement: &'a SurfaceJudgement,
+    list: ListKind,
+    mode: ListMode,
+) -> Vec<(&'a EntryId, &'a str)> {
+    let observed = surface.list(list);
+    if mode == ListMode::Observed || judgement.posture == Posture::Monitor {
+        return observed.map(|entry| (entry.id(), entry.raw())).collect();
+    }
+    observed.filter_map(|entry| shown_entry(book, judgement, entry)).collect()
+}
+
+fn shown_entry<'a>(
+    book: &'a PinBook,
+    judgement: &'a SurfaceJudgement,
+    entry: &'a Entry,
+) -> Option<(&'a EntryId, &'a str)> {
+    if book.lost.is_some() || book.tampered.contains_key(entry.id()) {
+        return None;
+    }
+    let pins = book.get(entry.id());
+    // What is equal to any approved pin is shown as it was then: a vendor's revert is not an event.
+    if let Some(pin) = pins.and_then(|pins| pins.approved_with(entry.entry_hash())) {
+        return Some((entry.id(), pin.entry.raw()));
+    }
+    let judged = judgement.entries.iter().find(|judged| &judged.id == entry.id());
+    if judged.is_some_and(|judged| judged.is_accepted) {
+        return Some((entry.id(), entry.raw()));
+    }
+    pins.and_then(EntryPins::accepted).map(|pin| (entry.id(), pin.entry.raw()))
+}
+
+#[cfg(test)]
+mod tests;

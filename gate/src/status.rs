@@ -1,0 +1,91 @@
+//! How a server's status moves (CONTRACT.md §10): these transitions and no others.
+
+use crate::server::ServerStatus;
+
+/// What happened to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happening {
+    /// It was seen for the first time and is trusted as it is.
+    FirstUseTrusted,
+    /// It was seen for the first time and waits for a person.
+    FirstUseAsked,
+    /// It was judged: is something held?
+    Judged { is_held: bool },
+    /// A person approved; is something still held?
+    Approved { is_held: bool },
+    Quarantined,
+    /// A person let it go; what a fresh look made of it follows as `Judged`.
+    Released { has_baseline: bool },
+}
+
+/// A step that the status machine does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAllowed {
+    #[error("the server is quarantined: release it first")]
+    IsQuarantined,
+    #[error("the server is not quarantined")]
+    NotQuarantined,
+    #[error("the server has a baseline already")]
+    HasBaseline,
+    #[error("the server has no baseline yet")]
+    NoBaseline,
+}
+
+/// The status after a happening.
+pub fn next(status: ServerStatus, happening: Happening) -> Result<ServerStatus, NotAllowed> {
+    use ServerStatus::{Changed, Pending, Quarantined, Unbaselined, Verified};
+    let judged = |is_held: bool| if is_held { Changed } else { Verified };
+    match (status, happening) {
+        (_, Happening::Quarantined) => Ok(Quarantined),
+        (Quarantined, Happening::Released { has_baseline: true }) => Ok(Verified),
+        (Quarantined, Happening::Released { has_baseline: false }) => Ok(Unbaselined),
+        (_, Happening::Released { .. }) => Err(NotAllowed::NotQuarantined),
+        // It stays where a person put it, whatever it shows meanwhile; approving it is an error.
+        (Quarantined, Happening::Judged { .. }) => Ok(Quarantined),
+        (Quarantined, _) => Err(NotAllowed::IsQuarantined),
+        // What is held at first sight is held as everything else is.
+        (Unbaselined, Happening::FirstUseTrusted) => Ok(Verified),
+        (Unbaselined | Pending, Happening::FirstUseAsked) => Ok(Pending),
+        (_, Happening::FirstUseTrusted | Happening::FirstUseAsked) => Err(NotAllowed::HasBaseline),
+        (Unbaselined, Happening::Judged { .. }) => Err(NotAllowed::NoBaseline),
+        (Pending, Happening::Judged { .. }) => Ok(Pending),
+        (Verified | Changed, Happening::Judged { is_held }) => Ok(judged(is_held)),
+        (Unbaselined | Pending | Verified | Changed, Happening::Approved { is_held }) => {
+            Ok(judged(is_held))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ServerStatus::{Changed, Pending, Quarantined, Unbaselined, Verified};
+
+    #[test]
+    fn the_transitions_are_these_and_no_others() {
+        let happenings = [
+            Happening::FirstUseTrusted,
+            Happening::FirstUseAsked,
+            Happening::Judged { is_held: false },
+            Happening::Judged { is_held: true },
+            Happening::Approved { is_held: false },
+            Happening::Approved { is_held: true },
+            Happening::Quarantined,
+            Happening::Released { has_baseline: true },
+            Happening::Released { has_baseline: false },
+        ];
+        let table = [
+            (Unbaselined, [Some(Verified), Some(Pending), None, None, Some(Verified), Some(Changed), Some(Quarantined), None, None]),
+            (Verified, [None, None, Some(Verified), Some(Changed), Some(Verified), Some(Changed), Some(Quarantined), None, None]),
+            (Changed, [None, None, Some(Verified), Some(Changed), Some(Verified), Some(Changed), Some(Quarantined), None, None]),
+            (Pending, [None, Some(Pending), Some(Pending), Some(Pending), Some(Verified), Some(Changed), Some(Quarantined), None, None]),
+            (Quarantined, [None, None, Some(Quarantined), Some(Quarantined), None, None, Some(Quarantined), Some(Verified), Some(Unbaselined)]),
+        ];
+        for (status, expected) in table {
+            for (happening, expected) in happenings.into_iter().zip(expected) {
+                assert_eq!(next(status, happening).ok(), expected, "{status} {happening:?}");
+            }
+        }
+        assert_eq!(next(Quarantined, Happening::Approved { is_held: false }), Err(NotAllowed::IsQuarantined));
+    }
+}
