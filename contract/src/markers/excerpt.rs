@@ -3,10 +3,13 @@
 use super::MAX_EXCERPT;
 use super::hidden::is_invisible;
 
-/// At most [`MAX_EXCERPT`] characters of a text from an offset on, up to `end` where it fits.
+/// How many bytes after the place are shown with it.
+const AFTER: usize = 40;
+
+/// At most [`MAX_EXCERPT`] characters of a text: a place in it and a little of what follows.
 pub(super) fn excerpt(text: &str, start: usize, end: usize) -> String {
     let start = floor_boundary(text, start);
-    let end = floor_boundary(text, end.saturating_add(3).min(text.len())).max(start);
+    let end = floor_boundary(text, end.saturating_add(AFTER)).max(start);
     let mut out = String::new();
     let mut length = 0;
     for character in text.get(start..end).unwrap_or("").chars() {
