@@ -11,38 +11,38 @@ use std::path::{Path, PathBuf};
 
 /// An old and a new capture with what is expected of them.
 #[derive(Debug, Clone)]
-pub struct Case {
+pub(crate) struct Case {
     /// Where the case stands below `conformance/drift`, without `.json`.
-    pub place: String,
+    pub(crate) place: String,
     /// Captures cannot say all of it, so a program that reads captures leaves it out.
-    pub is_library_only: bool,
-    pub old: String,
-    pub new: String,
+    pub(crate) is_library_only: bool,
+    pub(crate) old: String,
+    pub(crate) new: String,
     /// Entries that are not part of a capture: the origin, an attested identity.
-    pub old_entries: Vec<Entry>,
-    pub new_entries: Vec<Entry>,
-    pub entries: Vec<ExpectedEntry>,
+    pub(crate) old_entries: Vec<Entry>,
+    pub(crate) new_entries: Vec<Entry>,
+    pub(crate) entries: Vec<ExpectedEntry>,
     /// The verdict by the posture's name.
-    pub verdicts: BTreeMap<String, String>,
+    pub(crate) verdicts: BTreeMap<String, String>,
     /// Whether any entry is deferred, by the posture's name; postures that are not named are not asked.
-    pub deferred: BTreeMap<String, bool>,
+    pub(crate) deferred: BTreeMap<String, bool>,
 }
 
 /// What is expected of one entry that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectedEntry {
-    pub id: EntryId,
+pub(crate) struct ExpectedEntry {
+    pub(crate) id: EntryId,
     /// Sorted by name, each once.
-    pub kinds: Vec<String>,
+    pub(crate) kinds: Vec<String>,
     /// Where the findings stand, sorted, each once; not checked where it is left out.
-    pub paths: Option<Vec<String>>,
-    pub renamed_to: Option<String>,
+    pub(crate) paths: Option<Vec<String>>,
+    pub(crate) renamed_to: Option<String>,
 }
 
-pub const POSTURES: [&str; 4] = ["monitor", "shield", "guard", "strict"];
+pub(crate) const POSTURES: [&str; 4] = ["monitor", "shield", "guard", "strict"];
 
 impl Case {
-    pub fn surfaces(&self) -> (Surface, Surface) {
+    pub(crate) fn surfaces(&self) -> (Surface, Surface) {
         let surface = |capture: &str, entries: &[Entry]| {
             let read = read_capture(capture.as_bytes());
             let mut surface = read.unwrap_or_else(|error| panic!("{}: {error}", self.place));
@@ -52,7 +52,7 @@ impl Case {
         (surface(&self.old, &self.old_entries), surface(&self.new, &self.new_entries))
     }
 
-    pub fn expects(&self, kind: ChangeKind) -> bool {
+    pub(crate) fn expects(&self, kind: ChangeKind) -> bool {
         self.entries.iter().any(|entry| entry.kinds.iter().any(|name| name == kind.as_str()))
     }
 
@@ -103,7 +103,7 @@ impl Case {
 }
 
 /// All cases, in the order of their places.
-pub fn all() -> Vec<Case> {
+pub(crate) fn all() -> Vec<Case> {
     let root = root();
     let mut files = Vec::new();
     collect(&root, &mut files);
@@ -118,7 +118,7 @@ pub fn all() -> Vec<Case> {
 }
 
 /// The folder with the cases.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/drift")
 }
 
