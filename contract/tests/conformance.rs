@@ -69,8 +69,7 @@ fn every_kind_has_cases_of_its_own() {
     let cases = case::all();
     for kind in ChangeKind::ALL {
         let folder = format!("kinds/{kind}/");
-        let own: Vec<&Case> =
-            cases.iter().filter(|case| case.place.starts_with(&folder)).collect();
+        let own: Vec<&Case> = cases.iter().filter(|case| case.place.starts_with(&folder)).collect();
         let count = own.iter().filter(|case| case.expects(*kind)).count();
         assert!(count >= CASES_A_KIND, "`{kind}` has {count} cases");
         let stray = own.iter().find(|case| !case.expects(*kind));
@@ -125,9 +124,8 @@ fn disagreements(case: &Case) -> Vec<String> {
     let expected: BTreeMap<_, _> =
         case.entries.iter().map(|entry| (entry.id.clone(), entry)).collect();
     let ids: BTreeSet<_> = found.keys().chain(expected.keys()).collect();
-    let complaint = |id: &contract::surface::EntryId, what: String| {
-        format!("{} {id}: {what}", case.place)
-    };
+    let complaint =
+        |id: &contract::surface::EntryId, what: String| format!("{} {id}: {what}", case.place);
     let mut complaints = Vec::new();
     for id in ids {
         match (found.get(id), expected.get(id)) {

@@ -224,8 +224,6 @@ impl Row {
 }
 
 fn push_row(table: &mut String, [name, class, monitor, shield, guard, strict]: &[String; 6]) {
-    let line = format!(
-        "{name:<39} {class:<11} {monitor:<8} {shield:<13} {guard:<13} {strict}"
-    );
+    let line = format!("{name:<39} {class:<11} {monitor:<8} {shield:<13} {guard:<13} {strict}");
     writeln!(table, "{}", line.trim_end()).expect("a string takes every line");
 }
