@@ -60,8 +60,10 @@ impl<'a> PinRow<'a> {
             return None;
         }
         let id = EntryId::new(fields.entry_type.parse().ok()?, fields.key);
+        let entry = Entry::from_raw(id.clone(), fields.raw).ok()?;
+        let is_gone = entry.is_gone() && fields.definition_hash.is_none();
         Some(Pin {
-            entry: Entry::from_raw(id, fields.raw).ok()?,
+            entry: if is_gone { Entry::gone(id) } else { entry },
             basis: basis_named(fields.basis)?,
             at: Timestamp(fields.at),
             by: fields.by.to_owned(),

@@ -21,6 +21,22 @@ fn a_pin_comes_back_as_it_was_made() {
 }
 
 #[test]
+fn an_entry_that_was_accepted_to_be_gone_comes_back_as_such() {
+    let bench = Bench::new();
+    let mut store = bench.store();
+    pin_tools(&mut store, "reports", &[("make", "one")]);
+    let server = id("reports");
+    let mut approve = act(&server, "server.approve");
+    approve.pins = vec![NewPin { entry: Entry::gone(tool_id("make")), basis: Basis::Person }];
+    store.record(approve).unwrap();
+    let book = store.pins(&server).unwrap();
+    let pins = book.get(&tool_id("make")).unwrap();
+    assert_eq!(pins.iter().next_back().unwrap().entry, Entry::gone(tool_id("make")));
+    assert_eq!(pins.iter().count(), 2);
+    assert!(is_sound(&store, "reports"));
+}
+
+#[test]
 fn every_basis_and_every_status_comes_back() {
     let bench = Bench::new();
     let mut store = bench.store();
