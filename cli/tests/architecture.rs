@@ -214,6 +214,14 @@ fn dead_paths(page: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
         .collect()
 }
 
+fn unlisted_records(index: &str, records: &[String]) -> Vec<String> {
+    records
+        .iter()
+        .filter(|record| !index.contains(&format!("({record})")))
+        .map(|record| format!("docs/decisions/README.md does not list `{record}`"))
+        .collect()
+}
+
 // Reading.
 
 /// Every path in the code that starts with `std` or `tokio`, with `use` trees spelled out.
@@ -398,6 +406,18 @@ fn every_path_on_the_architecture_page_is_there() {
     check(&dead_paths(&page, |path| root.join(path).exists()));
 }
 
+#[test]
+fn every_decision_is_listed() {
+    let folder = root_folder().join("docs/decisions");
+    let index = fs::read_to_string(folder.join("README.md")).expect("there is an index");
+    let names = fs::read_dir(folder).expect("there are decisions").map(|entry| {
+        entry.expect("a folder can be read").file_name().to_string_lossy().into_owned()
+    });
+    let records: Vec<String> = names.filter(|name| name != "README.md").collect();
+    assert!(!records.is_empty());
+    check(&unlisted_records(&index, &records));
+}
+
 // The rules can fail.
 
 fn edge(from: &str, to: &str) -> Edge {
@@ -494,6 +514,12 @@ fn a_pure_crate_that_names_the_world_is_found() {
 fn a_path_that_is_gone_is_found() {
     let page = "see `gate/src/pins.rs`, `gate/src/gone.rs` and `cargo run -- a/b`, or `pin`";
     assert_eq!(dead_paths(page, |path| path == "gate/src/pins.rs").len(), 1);
+}
+
+#[test]
+fn a_decision_that_is_not_listed_is_found() {
+    let records = ["0001-one.md".to_owned(), "0002-two.md".to_owned()];
+    assert_eq!(unlisted_records("| [0001](0001-one.md) | One |", &records).len(), 1);
 }
 
 #[test]
