@@ -1,1 +1,56 @@
-fn main() {}
+//! The `holdpoint` command: reads arguments, calls the libraries, prints, and answers with the exit codes of
+//! `docs/exit-codes.md`. It decides nothing itself.
+
+mod approver;
+mod arguments;
+mod commands;
+mod configuration;
+mod failure;
+mod judging;
+mod observation;
+mod report;
+mod screen;
+mod side_by_side;
+mod target;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use failure::{Exit, Failure};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are answers, not faults; clap prints each where it belongs.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Fine.into() };
+        }
+    };
+    match run(&arguments) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            screen::complain(&failure, arguments.options.json);
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let options = &arguments.options;
+    match &arguments.command {
+        Command::Demo(command) => commands::demo::run(command, options),
+        Command::Diff(command) => commands::diff::run(command, options),
+        Command::Hash(command) => commands::hash::run(command, options),
+        Command::Capture(command) => commands::capture::run(command, options),
+        Command::Pin(command) => commands::pin::run(command, options),
+        Command::Check(command) => commands::check::run(command, options),
+        Command::Status(command) => commands::status::run(command, options),
+        Command::Review(command) => commands::review::run(command, options),
+        Command::Approve(command) => commands::approve::run(command, options),
+        Command::Quarantine(command) => commands::lifecycle::quarantine(command, options),
+        Command::Release(command) => commands::lifecycle::release(command, options),
+        Command::Rollback(command) => commands::lifecycle::rollback(command, options),
+        Command::History(command) => commands::history::run(command, options),
+    }
+}

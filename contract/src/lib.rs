@@ -12,5 +12,6 @@ pub mod hash;
 pub mod inert;
 pub mod json;
 pub mod markers;
+pub mod origin;
 pub mod schema;
 pub mod surface;

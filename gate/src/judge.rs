@@ -118,7 +118,8 @@ pub fn judge_surface(
         .iter()
         .map(|(list, unreadable)| format!("{}: {unreadable}", list.method()))
         .collect();
-    let fault = if unreadable.is_empty() { Verdict::Proceed } else { held_unless_monitor(settings) };
+    let fault =
+        if unreadable.is_empty() { Verdict::Proceed } else { held_unless_monitor(settings) };
     let verdict = entries.iter().map(|judgement| judgement.verdict).fold(fault, Verdict::max);
     SurfaceJudgement { posture: settings.posture, verdict, entries, unreadable }
 }
@@ -236,7 +237,8 @@ fn compare(
         Ruling::AcceptIfInert => accept_if_inert(&mut judgement, accepted, settings),
     }
     if judgement.verdict.is_held() {
-        let has_marker = judgement.findings.iter().any(|found| found.kind == ChangeKind::MarkerFound);
+        let has_marker =
+            judgement.findings.iter().any(|found| found.kind == ChangeKind::MarkerFound);
         let only_marker =
             judgement.findings.iter().all(|found| found.kind == ChangeKind::MarkerFound);
         judgement.reason = Some(match (has_marker && only_marker, approved) {
@@ -272,7 +274,9 @@ fn why_not_inert(before: Option<&Entry>, after: &Entry, settings: &Settings) -> 
             format!("a new text of {length} characters at `{pointer}`")
         }
         NotInert::TooMuchText { total } => format!("{total} characters of new text in all"),
-        NotInert::Preset { pointer } => format!("a new parameter with a value of its own at `{pointer}`"),
+        NotInert::Preset { pointer } => {
+            format!("a new parameter with a value of its own at `{pointer}`")
+        }
     })
 }
 
@@ -283,10 +287,14 @@ fn against_both(
     observed: Option<&Entry>,
 ) -> Vec<Finding> {
     let diff = |pin: Option<&Pin>| {
-        diff_entry(pin.map(|pin| &pin.entry), observed).map(|diff| diff.findings).unwrap_or_default()
+        diff_entry(pin.map(|pin| &pin.entry), observed)
+            .map(|diff| diff.findings)
+            .unwrap_or_default()
     };
     let mut findings = diff(approved);
-    if accepted.is_some() && approved.map(|pin| pin.entry.entry_hash()) != accepted.map(|pin| pin.entry.entry_hash()) {
+    if accepted.is_some()
+        && approved.map(|pin| pin.entry.entry_hash()) != accepted.map(|pin| pin.entry.entry_hash())
+    {
         let known: BTreeSet<(ChangeKind, String)> =
             findings.iter().map(|finding| (finding.kind, finding.path.clone())).collect();
         let further = diff(accepted).into_iter();
@@ -298,7 +306,8 @@ fn against_both(
 /// Markers hold a contract that never changed, too, until a person has approved exactly that.
 fn found_markers(entry: &Entry, pins: Option<&EntryPins>, baseline: Option<&Pin>) -> Vec<Finding> {
     let is_approved_by_person = pins.is_some_and(|pins| {
-        pins.iter().any(|pin| pin.basis == Basis::Person && pin.entry.entry_hash() == entry.entry_hash())
+        pins.iter()
+            .any(|pin| pin.basis == Basis::Person && pin.entry.entry_hash() == entry.entry_hash())
     });
     if is_approved_by_person || !speaks(entry.entry_type()) {
         return Vec::new();
@@ -339,7 +348,10 @@ fn is_read_only(entry: &Entry) -> bool {
 }
 
 fn mark_renamed(entries: &mut [Judgement]) {
-    let pairs: Vec<_> = entries.iter().map(|entry| (entry.id.clone(), entry.before.clone(), entry.after.clone())).collect();
+    let pairs: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.id.clone(), entry.before.clone(), entry.after.clone()))
+        .collect();
     let changed = pairs.iter().map(|(id, before, after)| (id, before.as_ref(), after.as_ref()));
     let renames = mark_renames(changed);
     for entry in entries {

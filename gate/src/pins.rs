@@ -98,10 +98,7 @@ impl EntryPins {
 
     /// The pin with this hash that was approved at any time, the newest where there are several.
     pub fn approved_with(&self, hash: EntryHash) -> Option<&Pin> {
-        self.pins
-            .iter()
-            .rev()
-            .find(|pin| pin.basis.is_approved() && pin.entry.entry_hash() == hash)
+        self.pins.iter().rev().find(|pin| pin.basis.is_approved() && pin.entry.entry_hash() == hash)
     }
 }
 
@@ -122,6 +119,15 @@ impl PinBook {
 
     pub fn push(&mut self, pin: Pin) {
         self.entries.entry(pin.entry.id().clone()).or_default().push(pin);
+    }
+
+    /// The book as it is once the newest pin of an entry is taken back.
+    #[must_use]
+    pub fn without_newest(mut self, id: &EntryId) -> PinBook {
+        if let Some(pins) = self.entries.get_mut(id) {
+            pins.pins.pop();
+        }
+        self
     }
 
     pub fn get(&self, id: &EntryId) -> Option<&EntryPins> {

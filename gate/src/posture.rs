@@ -106,9 +106,10 @@ impl Settings {
         };
         match (self.posture, class) {
             // Monitor stops nothing; what guard would pin anew, it pins anew as well.
-            (Posture::Monitor, ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata) => {
-                self.guard_benign(finding)
-            }
+            (
+                Posture::Monitor,
+                ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata,
+            ) => self.guard_benign(finding),
             (
                 Posture::Monitor,
                 ChangeClass::Text
@@ -117,13 +118,15 @@ impl Settings {
                 | ChangeClass::FailSafe
                 | ChangeClass::Marker,
             ) => Ruling::Note,
-            (Posture::Shield, ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata) => {
-                Ruling::Defer
-            }
+            (
+                Posture::Shield,
+                ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata,
+            ) => Ruling::Defer,
             (Posture::Shield, ChangeClass::Text) => self.shield_text(finding, circumstances),
-            (Posture::Guard, ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata) => {
-                self.guard_benign(finding)
-            }
+            (
+                Posture::Guard,
+                ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata,
+            ) => self.guard_benign(finding),
             (Posture::Guard, ChangeClass::Text) => Ruling::Hold,
             (
                 Posture::Strict,

@@ -9,7 +9,9 @@ pub struct ServerId(String);
 
 /// Why a text is no server id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a server id: lower-case letters, digits, `.`, `_` and `-`, at most 64, without `__`")]
+#[error(
+    "`{0}` is not a server id: lower-case letters, digits, `.`, `_` and `-`, at most 64, without `__`"
+)]
 pub struct BadServerId(pub String);
 
 impl ServerId {

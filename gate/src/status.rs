@@ -10,12 +10,18 @@ pub enum Happening {
     /// It was seen for the first time and waits for a person.
     FirstUseAsked,
     /// It was judged: is something held?
-    Judged { is_held: bool },
+    Judged {
+        is_held: bool,
+    },
     /// A person approved; is something still held?
-    Approved { is_held: bool },
+    Approved {
+        is_held: bool,
+    },
     Quarantined,
     /// A person let it go; what a fresh look made of it follows as `Judged`.
-    Released { has_baseline: bool },
+    Released {
+        has_baseline: bool,
+    },
 }
 
 /// A step that the status machine does not have.
@@ -75,17 +81,85 @@ mod tests {
             Happening::Released { has_baseline: false },
         ];
         let table = [
-            (Unbaselined, [Some(Verified), Some(Pending), None, None, Some(Verified), Some(Changed), Some(Quarantined), None, None]),
-            (Verified, [None, None, Some(Verified), Some(Changed), Some(Verified), Some(Changed), Some(Quarantined), None, None]),
-            (Changed, [None, None, Some(Verified), Some(Changed), Some(Verified), Some(Changed), Some(Quarantined), None, None]),
-            (Pending, [None, Some(Pending), Some(Pending), Some(Pending), Some(Verified), Some(Changed), Some(Quarantined), None, None]),
-            (Quarantined, [None, None, Some(Quarantined), Some(Quarantined), None, None, Some(Quarantined), Some(Verified), Some(Unbaselined)]),
+            (
+                Unbaselined,
+                [
+                    Some(Verified),
+                    Some(Pending),
+                    None,
+                    None,
+                    Some(Verified),
+                    Some(Changed),
+                    Some(Quarantined),
+                    None,
+                    None,
+                ],
+            ),
+            (
+                Verified,
+                [
+                    None,
+                    None,
+                    Some(Verified),
+                    Some(Changed),
+                    Some(Verified),
+                    Some(Changed),
+                    Some(Quarantined),
+                    None,
+                    None,
+                ],
+            ),
+            (
+                Changed,
+                [
+                    None,
+                    None,
+                    Some(Verified),
+                    Some(Changed),
+                    Some(Verified),
+                    Some(Changed),
+                    Some(Quarantined),
+                    None,
+                    None,
+                ],
+            ),
+            (
+                Pending,
+                [
+                    None,
+                    Some(Pending),
+                    Some(Pending),
+                    Some(Pending),
+                    Some(Verified),
+                    Some(Changed),
+                    Some(Quarantined),
+                    None,
+                    None,
+                ],
+            ),
+            (
+                Quarantined,
+                [
+                    None,
+                    None,
+                    Some(Quarantined),
+                    Some(Quarantined),
+                    None,
+                    None,
+                    Some(Quarantined),
+                    Some(Verified),
+                    Some(Unbaselined),
+                ],
+            ),
         ];
         for (status, expected) in table {
             for (happening, expected) in happenings.into_iter().zip(expected) {
                 assert_eq!(next(status, happening).ok(), expected, "{status} {happening:?}");
             }
         }
-        assert_eq!(next(Quarantined, Happening::Approved { is_held: false }), Err(NotAllowed::IsQuarantined));
+        assert_eq!(
+            next(Quarantined, Happening::Approved { is_held: false }),
+            Err(NotAllowed::IsQuarantined)
+        );
     }
 }

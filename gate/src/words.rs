@@ -27,7 +27,10 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
     let about = subject(path, audience);
     match finding.kind {
         Kind::AddedRequiredParam => {
-            format!("now requires a new parameter {}: existing calls that omit it will fail", new(path))
+            format!(
+                "now requires a new parameter {}: existing calls that omit it will fail",
+                new(path)
+            )
         }
         Kind::RequiredSetExpanded => {
             format!("now requires the parameter {}, which could be left out", old(path))
@@ -73,15 +76,27 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         Kind::TemplateRemoved => "is not listed any more".to_owned(),
         Kind::CapabilitiesChanged => "offers other capabilities".to_owned(),
         Kind::IdentityChanged if path == "/name" => "calls itself by another name".to_owned(),
-        Kind::IdentityChanged => "is vouched for as another server, or by another signer".to_owned(),
+        Kind::IdentityChanged => {
+            "is vouched for as another server, or by another signer".to_owned()
+        }
         Kind::OriginChanged => "is started from, or reached at, another place".to_owned(),
-        Kind::OriginDetailChanged => "is started in another version or with other arguments".to_owned(),
-        Kind::MarkerFound => format!("has wording that is written to steer a model, {}", place_of_text(path, audience)),
+        Kind::OriginDetailChanged => {
+            "is started in another version or with other arguments".to_owned()
+        }
+        Kind::MarkerFound => format!(
+            "has wording that is written to steer a model, {}",
+            place_of_text(path, audience)
+        ),
     }
 }
 
 /// How an entry is called at the start of a sentence.
-pub fn entry_name(entry_type: EntryType, key: &str, is_accepted: bool, audience: Audience) -> String {
+pub fn entry_name(
+    entry_type: EntryType,
+    key: &str,
+    is_accepted: bool,
+    audience: Audience,
+) -> String {
     match entry_type {
         EntryType::Instructions => "the server's instructions".to_owned(),
         EntryType::Identity | EntryType::Origin => "the server".to_owned(),
@@ -121,7 +136,11 @@ fn quoted(name: &str, audience: Audience, is_accepted: bool) -> String {
 fn subject(path: &str, audience: Audience) -> String {
     let name = parameter(path);
     if name.is_empty() {
-        return if path.starts_with("/inputSchema") { "its input".to_owned() } else { "it".to_owned() };
+        return if path.starts_with("/inputSchema") {
+            "its input".to_owned()
+        } else {
+            "it".to_owned()
+        };
     }
     // The path of a finding about an old parameter names what was accepted already.
     format!("the parameter {}", quoted(&name, audience, true))
@@ -159,7 +178,9 @@ fn parameter(path: &str) -> String {
 
 /// A name that a model may be told: one that was accepted, or one that can carry no message; else part of its hash.
 pub fn model_name(name: &str, is_accepted: bool) -> String {
-    if is_accepted && name.chars().all(|c| !c.is_control()) && name.len() <= 128 || is_harmless_name(name) {
+    if is_accepted && name.chars().all(|c| !c.is_control()) && name.len() <= 128
+        || is_harmless_name(name)
+    {
         return name.to_owned();
     }
     sha256_hex(name.as_bytes()).chars().take(8).collect()

@@ -113,7 +113,10 @@ impl<'a> Comparison<'a> {
 
     pub(super) fn bounds(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
         for limit in &LIMITS {
-            if old_types.overlaps(limit.types) {
+            // A limit that goes with the type it is about is part of the type's change.
+            let is_type_gone = !new.types.overlaps(limit.types);
+            let is_limit_gone = !new.keywords.contains_key(limit.keyword);
+            if old_types.overlaps(limit.types) && !(is_type_gone && is_limit_gone) {
                 self.limit(limit, old, new);
             }
         }

@@ -1,0 +1,232 @@
+//! What can be typed. Help texts are part of the interface: each command has an example.
+
+use clap::{Args, Parser, Subcommand};
+use gate::posture::Posture;
+use gate::server::ServerId;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// How long a server may take to start: real ones are fetched from a registry first.
+const START_TIMEOUT_SECONDS: u64 = 60;
+
+/// The hold point in front of every tool call that an AI agent makes over MCP.
+#[derive(Debug, Parser)]
+#[command(name = "holdpoint", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    after_help = "Start here:\n  holdpoint demo\n  holdpoint pin -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint check -- npx -y @modelcontextprotocol/server-filesystem /tmp"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command has.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// Print one JSON document on standard output and nothing else there
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Where pins and settings are kept [default: $HOLDPOINT_HOME, else ~/.holdpoint]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// Say only what matters
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show a silent change being caught, with nothing installed
+    #[command(after_help = "Examples:\n  holdpoint demo\n  holdpoint demo --all")]
+    Demo(DemoCommand),
+    /// Compare two captures: what changed, and what each posture makes of it
+    #[command(
+        after_help = "Examples:\n  holdpoint diff monday.json tuesday.json\n  holdpoint diff old.json new.json --posture strict --json\n\nExits with 0 (PROCEED) or 10 (held)."
+    )]
+    Diff(DiffCommand),
+    /// Print the hashes of every entry of a capture
+    #[command(after_help = "Example:\n  holdpoint hash capture.json")]
+    Hash(HashCommand),
+    /// Write down all that a server says of itself
+    #[command(
+        after_help = "Examples:\n  holdpoint capture -o files.json -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint capture --url http://127.0.0.1:3001/mcp"
+    )]
+    Capture(CaptureCommand),
+    /// Look at a server now and pin all that it says, as approved by you
+    #[command(
+        after_help = "Examples:\n  holdpoint pin -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint pin --server files --url https://example.com/mcp\n  holdpoint pin --server files --file capture.json"
+    )]
+    Pin(PinCommand),
+    /// Look at a server now and compare it with its pins; pins stay as they are
+    #[command(
+        after_help = "Examples:\n  holdpoint check -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint check files --json\n\nExits with 0 (PROCEED), 10 (held) or 11 (the server could not be reached or read)."
+    )]
+    Check(CheckCommand),
+    /// Show servers, their pins, and what is held or waits
+    #[command(after_help = "Examples:\n  holdpoint status\n  holdpoint status files --json")]
+    Status(StatusCommand),
+    /// Show what changed, before and after, with the commands to act
+    #[command(after_help = "Examples:\n  holdpoint review\n  holdpoint review files -i")]
+    Review(ReviewCommand),
+    /// Accept what waits, by the hash that `review` showed
+    #[command(
+        after_help = "Examples:\n  holdpoint approve files --hash 3f9a2c41              all that waits\n  holdpoint approve files write_file --hash 91be07d2   one tool\n  holdpoint approve files prompt:summary --hash 5c1e88a0"
+    )]
+    Approve(ApproveCommand),
+    /// Stop a server: nothing of it is served until it is released
+    #[command(after_help = "Example:\n  holdpoint quarantine files")]
+    Quarantine(ServerCommand),
+    /// End a server's quarantine: it is looked at anew
+    #[command(after_help = "Example:\n  holdpoint release files")]
+    Release(ServerCommand),
+    /// Take back the newest pin of an entry: what was approved before counts again
+    #[command(after_help = "Example:\n  holdpoint rollback files write_file")]
+    Rollback(RollbackCommand),
+    /// Show all that happened to a server, by whom and when
+    #[command(after_help = "Example:\n  holdpoint history files")]
+    History(ServerCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoCommand {
+    /// Run the whole drift battery and print the table
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffCommand {
+    /// The capture that counts as approved
+    pub(crate) old: PathBuf,
+    /// The capture to judge
+    pub(crate) new: PathBuf,
+    /// monitor, shield, guard or strict [default: the configured one, else guard]
+    #[arg(long, value_name = "POSTURE")]
+    pub(crate) posture: Option<Posture>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HashCommand {
+    /// A capture, a `tools/list` result, an array of tools, or one tool
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CaptureCommand {
+    #[command(flatten)]
+    pub(crate) upstream: UpstreamArguments,
+    /// Where to write the capture [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A server to start or to reach.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct UpstreamArguments {
+    /// A streamable HTTP server
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// A header for the server, its value read from `env:NAME` or `file:PATH`
+    #[arg(long, value_name = "NAME=SOURCE", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// Reach the server also at a private or link-local address
+    #[arg(long, requires = "url")]
+    pub(crate) allow_private: bool,
+    /// Seconds to wait for the server to start
+    #[arg(long, value_name = "SECONDS", default_value_t = START_TIMEOUT_SECONDS, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) start_timeout: u64,
+    /// The command that starts a stdio server
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl UpstreamArguments {
+    /// What holds where nothing was typed.
+    pub(crate) fn usual() -> UpstreamArguments {
+        UpstreamArguments {
+            url: None,
+            header: Vec::new(),
+            allow_private: false,
+            start_timeout: START_TIMEOUT_SECONDS,
+            command: Vec::new(),
+        }
+    }
+}
+
+/// A server by its id, by how to start or reach it, or from a capture.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArguments {
+    /// A server that was pinned before
+    #[arg(value_name = "ID", conflicts_with_all = ["url", "file", "command", "server"])]
+    pub(crate) id: Option<ServerId>,
+    /// The id to keep the server under [default: made of its name and where it comes from]
+    #[arg(long, value_name = "ID")]
+    pub(crate) server: Option<ServerId>,
+    /// A capture instead of a running server
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "command"])]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) upstream: UpstreamArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PinCommand {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckCommand {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    /// monitor, shield, guard or strict [default: the configured one, else guard]
+    #[arg(long, value_name = "POSTURE")]
+    pub(crate) posture: Option<Posture>,
+    /// Ask whether the server behaves as it declares, too (nothing here can tell yet: UNAVAILABLE, exit 10)
+    #[arg(long)]
+    pub(crate) behavioral: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusCommand {
+    /// One server only
+    pub(crate) id: Option<ServerId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReviewCommand {
+    /// One server only
+    pub(crate) id: Option<ServerId>,
+    /// Walk through what waits one by one and decide
+    #[arg(short, long)]
+    pub(crate) interactive: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveCommand {
+    pub(crate) id: ServerId,
+    /// Entries by name, or by type and name (`prompt:summary`) [default: all that waits]
+    #[arg(value_name = "[TYPE:]KEY")]
+    pub(crate) keys: Vec<String>,
+    /// The hash that was reviewed, at least 8 digits: of the entry, or of the surface for all that waits
+    #[arg(long, value_name = "HASH")]
+    pub(crate) hash: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerCommand {
+    pub(crate) id: ServerId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RollbackCommand {
+    pub(crate) id: ServerId,
+    /// An entry by name, or by type and name (`prompt:summary`)
+    #[arg(value_name = "[TYPE:]KEY")]
+    pub(crate) key: String,
+}

@@ -1,0 +1,13 @@
+//! One file a command.
+
+pub(crate) mod approve;
+pub(crate) mod capture;
+pub(crate) mod check;
+pub(crate) mod demo;
+pub(crate) mod diff;
+pub(crate) mod hash;
+pub(crate) mod history;
+pub(crate) mod lifecycle;
+pub(crate) mod pin;
+pub(crate) mod review;
+pub(crate) mod status;

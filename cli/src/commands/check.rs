@@ -1,0 +1,100 @@
+//! `holdpoint check`: look at a server now and compare it with its pins. Pins stay as they are.
+
+use crate::approver;
+use crate::arguments::{CheckCommand, Options};
+use crate::failure::{Exit, Failure};
+use crate::judging::{judge, status_after};
+use crate::observation::{now, remark_notes, surface_of};
+use crate::report::{self, VerdictDocument};
+use crate::screen::{self, DIM, styled};
+use crate::target::{Source, Target, Workplace};
+use contract::surface::Surface;
+use gate::judge::SurfaceJudgement;
+use gate::server::{ServerId, ServerStatus};
+use store::{Act, Observation, Snapshot, Store};
+
+pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Failure> {
+    let mut workplace = Workplace::open(options)?;
+    let target = Target::of(&command.target, &workplace)?;
+    let snapshot = workplace.store.snapshot(&target.id)?;
+    if snapshot.pins.is_empty() && snapshot.pins.lost.is_none() {
+        return no_pin(&target.id, options);
+    }
+    let surface = surface_of(&target.source, options)?;
+    remark_notes(&surface, options);
+    let judgement = judge(&workplace, &target.id, &snapshot, &surface, command.posture, now())?;
+    // What was seen is kept, so that `review` can show it; no pin is touched.
+    remember(&mut workplace, &target, &snapshot, &surface, &judgement)?;
+    let status = snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status);
+    let is_quarantined = status == ServerStatus::Quarantined;
+    if options.json {
+        let mut document = VerdictDocument::of(&judgement);
+        document.server = Some(target.id.as_str());
+        document.behavioral = command.behavioral.then_some("UNAVAILABLE");
+        screen::print_json(&document)?;
+    } else {
+        tell(&target.id, &judgement, command.behavioral, is_quarantined, options);
+    }
+    let is_held = judgement.verdict.is_held() || command.behavioral || is_quarantined;
+    let is_unreadable =
+        !judgement.unreadable.is_empty() && matches!(target.source, Source::Server(_));
+    Ok(match (is_unreadable, is_held) {
+        (true, true) => Exit::Unreachable,
+        (_, true) => Exit::Held,
+        (_, false) => Exit::Fine,
+    })
+}
+
+fn tell(
+    id: &ServerId,
+    judgement: &SurfaceJudgement,
+    behavioral: bool,
+    is_quarantined: bool,
+    options: &Options,
+) {
+    report::say_entries(judgement);
+    screen::say(format!("{} {id}", report::summary(judgement)));
+    if behavioral {
+        screen::say(
+            "behaviour: UNAVAILABLE: nothing here can observe it, so the answer stays held",
+        );
+    }
+    if is_quarantined {
+        screen::say("the server is quarantined: nothing of it is served until `holdpoint release`");
+    }
+    if judgement.waiting().next().is_some() && !options.quiet {
+        screen::say(styled(DIM, format!("next: holdpoint review {id}")));
+    }
+}
+
+fn no_pin(id: &ServerId, options: &Options) -> Result<Exit, Failure> {
+    let words =
+        format!("server `{id}` has no pin yet: type `holdpoint pin` with the same arguments");
+    if options.json {
+        let document = serde_json::json!({ "server": id, "verdict": "HOLD", "reason": "no_pin", "detail": words });
+        screen::print_json(&document)?;
+    } else {
+        screen::say(format!("{}  {words}", screen::verdict(gate::verdict::Verdict::Hold)));
+    }
+    Ok(Exit::Held)
+}
+
+fn remember(
+    workplace: &mut Workplace,
+    target: &Target,
+    snapshot: &Snapshot,
+    surface: &Surface,
+    judgement: &SurfaceJudgement,
+) -> Result<(), Failure> {
+    let Some(server) = &snapshot.server else { return Ok(()) };
+    if server.lost.is_some() {
+        return Ok(());
+    }
+    let (at, by) = (now(), approver::name());
+    let observation = Observation::of(surface, at);
+    let mut act = Act::new(&target.id, at, &by, "server.observe");
+    act.observation = Some(&observation);
+    let status = status_after(server.status, judgement);
+    act.status = (status != server.status).then_some(status);
+    Ok(workplace.store.record(act)?)
+}

@@ -1,0 +1,178 @@
+//! `holdpoint review`: what changed, before and after, with the commands to act; `-i` walks through it.
+
+use crate::approver;
+use crate::arguments::{Options, ReviewCommand};
+use crate::commands::approve::{approve_entries, quarantine};
+use crate::failure::{Exit, Failure};
+use crate::judging::{Judged, judge_recorded};
+use crate::observation::now;
+use crate::report::{EntryDocument, name_of};
+use crate::screen::{self, BOLD, DIM, styled};
+use crate::side_by_side;
+use crate::target::Workplace;
+use gate::judge::Judgement;
+use gate::server::ServerId;
+use gate::words::{self, Audience};
+use store::Store;
+
+pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Failure> {
+    let mut workplace = Workplace::open(options)?;
+    let ids: Vec<ServerId> = match &command.id {
+        Some(id) => vec![id.clone()],
+        None => workplace.store.servers()?.into_iter().map(|server| server.id).collect(),
+    };
+    let at = now();
+    let mut servers = Vec::new();
+    for id in ids {
+        let judged = judge_recorded(&workplace, &id, None, at)?;
+        if judged.judgement.waiting().next().is_some() || !judged.judgement.unreadable.is_empty() {
+            servers.push((id, judged));
+        }
+    }
+    let is_held = servers.iter().any(|(_, judged)| judged.judgement.verdict.is_held());
+    if options.json {
+        print(&servers)?;
+    } else if servers.is_empty() {
+        screen::say("nothing waits for you");
+    } else if command.interactive {
+        return walk(&mut workplace, &servers);
+    } else {
+        for (id, judged) in &servers {
+            show_server(id, judged);
+        }
+    }
+    Ok(if is_held { Exit::Held } else { Exit::Fine })
+}
+
+fn print(servers: &[(ServerId, Judged)]) -> Result<(), Failure> {
+    let documents: Vec<_> = servers
+        .iter()
+        .map(|(id, judged)| {
+            let entries: Vec<_> = judged
+                .judgement
+                .waiting()
+                .map(|entry| {
+                    serde_json::json!({
+                        "entry": EntryDocument::of(entry),
+                        "before": entry.before.as_ref().map(|entry| entry.raw()),
+                        "after": entry.after.as_ref().map(|entry| entry.raw()),
+                    })
+                })
+                .collect();
+            serde_json::json!({
+                "server": id,
+                "status": judged.status(),
+                "surface_hash": judged.surface.as_ref().map(|surface| surface.surface_hash()),
+                "unreadable": judged.judgement.unreadable,
+                "waiting": entries,
+            })
+        })
+        .collect();
+    screen::print_json(&serde_json::json!({ "servers": documents }))
+}
+
+fn show_server(id: &ServerId, judged: &Judged) {
+    screen::say(styled(BOLD, format!("━━ {id} ━━")));
+    for unreadable in &judged.judgement.unreadable {
+        screen::say(format!(
+            "{}  {}",
+            screen::verdict(judged.judgement.verdict),
+            words::escape_hidden(unreadable)
+        ));
+    }
+    for entry in judged.judgement.waiting() {
+        show_entry(entry);
+        let key = shell_word(&format!("{}:{}", entry.id.entry_type, entry.id.key));
+        screen::say(styled(
+            DIM,
+            format!("approve it:      holdpoint approve {id} {key} --hash {:.16}", hash_of(entry)),
+        ));
+        screen::say("");
+    }
+    if let Some(surface) = &judged.surface {
+        screen::say(styled(
+            DIM,
+            format!(
+                "approve all:     holdpoint approve {id} --hash {:.16}",
+                surface.surface_hash().to_string()
+            ),
+        ));
+    }
+    screen::say(styled(DIM, format!("stop the server: holdpoint quarantine {id}")));
+}
+
+/// The hash that names what waits: of the entry as it is now, or of what is gone.
+pub(crate) fn hash_of(entry: &Judgement) -> String {
+    let entry = entry.after.as_ref().or(entry.before.as_ref());
+    entry.map(|entry| entry.entry_hash().to_string()).unwrap_or_default()
+}
+
+fn show_entry(entry: &Judgement) {
+    let state =
+        if entry.is_deferred { "DEFERRED".to_owned() } else { screen::verdict(entry.verdict) };
+    screen::say(format!("{state}  {} {}", entry.id.entry_type, styled(BOLD, name_of(entry))));
+    for finding in &entry.findings {
+        let kind =
+            styled(DIM, format!("[{}] {}", finding.kind, words::escape_hidden(&finding.path)));
+        screen::say(format!("  • {} {kind}", words::say(finding, Audience::Person)));
+        if finding.kind == contract::change::ChangeKind::MarkerFound
+            && let Some(found) = &finding.after
+        {
+            screen::say(format!("      {}", words::escape_hidden(found)));
+        }
+    }
+    for detail in entry.detail.iter().chain(&entry.not_inert) {
+        screen::say(format!("  • {}", words::escape_hidden(detail)));
+    }
+    side_by_side::show(entry.before.as_ref(), entry.after.as_ref());
+}
+
+/// Goes through what waits one by one.
+fn walk(workplace: &mut Workplace, servers: &[(ServerId, Judged)]) -> Result<Exit, Failure> {
+    let mut left = 0_usize;
+    for (id, judged) in servers {
+        screen::say(styled(BOLD, format!("━━ {id} ━━")));
+        for entry in judged.judgement.waiting() {
+            show_entry(entry);
+            screen::ask("[a]pprove, [s]kip, [q]uarantine the server, [e]nd? ");
+            match approver::read_line()?.to_ascii_lowercase().as_str() {
+                "a" | "approve" => {
+                    let judged = judge_recorded(workplace, id, None, now())?;
+                    let hash = hash_of(entry);
+                    approver::confirm(
+                        &workplace.configuration,
+                        &format!("Approving {}.", name_of(entry)),
+                        &hash,
+                    )?;
+                    approve_entries(
+                        workplace,
+                        id,
+                        &judged,
+                        std::slice::from_ref(&entry.id),
+                        &hash,
+                    )?;
+                    screen::say("approved");
+                }
+                "q" | "quarantine" => {
+                    quarantine(workplace, id)?;
+                    screen::say("quarantined");
+                    left += 1;
+                    break;
+                }
+                "e" | "end" | "" => return Ok(Exit::Held),
+                _ => left += 1,
+            }
+        }
+    }
+    Ok(if left > 0 { Exit::Held } else { Exit::Fine })
+}
+
+/// A word that a shell reads as it stands.
+fn shell_word(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
+    if word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

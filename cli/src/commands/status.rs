@@ -1,0 +1,174 @@
+//! `holdpoint status`: servers, their pins and on what basis, what is held or waits and since when.
+
+use crate::arguments::{Options, StatusCommand};
+use crate::failure::{Exit, Failure};
+use crate::judging::{Judged, judge_recorded};
+use crate::observation::now;
+use crate::report::{EntryDocument, name_of};
+use crate::screen::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, styled};
+use crate::target::Workplace;
+use contract::hash::SurfaceHash;
+use contract::surface::EntryType;
+use gate::judge::Judgement;
+use gate::pins::{Basis, EntryPins};
+use gate::server::{ServerId, ServerStatus};
+use gate::time::Timestamp;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::{Launch, Store};
+
+#[derive(Debug, Serialize)]
+struct ServerDocument<'a> {
+    id: &'a ServerId,
+    status: ServerStatus,
+    posture: gate::posture::Posture,
+    first_seen: Option<Timestamp>,
+    last_seen: Option<Timestamp>,
+    observed_at: Option<Timestamp>,
+    server_version: Option<&'a str>,
+    launch: Option<&'a Launch>,
+    pinned: BTreeMap<&'static str, usize>,
+    basis: BTreeMap<&'static str, usize>,
+    surface_hash: Option<SurfaceHash>,
+    waiting: Vec<WaitingDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct WaitingDocument<'a> {
+    since: Option<Timestamp>,
+    #[serde(flatten)]
+    entry: EntryDocument<'a>,
+}
+
+pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Failure> {
+    let workplace = Workplace::open(options)?;
+    let ids: Vec<ServerId> = match &command.id {
+        Some(id) => vec![id.clone()],
+        None => workplace.store.servers()?.into_iter().map(|server| server.id).collect(),
+    };
+    let at = now();
+    let mut servers = Vec::new();
+    for id in &ids {
+        let judged = judge_recorded(&workplace, id, None, at)?;
+        servers.push((id, judged, since(&workplace, id)?));
+    }
+    if options.json {
+        let documents: Vec<_> =
+            servers.iter().map(|(id, judged, since)| document(id, judged, *since)).collect();
+        screen::print_json(&serde_json::json!({ "servers": documents }))?;
+        return Ok(Exit::Fine);
+    }
+    if servers.is_empty() {
+        screen::say("no server is pinned yet");
+        screen::say(styled(DIM, "start with: holdpoint pin -- CMD…"));
+        return Ok(Exit::Fine);
+    }
+    for (id, judged, since) in &servers {
+        say_server(id, judged, *since, options);
+    }
+    let tools: usize = servers.iter().map(|(_, judged, _)| pinned(judged, EntryType::Tool)).sum();
+    if !options.quiet {
+        screen::say(styled(DIM, format!("{tools} tools pinned on {} servers", servers.len())));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Since when the server is as it is now: the last act that changed its status.
+fn since(workplace: &Workplace, id: &ServerId) -> Result<Option<Timestamp>, Failure> {
+    let history = workplace.store.history(id)?;
+    let changed = history
+        .iter()
+        .rev()
+        .find(|event| event.status_before != event.status_after && event.status_after.is_some());
+    Ok(changed.map(|event| event.at))
+}
+
+fn pinned(judged: &Judged, entry_type: EntryType) -> usize {
+    let pins = judged.snapshot.pins.iter();
+    pins.filter(|(id, pins)| id.entry_type == entry_type && !pins.is_gone()).count()
+}
+
+fn document<'a>(
+    id: &'a ServerId,
+    judged: &'a Judged,
+    since: Option<Timestamp>,
+) -> ServerDocument<'a> {
+    let server = judged.snapshot.server.as_ref();
+    let observation = judged.snapshot.observation.as_ref();
+    let count = |entry_type: EntryType| (entry_type.as_str(), pinned(judged, entry_type));
+    ServerDocument {
+        id,
+        status: judged.status(),
+        posture: judged.judgement.posture,
+        first_seen: server.map(|server| server.first_seen),
+        last_seen: server.map(|server| server.last_seen),
+        observed_at: observation.map(|observation| observation.observed_at),
+        server_version: observation.and_then(|observation| observation.server_version.as_deref()),
+        launch: server.and_then(|server| server.launch.as_ref()),
+        pinned: EntryType::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect(),
+        basis: bases(judged),
+        surface_hash: judged.surface.as_ref().map(|surface| surface.surface_hash()),
+        waiting: judged
+            .judgement
+            .waiting()
+            .map(|entry| WaitingDocument { since, entry: EntryDocument::of(entry) })
+            .collect(),
+        lost: judged.snapshot.pins.lost.as_deref(),
+    }
+}
+
+fn bases(judged: &Judged) -> BTreeMap<&'static str, usize> {
+    let mut bases = BTreeMap::new();
+    let newest =
+        judged.snapshot.pins.iter().filter_map(|(_, pins): (_, &EntryPins)| pins.accepted());
+    for basis in newest.map(|pin| pin.basis) {
+        *bases.entry(Basis::as_str(basis)).or_insert(0) += 1;
+    }
+    bases
+}
+
+fn say_server(id: &ServerId, judged: &Judged, since: Option<Timestamp>, options: &Options) {
+    let style = match judged.status() {
+        ServerStatus::Verified => GREEN,
+        ServerStatus::Changed => RED,
+        ServerStatus::Pending | ServerStatus::Unbaselined => YELLOW,
+        ServerStatus::Quarantined => RED,
+    };
+    let bases: Vec<String> =
+        bases(judged).iter().map(|(basis, count)| format!("{count} {basis}")).collect();
+    screen::say(format!(
+        "{}  {}  {} tools, {} entries pinned ({})",
+        styled(BOLD, id),
+        styled(style.bold(), judged.status()),
+        pinned(judged, EntryType::Tool),
+        judged.snapshot.pins.iter().len(),
+        bases.join(", "),
+    ));
+    if let Some(lost) = &judged.snapshot.pins.lost {
+        screen::say(format!("    {}", styled(RED, lost)));
+    }
+    for entry in judged.judgement.waiting() {
+        screen::say(format!("    {}", waiting_line(entry, since)));
+    }
+    if judged.judgement.waiting().next().is_some() && !options.quiet {
+        screen::say(styled(DIM, format!("    look: holdpoint review {id}")));
+    }
+}
+
+fn waiting_line(entry: &Judgement, since: Option<Timestamp>) -> String {
+    let state = if entry.is_deferred {
+        styled(CYAN.bold(), "DEFERRED")
+    } else {
+        screen::verdict(entry.verdict)
+    };
+    let kinds: Vec<&str> = entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    let reason = if kinds.is_empty() {
+        entry.reason.map_or("", |reason| reason.as_str()).to_owned()
+    } else {
+        kinds.join(", ")
+    };
+    let since = since.map(|since| styled(DIM, format!(" since {since}"))).unwrap_or_default();
+    format!("{state}  {} {}: {reason}{since}", entry.id.entry_type, name_of(entry))
+}

@@ -1,0 +1,246 @@
+//! `holdpoint.toml`: every key optional, unknown ones refused with a suggestion.
+
+use crate::failure::Failure;
+use gate::posture::{Posture, Settings};
+use gate::server::ServerId;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The keys that are known, with their tables. A server's table takes the same.
+const KEYS: [&str; 24] = [
+    "posture",
+    "first_use",
+    "drift_scope",
+    "list",
+    "relist.max_age",
+    "guard.inert_string_max",
+    "guard.inert_entry_max",
+    "guard.new_tools",
+    "shield.parameter_text",
+    "origin.detail",
+    "approve.unattended",
+    "approve.in_client",
+    "limits.frame_bytes",
+    "limits.call_timeout_seconds",
+    "limits.shutdown_grace_seconds",
+    "limits.start_timeout_seconds",
+    "receipts.fsync",
+    "receipts.on_full",
+    "receipts.rotate",
+    "receipts.keep",
+    "receipts.args_hash",
+    "export.otlp",
+    "export.syslog",
+    "server",
+];
+
+/// The largest configuration that is read.
+const MAX_CONFIGURATION_BYTES: u64 = 1024 * 1024;
+
+/// What the configuration says.
+#[derive(Debug, Default)]
+pub(crate) struct Configuration {
+    table: Table,
+}
+
+impl Configuration {
+    pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
+        let named = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Configuration::default());
+            }
+            Err(error) => return Err(named(error.to_string())),
+            Ok(found) if found.len() > MAX_CONFIGURATION_BYTES => {
+                return Err(named(format!("larger than {MAX_CONFIGURATION_BYTES} bytes")));
+            }
+            Ok(_) => {}
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+        let configuration = Configuration::parse(&text).map_err(named)?;
+        // Every value is read once, so that a mistake is found whichever command runs.
+        configuration.check().map_err(named)?;
+        Ok(configuration)
+    }
+
+    fn parse(text: &str) -> Result<Configuration, String> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        for (key, value) in &table {
+            match (key.as_str(), value) {
+                ("server", Value::Table(servers)) => {
+                    for (id, value) in servers {
+                        id.parse::<ServerId>().map_err(|error| error.to_string())?;
+                        let Value::Table(table) = value else {
+                            return Err(format!("`server.{id}` must be a table"));
+                        };
+                        table.iter().try_for_each(|(key, value)| check_key(key, value))?;
+                    }
+                }
+                _ => check_key(key, value)?,
+            }
+        }
+        Ok(Configuration { table })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.settings_of(None)?;
+        self.unattended_of()?;
+        if let Some(Value::Table(servers)) = self.table.get("server") {
+            for id in servers.keys() {
+                self.settings_of(Some(id))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A value, from the server's own table first.
+    fn value(&self, server: Option<&str>, key: &str) -> Option<&Value> {
+        let own = server
+            .and_then(|id| self.table.get("server")?.as_table()?.get(id)?.as_table())
+            .and_then(|table| look_up(table, key));
+        own.or_else(|| look_up(&self.table, key))
+    }
+
+    fn choice(&self, server: Option<&str>, key: &str, options: [&str; 2]) -> Result<bool, String> {
+        let [usual, other] = options;
+        match self.value(server, key).map(Value::as_str) {
+            None => Ok(false),
+            Some(Some(text)) if text == usual => Ok(false),
+            Some(Some(text)) if text == other => Ok(true),
+            Some(_) => Err(format!("`{key}` is `\"{usual}\"` or `\"{other}\"`")),
+        }
+    }
+
+    fn count(&self, server: Option<&str>, key: &str, usual: usize) -> Result<usize, String> {
+        match self.value(server, key) {
+            None => Ok(usual),
+            Some(value) => value
+                .as_integer()
+                .and_then(|number| usize::try_from(number).ok())
+                .ok_or_else(|| format!("`{key}` is a whole number from 0 up")),
+        }
+    }
+
+    fn settings_of(&self, server: Option<&str>) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        if let Some(value) = self.value(server, "posture") {
+            let text = value.as_str().ok_or("`posture` is a word in quotes")?;
+            settings.posture = text.parse::<Posture>().map_err(|error| error.to_string())?;
+        }
+        let inert = &mut settings.inert;
+        inert.string_max = self.count(server, "guard.inert_string_max", inert.string_max)?;
+        inert.entry_max = self.count(server, "guard.inert_entry_max", inert.entry_max)?;
+        settings.accept_new_tools = self.choice(server, "guard.new_tools", ["defer", "accept"])?;
+        settings.defer_parameter_text =
+            self.choice(server, "shield.parameter_text", ["hold", "defer"])?;
+        settings.hold_origin_detail = self.choice(server, "origin.detail", ["note", "hold"])?;
+        Ok(settings)
+    }
+
+    fn unattended_of(&self) -> Result<bool, String> {
+        match self.value(None, "approve.unattended") {
+            None => Ok(false),
+            Some(value) => {
+                value.as_bool().ok_or_else(|| "`approve.unattended` is true or false".to_owned())
+            }
+        }
+    }
+
+    /// The settings for a server, with the posture that a command line names.
+    pub(crate) fn settings(
+        &self,
+        server: Option<&ServerId>,
+        posture: Option<Posture>,
+    ) -> Result<Settings, Failure> {
+        let mut settings =
+            self.settings_of(server.map(ServerId::as_str)).map_err(Failure::usage)?;
+        settings.posture = posture.unwrap_or(settings.posture);
+        Ok(settings)
+    }
+
+    /// Whether decisions may be made without a person at a terminal.
+    pub(crate) fn is_unattended(&self) -> Result<bool, Failure> {
+        self.unattended_of().map_err(Failure::usage)
+    }
+}
+
+fn look_up<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
+    let mut steps = key.split('.');
+    let mut value = table.get(steps.next()?)?;
+    for step in steps {
+        value = value.as_table()?.get(step)?;
+    }
+    Some(value)
+}
+
+/// Refuses a key that is not known, with the nearest one that is.
+fn check_key(key: &str, value: &Value) -> Result<(), String> {
+    let names: Vec<String> = match value {
+        Value::Table(table) => table.keys().map(|inner| format!("{key}.{inner}")).collect(),
+        _ => vec![key.to_owned()],
+    };
+    for name in names {
+        if KEYS.contains(&name.as_str()) && name != "server" {
+            continue;
+        }
+        let nearest = KEYS.iter().max_by(|left, right| {
+            let likeness = |key: &str| strsim::jaro_winkler(key, &name);
+            likeness(left).total_cmp(&likeness(right))
+        });
+        let suggestion = nearest.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default();
+        return Err(format!("unknown key `{name}`{suggestion}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        match Configuration::parse(text).and_then(|configuration| configuration.check()) {
+            Err(problem) => problem,
+            Ok(()) => panic!("accepted: {text}"),
+        }
+    }
+
+    #[test]
+    fn values_are_read_with_a_servers_own_first() {
+        let text = "posture = \"shield\"\n[guard]\ninert_string_max = 10\n[server.files]\nposture = \"strict\"\n[server.files.guard]\nnew_tools = \"accept\"";
+        let configuration = Configuration::parse(text).unwrap();
+        configuration.check().unwrap();
+        let general = configuration.settings_of(None).unwrap();
+        assert_eq!(
+            (general.posture, general.inert.string_max, general.accept_new_tools),
+            (Posture::Shield, 10, false)
+        );
+        let own = configuration.settings_of(Some("files")).unwrap();
+        assert_eq!(
+            (own.posture, own.inert.string_max, own.accept_new_tools),
+            (Posture::Strict, 10, true)
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_with_a_suggestion() {
+        assert_eq!(refused("postur = \"guard\""), "unknown key `postur`; did you mean `posture`?");
+        assert!(refused("[guard]\ninert_max = 1").contains("`guard.inert_"));
+        assert!(refused("[server.a]\nlists = \"x\"").contains("`list`"));
+        assert!(refused("[server.A]\nlist = \"x\"").contains("not a server id"));
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for text in [
+            "posture = \"lax\"",
+            "posture = 1",
+            "[guard]\ninert_string_max = -1",
+            "[guard]\nnew_tools = true",
+            "[approve]\nunattended = \"yes\"",
+            "[server.a]\nposture = \"lax\"",
+            "not toml",
+        ] {
+            refused(text);
+        }
+    }
+}

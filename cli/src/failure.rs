@@ -1,0 +1,121 @@
+//! Exit codes, and failures that carry one.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What the process answers with.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Fine,
+    Usage,
+    Held,
+    Unreachable,
+    Internal,
+}
+
+impl Exit {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Exit::Fine => 0,
+            Exit::Usage => 2,
+            Exit::Held => 10,
+            Exit::Unreachable => 11,
+            Exit::Internal => 12,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// Why a command did not do what it was asked, in words for a person.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) reason: Option<&'static str>,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl fmt::Display) -> Failure {
+        Failure { exit: Exit::Usage, reason: None, message: message.to_string() }
+    }
+
+    pub(crate) fn held(message: impl fmt::Display) -> Failure {
+        Failure { exit: Exit::Held, reason: None, message: message.to_string() }
+    }
+
+    pub(crate) fn unreachable(message: impl fmt::Display) -> Failure {
+        let reason = Some("upstream_unreachable");
+        Failure { exit: Exit::Unreachable, reason, message: message.to_string() }
+    }
+
+    /// The server was reached, and what it said cannot be read in one way.
+    pub(crate) fn unreadable(message: impl fmt::Display) -> Failure {
+        let reason = Some("surface_unreadable");
+        Failure { exit: Exit::Unreachable, reason, message: message.to_string() }
+    }
+
+    /// A capture that cannot be read in one way is held, as the list it came from would be.
+    pub(crate) fn unreadable_capture(message: impl fmt::Display) -> Failure {
+        Failure { exit: Exit::Held, ..Failure::unreadable(message) }
+    }
+
+    pub(crate) fn internal(message: impl fmt::Display) -> Failure {
+        Failure { exit: Exit::Internal, reason: Some("internal"), message: message.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl From<store::StoreError> for Failure {
+    fn from(error: store::StoreError) -> Failure {
+        use store::StoreError as Error;
+        match error {
+            Error::Changed { .. } => Failure::held(error),
+            Error::Home(_)
+            | Error::Newer { .. }
+            | Error::Foreign { .. }
+            | Error::NotShareable { .. } => Failure::usage(error),
+            Error::NothingToWithdraw { .. } | Error::OverLimit { .. } => Failure::usage(error),
+            Error::Untrusted { .. } => Failure::held(error),
+            Error::Damaged { .. }
+            | Error::Busy { .. }
+            | Error::Database { .. }
+            | Error::Nameless
+            | Error::Unreadable { .. } => Failure::internal(error),
+        }
+    }
+}
+
+impl From<store::HomeError> for Failure {
+    fn from(error: store::HomeError) -> Failure {
+        Failure::usage(error)
+    }
+}
+
+impl From<store::ObservationError> for Failure {
+    fn from(error: store::ObservationError) -> Failure {
+        Failure::internal(error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Failure {
+        Failure::internal(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure::internal(error)
+    }
+}

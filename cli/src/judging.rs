@@ -1,0 +1,70 @@
+//! Judging what is recorded of a server, and what becomes of its status.
+
+use crate::failure::Failure;
+use crate::target::{Workplace, unknown_server};
+use contract::surface::Surface;
+use gate::judge::{SurfaceJudgement, judge_surface};
+use gate::pins::Basis;
+use gate::posture::Posture;
+use gate::server::{ServerId, ServerStatus};
+use gate::status::{Happening, next};
+use gate::time::Timestamp;
+use store::{Snapshot, Store};
+
+const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
+
+/// A server as it was last observed, judged against its pins.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) surface: Option<Surface>,
+    pub(crate) judgement: SurfaceJudgement,
+}
+
+impl Judged {
+    pub(crate) fn status(&self) -> ServerStatus {
+        self.snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
+    }
+}
+
+pub(crate) fn judge_recorded(
+    workplace: &Workplace,
+    id: &ServerId,
+    posture: Option<Posture>,
+    at: Timestamp,
+) -> Result<Judged, Failure> {
+    let snapshot = workplace.store.snapshot(id)?;
+    if snapshot.server.is_none() {
+        return Err(unknown_server(id));
+    }
+    let surface = match &snapshot.observation {
+        Some(observation) => Some(observation.surface()?),
+        None => None,
+    };
+    let nothing = Surface::default();
+    let observed = surface.as_ref().unwrap_or(&nothing);
+    let judgement = judge(workplace, id, &snapshot, observed, posture, at)?;
+    Ok(Judged { snapshot, surface, judgement })
+}
+
+pub(crate) fn judge(
+    workplace: &Workplace,
+    id: &ServerId,
+    snapshot: &Snapshot,
+    surface: &Surface,
+    posture: Option<Posture>,
+    at: Timestamp,
+) -> Result<SurfaceJudgement, Failure> {
+    let settings = workplace.configuration.settings(Some(id), posture)?;
+    let since = Timestamp(at.0.saturating_sub(DAY_MILLISECONDS));
+    let history = workplace.store.history(id)?;
+    let auto_pins =
+        history.iter().filter(|event| event.basis == Some(Basis::Auto) && event.at >= since);
+    Ok(judge_surface(&snapshot.pins, surface, &settings, auto_pins.count()))
+}
+
+/// The status after a server was judged.
+pub(crate) fn status_after(status: ServerStatus, judgement: &SurfaceJudgement) -> ServerStatus {
+    let is_held = judgement.verdict.is_held();
+    next(status, Happening::Judged { is_held }).unwrap_or(status)
+}

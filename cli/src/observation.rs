@@ -1,0 +1,168 @@
+//! Getting a server's surface: from the server itself, with a sign of life for whoever waits, or from a capture.
+
+use crate::arguments::Options;
+use crate::failure::Failure;
+use crate::screen;
+use crate::target::{Origin, Reach, Source, read_file};
+use contract::hash::sha256_hex;
+use contract::origin::address_entry;
+use contract::surface::{CaptureError, ListKind, Surface, SurfaceReader, read_capture};
+use gate::time::Timestamp;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use wire::{ListOutcome, Observed, Progress, Upstream};
+
+/// Programs larger than this are not hashed.
+const MAX_PROGRAM_BYTES: u64 = 512 * 1024 * 1024;
+
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The surface of a target.
+pub(crate) fn surface_of(source: &Source, options: &Options) -> Result<Surface, Failure> {
+    match source {
+        Source::Server(reach) => observe(reach, options),
+        Source::Capture(path) => {
+            let named = |error: &dyn std::fmt::Display| format!("`{}`: {error}", path.display());
+            read_capture(&read_file(path)?).map_err(|error| match error {
+                CaptureError::Unreadable(_) => Failure::unreadable_capture(named(&error)),
+                CaptureError::NotJson(_) | CaptureError::NotACapture => {
+                    Failure::usage(named(&error))
+                }
+            })
+        }
+    }
+}
+
+/// Starts or reaches a server and reads all that it says.
+pub(crate) fn observe(reach: &Reach, options: &Options) -> Result<Surface, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let spinner = Spinner::start(reach, options);
+    let progress = |step: Progress| spinner.show(step);
+    let observed = runtime.block_on(async {
+        tokio::select! {
+            observed = wire::observe(&reach.upstream, &reach.limits, &progress) => {
+                observed.map_err(|error| Failure::unreachable(&error))
+            }
+            _ = tokio::signal::ctrl_c() => Err(Failure::unreachable("interrupted")),
+        }
+    });
+    spinner.stop();
+    surface_from(observed?, reach)
+}
+
+fn surface_from(observed: Observed, reach: &Reach) -> Result<Surface, Failure> {
+    let mut reader = SurfaceReader::default();
+    let unreadable = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::unreadable(format!("{what} cannot be read: {error}"))
+    };
+    reader
+        .handshake(&observed.handshake)
+        .map_err(|error| unreadable("what the server says of itself", &error))?;
+    for (list, outcome) in &observed.lists {
+        match outcome {
+            ListOutcome::NotOffered => {}
+            ListOutcome::Pages(pages) => reader.list(*list, pages),
+            ListOutcome::Unreadable(reason) => reader.unreadable(*list, reason.clone()),
+        }
+    }
+    for note in observed.notes {
+        reader.note(note);
+    }
+    let mut surface = reader.finish();
+    let origin = match &reach.origin {
+        Origin::Program(origin) => {
+            let mut origin = origin.clone();
+            origin.digest = digest_of(&origin.program, &reach.upstream);
+            origin.entry()
+        }
+        Origin::Address(url) => address_entry(url, observed.tls_key.as_deref()),
+    };
+    surface.insert(origin.map_err(|error| unreadable("the server's origin", &error))?);
+    Ok(surface)
+}
+
+/// The SHA-256 of the program's file, where it can be found and read.
+fn digest_of(program: &str, upstream: &Upstream) -> Option<String> {
+    let directory = match upstream {
+        Upstream::Stdio(launch) => launch.directory.clone(),
+        Upstream::Http(_) => None,
+    };
+    let path = find_program(program, directory.as_deref())?;
+    let file = std::fs::File::open(path).ok()?;
+    if file.metadata().ok()?.len() > MAX_PROGRAM_BYTES {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_PROGRAM_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(sha256_hex(&bytes))
+}
+
+fn find_program(program: &str, directory: Option<&Path>) -> Option<PathBuf> {
+    if program.contains(std::path::MAIN_SEPARATOR) {
+        let path =
+            directory.map_or_else(|| PathBuf::from(program), |directory| directory.join(program));
+        return path.is_file().then_some(path);
+    }
+    let paths = std::env::var_os("PATH")?;
+    std::env::split_paths(&paths)
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+}
+
+/// A line on standard error that shows what is waited for, where somebody can see it.
+struct Spinner(Option<indicatif::ProgressBar>);
+
+impl Spinner {
+    fn start(reach: &Reach, options: &Options) -> Spinner {
+        if options.quiet || !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+            return Spinner(None);
+        }
+        let bar = indicatif::ProgressBar::new_spinner();
+        let style = indicatif::ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.set_message(match &reach.origin {
+            Origin::Program(origin) => format!("starting {}", origin.short_name()),
+            Origin::Address(url) => format!("reaching {url}"),
+        });
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Spinner(Some(bar))
+    }
+
+    fn show(&self, step: Progress) {
+        let Some(bar) = &self.0 else { return };
+        match step {
+            Progress::Starting => {}
+            Progress::Handshake => bar.set_message("waiting for the server to answer"),
+            Progress::Listing(list, page) => bar.set_message(listing(list, page)),
+        }
+    }
+
+    fn stop(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn listing(list: ListKind, page: usize) -> String {
+    match page {
+        1 => format!("reading {}", list.member()),
+        page => format!("reading {}, page {page}", list.member()),
+    }
+}
+
+/// Shows what was left out or set aside.
+pub(crate) fn remark_notes(surface: &Surface, options: &Options) {
+    if options.quiet {
+        return;
+    }
+    for note in surface.notes() {
+        screen::remark(screen::styled(screen::DIM, format!("note: {note}")));
+    }
+}

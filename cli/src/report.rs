@@ -1,0 +1,200 @@
+//! The JSON documents that commands print, and the same in words.
+
+use crate::screen::{self, BOLD, CYAN, DIM, styled};
+use contract::hash::{DefinitionHash, EntryHash};
+use contract::surface::EntryType;
+use gate::judge::{Judgement, SurfaceJudgement};
+use gate::posture::Posture;
+use gate::reason::Reason;
+use gate::verdict::{Provenance, Verdict};
+use gate::words::{self, Audience};
+use serde::Serialize;
+
+/// `diff --json`, `check --json`.
+#[derive(Debug, Serialize)]
+pub(crate) struct VerdictDocument<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<&'a str>,
+    verdict: Verdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    posture: Posture,
+    safety_relevant: bool,
+    entries: Vec<EntryDocument<'a>>,
+    provenance: Provenance,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) behavioral: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct EntryDocument<'a> {
+    #[serde(rename = "type")]
+    entry_type: EntryType,
+    key: &'a str,
+    verdict: Verdict,
+    deferred: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition_hash: Option<Change<DefinitionHash>>,
+    entry_hash: Change<EntryHash>,
+    findings: Vec<FindingDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renamed_to: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Change<T> {
+    before: Option<T>,
+    after: Option<T>,
+}
+
+#[derive(Debug, Serialize)]
+struct FindingDocument<'a> {
+    kind: &'static str,
+    class: &'static str,
+    path: &'a str,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
+    say: String,
+}
+
+impl<'a> VerdictDocument<'a> {
+    pub(crate) fn of(judgement: &'a SurfaceJudgement) -> VerdictDocument<'a> {
+        let is_unreadable = !judgement.unreadable.is_empty();
+        VerdictDocument {
+            server: None,
+            verdict: judgement.verdict,
+            reason: is_unreadable.then_some(Reason::SurfaceUnreadable),
+            detail: is_unreadable.then(|| judgement.unreadable.join("; ")),
+            posture: judgement.posture,
+            safety_relevant: judgement.is_safety_relevant(),
+            entries: judgement.entries.iter().map(EntryDocument::of).collect(),
+            provenance: judgement.provenance(),
+            behavioral: None,
+        }
+    }
+}
+
+impl<'a> EntryDocument<'a> {
+    pub(crate) fn of(judgement: &'a Judgement) -> EntryDocument<'a> {
+        let (before, after) = (judgement.before.as_ref(), judgement.after.as_ref());
+        let is_tool = judgement.id.entry_type == EntryType::Tool;
+        let findings = judgement.findings.iter().map(|finding| FindingDocument {
+            kind: finding.kind.as_str(),
+            class: finding.class.as_str(),
+            path: &finding.path,
+            before: finding.before.as_deref(),
+            after: finding.after.as_deref(),
+            say: words::say(finding, Audience::Person),
+        });
+        EntryDocument {
+            entry_type: judgement.id.entry_type,
+            key: &judgement.id.key,
+            verdict: judgement.verdict,
+            deferred: judgement.is_deferred,
+            reason: judgement.reason,
+            definition_hash: is_tool.then(|| Change {
+                before: before.and_then(|entry| entry.definition_hash()),
+                after: after.and_then(|entry| entry.definition_hash()),
+            }),
+            entry_hash: Change {
+                before: before.map(|entry| entry.entry_hash()),
+                after: after.map(|entry| entry.entry_hash()),
+            },
+            findings: findings.collect(),
+            renamed_to: judgement.renamed_to.as_deref(),
+            detail: judgement.detail.as_deref().or(judgement.not_inert.as_deref()),
+        }
+    }
+}
+
+/// An entry's name as a person reads it.
+pub(crate) fn name_of(judgement: &Judgement) -> String {
+    let id = &judgement.id;
+    words::entry_name(id.entry_type, &id.key, judgement.before.is_some(), Audience::Person)
+}
+
+/// Says what was found, an entry a paragraph, the gravest first.
+pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
+    let mut entries: Vec<&Judgement> = judgement.entries.iter().collect();
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.verdict));
+    for entry in entries {
+        let state = match (entry.verdict, entry.is_deferred, entry.is_accepted) {
+            (Verdict::Proceed, true, _) => styled(CYAN.bold(), "DEFERRED"),
+            (Verdict::Proceed, false, true) => styled(screen::GREEN.bold(), "ACCEPTED"),
+            (Verdict::Proceed, false, false) => styled(DIM, "NOTED"),
+            (held, ..) => screen::verdict(held),
+        };
+        say_entry(entry, &state);
+    }
+    for unreadable in &judgement.unreadable {
+        screen::say(format!(
+            "{}  {}",
+            screen::verdict(judgement.verdict),
+            words::escape_hidden(unreadable)
+        ));
+    }
+}
+
+fn say_entry(entry: &Judgement, state: &str) {
+    let kind = match entry.id.entry_type {
+        EntryType::Instructions | EntryType::Identity | EntryType::Origin => String::new(),
+        other => format!("{other} "),
+    };
+    screen::say(format!("{state}  {kind}{}", styled(BOLD, name_of(entry))));
+    for finding in &entry.findings {
+        screen::say(format!(
+            "    {} {}",
+            words::say(finding, Audience::Person),
+            styled(DIM, format!("[{}]", finding.kind))
+        ));
+        let show = |label: &str, text: &Option<String>| {
+            if let Some(text) = text {
+                screen::say(format!("        {label} {}", words::escape_hidden(text)));
+            }
+        };
+        show(&styled(screen::RED, "-"), &finding.before);
+        show(&styled(screen::GREEN, "+"), &finding.after);
+    }
+    if let Some(name) = &entry.renamed_to {
+        screen::say(format!(
+            "    it may have been renamed to `{}`: the input is the same",
+            words::escape_hidden(name)
+        ));
+    }
+    for words in entry.detail.iter().chain(&entry.not_inert) {
+        screen::say(format!("    {}", words::escape_hidden(words)));
+    }
+}
+
+/// The sentence about the whole.
+pub(crate) fn summary(judgement: &SurfaceJudgement) -> String {
+    let held = judgement.held().count();
+    let deferred = judgement.entries.iter().filter(|entry| entry.is_deferred).count();
+    let accepted = judgement.entries.iter().filter(|entry| entry.is_accepted).count();
+    let mut parts = Vec::new();
+    for (count, words) in [(held, "held"), (deferred, "deferred"), (accepted, "benign")] {
+        if count > 0 {
+            parts.push(format!("{count} {words}"));
+        }
+    }
+    let told = if !judgement.unreadable.is_empty() {
+        "a list could not be read in exactly one way".to_owned()
+    } else if judgement.entries.is_empty() {
+        "nothing changed".to_owned()
+    } else if parts.is_empty() {
+        format!("{} noted", judgement.entries.len())
+    } else {
+        parts.join(", ")
+    };
+    format!(
+        "{}  {told} {}",
+        screen::verdict(judgement.verdict),
+        styled(DIM, format!("(posture {})", judgement.posture))
+    )
+}

@@ -1,0 +1,76 @@
+//! Everything that is printed goes through here: colours on a terminal only, JSON on standard output and nothing else.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
+
+use crate::failure::Failure;
+use anstyle::{AnsiColor, Style};
+use gate::verdict::Verdict;
+use std::io::Write;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// A text in a style. Colours are taken out again where the output is not a terminal.
+pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// A line for a person. A reader that has gone away is no reason to fail.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(anstream::stdout(), "{line}");
+}
+
+/// A line beside the answer: progress, hints, what goes on.
+pub(crate) fn remark(line: impl std::fmt::Display) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+/// A question, with the cursor left behind it.
+pub(crate) fn ask(question: impl std::fmt::Display) {
+    let mut error = anstream::stderr();
+    let _ = write!(error, "{question}");
+    let _ = error.flush();
+}
+
+/// The one JSON document of a command.
+pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(document)?;
+    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(())
+}
+
+/// Bytes as they are, for captures.
+pub(crate) fn print_raw(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Says what went wrong: as a JSON document where one was asked for, and as a sentence on standard error always.
+pub(crate) fn complain(failure: &Failure, json: bool) {
+    if json {
+        let document = serde_json::json!({
+            "error": { "exit": failure.exit.code(), "reason": failure.reason, "message": failure.to_string() }
+        });
+        println!("{document}");
+    }
+    remark(format!("{} {failure}", styled(RED.bold(), "holdpoint:")));
+}
+
+pub(crate) fn verdict(verdict: Verdict) -> String {
+    let style = match verdict {
+        Verdict::Proceed => GREEN,
+        Verdict::Inconclusive => YELLOW,
+        Verdict::Hold => RED,
+    };
+    styled(style.bold(), verdict)
+}
+
+/// How many columns there are to write on.
+pub(crate) fn width() -> usize {
+    const USUAL: usize = 100;
+    let of_terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    of_terminal.or(named).unwrap_or(USUAL).clamp(40, 240)
+}

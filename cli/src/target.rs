@@ -1,0 +1,322 @@
+//! Which server a command is about: by its id, by how to start or reach it, or from a capture.
+
+use crate::arguments::{Options, TargetArguments, UpstreamArguments};
+use crate::configuration::Configuration;
+use crate::failure::Failure;
+use contract::hash::sha256_hex;
+use contract::origin::ProgramOrigin;
+use gate::server::ServerId;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::{Home, Launch, SqliteStore, Store};
+use wire::{EndpointUrl, HttpEndpoint, ObserveLimits, StdioLaunch, Upstream};
+
+/// The largest capture file that is read.
+const MAX_CAPTURE_BYTES: u64 = 80 * 1024 * 1024;
+/// The largest header value that is read from a file.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// The home that a command works in.
+#[derive(Debug)]
+pub(crate) struct Workplace {
+    pub(crate) store: SqliteStore,
+    pub(crate) configuration: Configuration,
+}
+
+impl Workplace {
+    pub(crate) fn open(options: &Options) -> Result<Workplace, Failure> {
+        let home = Home::open(&home_path(options)?)?;
+        let configuration = Configuration::read(&home.config_path())?;
+        Ok(Workplace { store: SqliteStore::open(&home)?, configuration })
+    }
+}
+
+/// `--home`, `$HOLDPOINT_HOME`, or `.holdpoint` in the user's home.
+pub(crate) fn home_path(options: &Options) -> Result<PathBuf, Failure> {
+    let named = options.home.clone().or_else(|| non_empty("HOLDPOINT_HOME").map(PathBuf::from));
+    if let Some(path) = named {
+        return Ok(path);
+    }
+    match std::env::home_dir() {
+        Some(home) => Ok(home.join(".holdpoint")),
+        None => Err(Failure::usage("no home directory is known: name one with `--home DIR`")),
+    }
+}
+
+fn non_empty(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+/// Where a surface is to come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Server(Box<Reach>),
+    Capture(PathBuf),
+}
+
+/// How to start or reach a server.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    pub(crate) upstream: Upstream,
+    pub(crate) limits: ObserveLimits,
+    pub(crate) origin: Origin,
+}
+
+/// What of the way to a server is part of its surface.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    Program(ProgramOrigin),
+    Address(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) id: ServerId,
+    pub(crate) source: Source,
+    /// How to do the same again, as it is recorded.
+    pub(crate) launch: Option<Launch>,
+}
+
+impl Target {
+    pub(crate) fn of(
+        arguments: &TargetArguments,
+        workplace: &Workplace,
+    ) -> Result<Target, Failure> {
+        if let Some(id) = &arguments.id {
+            return Target::recorded(id, workplace, &arguments.upstream);
+        }
+        if let Some(file) = &arguments.file {
+            let id = match &arguments.server {
+                Some(id) => id.clone(),
+                None => id_of_file(file)?,
+            };
+            return Ok(Target { id, source: Source::Capture(file.clone()), launch: None });
+        }
+        let reach = Reach::of(&arguments.upstream)?;
+        let id = match &arguments.server {
+            Some(id) => id.clone(),
+            None => reach.origin.server_id()?,
+        };
+        let launch = Some(reach.launch(&arguments.upstream));
+        Ok(Target { id, source: Source::Server(Box::new(reach)), launch })
+    }
+
+    /// A server that was pinned before, started or reached as it was then.
+    pub(crate) fn recorded(
+        id: &ServerId,
+        workplace: &Workplace,
+        arguments: &UpstreamArguments,
+    ) -> Result<Target, Failure> {
+        let Some(server) = workplace.store.server(id)? else { return Err(unknown_server(id)) };
+        let again = |what: &str| {
+            Failure::unreachable(format!(
+                "server `{id}` cannot be started or reached again as it was: {what}; type `holdpoint check --server {id} -- CMD…`, or `--url URL`, as you did before"
+            ))
+        };
+        if let Some(lost) = server.lost {
+            return Err(Failure::held(format!(
+                "the record of server `{id}` cannot be trusted: {lost}"
+            )));
+        }
+        let launch = match server.launch {
+            Some(launch) => launch,
+            None => return Err(again("it was pinned from a capture")),
+        };
+        if launch.has_secrets() {
+            return Err(again("a secret among its arguments was not stored"));
+        }
+        let arguments = match &launch {
+            Launch::Program { command, directory, environment_names, .. } => {
+                let missing =
+                    environment_names.iter().find(|name| std::env::var_os(name).is_none());
+                if let Some(name) = missing {
+                    return Err(again(&format!("the variable `{name}` is not set")));
+                }
+                let mut arguments = arguments.clone();
+                arguments.command = command.iter().map(OsString::from).collect();
+                return Target::of_reach(
+                    id,
+                    Reach::program(&arguments, directory.as_deref())?,
+                    launch,
+                );
+            }
+            Launch::Url { header_names, .. }
+                if !header_names.is_empty() && arguments.header.is_empty() =>
+            {
+                let name = header_names.join("`, `");
+                return Err(again(&format!("the value of its header `{name}` was not stored")));
+            }
+            Launch::Url { url, .. } => {
+                UpstreamArguments { url: Some(url.clone()), ..arguments.clone() }
+            }
+        };
+        Target::of_reach(id, Reach::of(&arguments)?, launch)
+    }
+
+    fn of_reach(id: &ServerId, reach: Reach, launch: Launch) -> Result<Target, Failure> {
+        Ok(Target { id: id.clone(), source: Source::Server(Box::new(reach)), launch: Some(launch) })
+    }
+}
+
+pub(crate) fn unknown_server(id: &ServerId) -> Failure {
+    Failure::usage(format!(
+        "no server `{id}` is known here: `holdpoint status` lists those that are"
+    ))
+}
+
+impl Reach {
+    pub(crate) fn of(arguments: &UpstreamArguments) -> Result<Reach, Failure> {
+        match &arguments.url {
+            Some(url) => Reach::address(url, arguments),
+            None => Reach::program(arguments, None),
+        }
+    }
+
+    fn limits(arguments: &UpstreamArguments) -> ObserveLimits {
+        let start_timeout = Duration::from_secs(arguments.start_timeout);
+        ObserveLimits { start_timeout, ..ObserveLimits::default() }
+    }
+
+    fn program(arguments: &UpstreamArguments, directory: Option<&str>) -> Result<Reach, Failure> {
+        let Some((program, rest)) = arguments.command.split_first() else {
+            return Err(Failure::usage(
+                "which server? name its id, `-- CMD…` to start one, `--url URL` or `--file FILE`",
+            ));
+        };
+        let text = |word: &OsString| word.to_string_lossy().into_owned();
+        let words: Vec<String> = rest.iter().map(text).collect();
+        let upstream = Upstream::Stdio(StdioLaunch {
+            program: program.clone(),
+            arguments: rest.to_vec(),
+            environment: Vec::new(),
+            directory: directory.map(PathBuf::from),
+        });
+        let origin = Origin::Program(ProgramOrigin::of(&text(program), &words));
+        Ok(Reach { upstream, limits: Reach::limits(arguments), origin })
+    }
+
+    fn address(url: &str, arguments: &UpstreamArguments) -> Result<Reach, Failure> {
+        let endpoint: EndpointUrl =
+            url.parse().map_err(|error| Failure::usage(format!("`{url}`: {error}")))?;
+        let headers =
+            arguments.header.iter().map(|header| read_header(header)).collect::<Result<_, _>>()?;
+        let origin = Origin::Address(endpoint.as_str().to_owned());
+        let allow_private = arguments.allow_private;
+        let upstream = Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private });
+        Ok(Reach { upstream, limits: Reach::limits(arguments), origin })
+    }
+
+    /// What is written down of it: never a secret.
+    fn launch(&self, arguments: &UpstreamArguments) -> Launch {
+        match &self.origin {
+            Origin::Program(origin) => {
+                let command =
+                    std::iter::once(&origin.program).chain(&origin.arguments).cloned().collect();
+                let directory =
+                    std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
+                let has_secrets = origin.has_secrets;
+                Launch::Program { command, directory, environment_names: Vec::new(), has_secrets }
+            }
+            Origin::Address(url) => {
+                let name =
+                    |header: &String| header.split('=').next().unwrap_or_default().to_owned();
+                let header_names = arguments.header.iter().map(name).collect();
+                Launch::Url { url: url.clone(), header_names, has_secrets: false }
+            }
+        }
+    }
+}
+
+/// A header as `NAME=env:VARIABLE` or `NAME=file:PATH`: a value on the command line would be there for all to see.
+fn read_header(argument: &str) -> Result<(http::HeaderName, http::HeaderValue), Failure> {
+    let wrong = |what: &str| {
+        Failure::usage(format!("`--header`: {what}; expected NAME=env:VARIABLE or NAME=file:PATH"))
+    };
+    let Some((name, source)) = argument.split_once('=') else { return Err(wrong("no `=`")) };
+    let value = match source.split_once(':') {
+        Some(("env", variable)) => std::env::var(variable)
+            .map_err(|_| wrong(&format!("the variable `{variable}` is not set")))?,
+        Some(("file", path)) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| wrong(&format!("`{path}`: {error}")))?;
+            text.trim_end().to_owned()
+        }
+        _ => return Err(wrong("a value is never given directly")),
+    };
+    if value.len() > MAX_HEADER_BYTES {
+        return Err(wrong("the value is too long"));
+    }
+    let name = name.parse().map_err(|_| wrong(&format!("`{name}` is not a header's name")))?;
+    let mut value = http::HeaderValue::from_str(&value)
+        .map_err(|_| wrong("the value cannot be sent in a header"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+impl Origin {
+    /// The id of a server that nobody named: a short name, and a hash over where it comes from.
+    fn server_id(&self) -> Result<ServerId, Failure> {
+        match self {
+            Origin::Program(origin) => make_id(&origin.short_name(), &origin.identity()),
+            Origin::Address(url) => {
+                let host =
+                    url.split("//").nth(1).and_then(|rest| rest.split(['/', ':', '?']).next());
+                make_id(host.unwrap_or("server"), url)
+            }
+        }
+    }
+}
+
+fn id_of_file(file: &Path) -> Result<ServerId, Failure> {
+    let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let path = std::path::absolute(file)?;
+    make_id(&name.unwrap_or_default(), &format!("file:{}", path.display()))
+}
+
+fn make_id(name: &str, identity: &str) -> Result<ServerId, Failure> {
+    let mut plain: String = name
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '-' })
+        .take(48)
+        .collect();
+    plain = plain.trim_matches(['-', '.']).to_owned();
+    let plain = if plain.is_empty() { "server" } else { &plain };
+    let digits: String = sha256_hex(identity.as_bytes()).chars().take(6).collect();
+    format!("{plain}-{digits}").parse().map_err(Failure::usage)
+}
+
+/// A capture's bytes, read with a bound.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    use std::io::Read;
+    let named = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(named)?;
+    file.take(MAX_CAPTURE_BYTES + 1).read_to_end(&mut bytes).map_err(named)?;
+    if bytes.len() as u64 > MAX_CAPTURE_BYTES {
+        return Err(Failure::usage(format!(
+            "`{}` is larger than {MAX_CAPTURE_BYTES} bytes",
+            path.display()
+        )));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_made_of_name_and_origin() {
+        let id = make_id("Server Files!", "npm:x").unwrap();
+        assert!(
+            id.as_str().starts_with("server-files-")
+                && id.as_str().len() == "server-files-".len() + 6
+        );
+        assert_eq!(make_id("x", "a").unwrap(), make_id("x", "a").unwrap());
+        assert_ne!(make_id("x", "a").unwrap(), make_id("x", "b").unwrap());
+        assert!(make_id("__", "a").unwrap().as_str().starts_with("server-"));
+        assert!(make_id(&"long".repeat(50), "a").is_ok());
+    }
+}

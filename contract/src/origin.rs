@@ -1,0 +1,312 @@
+//! Where a server comes from: the program or the package that a command launches, or the address that is reached.
+//!
+//! Launchers (`npx`, `uvx`, `docker run` and their like) are looked through, so that another package is noticed and
+//! another path to the same launcher is not.
+
+use crate::hash::sha256_hex;
+use crate::json::{ReadError, escape_into};
+use crate::surface::{Entry, EntryId, EntryType};
+
+/// What a command starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramOrigin {
+    /// The program as it was named.
+    pub program: String,
+    pub package: Option<Package>,
+    /// All arguments; those that look like secrets as hashes.
+    pub arguments: Vec<String>,
+    /// Whether an argument was hashed.
+    pub has_secrets: bool,
+    /// SHA-256 of the program's file, where it was taken.
+    pub digest: Option<String>,
+}
+
+/// A package that a launcher fetches and runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// Where it comes from: `npm`, `pypi`, `oci`, `python-module`.
+    pub registry: &'static str,
+    pub name: String,
+    pub version: Option<String>,
+}
+
+impl ProgramOrigin {
+    /// Reads a command line.
+    pub fn of(program: &str, arguments: &[String]) -> ProgramOrigin {
+        let (arguments_shown, has_secrets) = hide_secrets(arguments);
+        ProgramOrigin {
+            program: program.to_owned(),
+            package: find_package(program, arguments),
+            arguments: arguments_shown,
+            has_secrets,
+            digest: None,
+        }
+    }
+
+    /// The short name that a person would call the server by.
+    pub fn short_name(&self) -> String {
+        let name = self.package.as_ref().map_or(self.program.as_str(), |package| &package.name);
+        let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        last.strip_suffix(".exe").unwrap_or(last).to_owned()
+    }
+
+    /// What makes it this server and not another, whatever its version and its other arguments.
+    pub fn identity(&self) -> String {
+        match &self.package {
+            Some(package) => format!("{}:{}", package.registry, package.name),
+            None => format!("program:{}", self.program),
+        }
+    }
+
+    pub fn entry(&self) -> Result<Entry, ReadError> {
+        let package = self.package.as_ref();
+        let name = package.map(|package| format!("{}:{}", package.registry, package.name));
+        let arguments: Vec<String> =
+            self.arguments.iter().map(|argument| string(argument)).collect();
+        let members = [
+            Some(("arguments", format!("[{}]", arguments.join(",")))),
+            self.digest.as_deref().map(|digest| ("digest", string(digest))),
+            Some(("kind", string("program"))),
+            name.map(|name| ("package", string(&name))),
+            Some(("program", string(&self.program))),
+            package
+                .and_then(|package| package.version.as_deref())
+                .map(|version| ("version", string(version))),
+        ];
+        origin_entry(members.into_iter().flatten())
+    }
+}
+
+/// The origin of a server that is reached at an address. `tls_key` is the hash of its public key.
+pub fn address_entry(url: &str, tls_key: Option<&str>) -> Result<Entry, ReadError> {
+    let members = [
+        Some(("kind", string("address"))),
+        tls_key.map(|key| ("tlsKey", string(key))),
+        Some(("url", string(url))),
+    ];
+    origin_entry(members.into_iter().flatten())
+}
+
+fn origin_entry(members: impl Iterator<Item = (&'static str, String)>) -> Result<Entry, ReadError> {
+    let members: Vec<String> = members.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    Entry::from_raw(EntryId::only(EntryType::Origin), &format!("{{{}}}", members.join(",")))
+}
+
+fn string(text: &str) -> String {
+    let mut out = Vec::new();
+    escape_into(text, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn base_name(program: &str) -> String {
+    let last = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
+    let endings = [".exe", ".cmd", ".bat"];
+    endings.iter().find_map(|ending| last.strip_suffix(ending)).unwrap_or(&last).to_owned()
+}
+
+/// The package that a command line runs, where a launcher we know runs one.
+fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match (base_name(program).as_str(), words.as_slice()) {
+        // A shell or `env` in front of the launcher itself.
+        ("cmd", ["/c" | "/C", inner, rest @ ..]) => find_package(inner, &owned(rest)),
+        ("env", rest) => {
+            let skipped =
+                rest.iter().take_while(|word| word.contains('=') || word.starts_with('-'));
+            let (inner, rest) = rest.get(skipped.count()..)?.split_first()?;
+            find_package(inner, &owned(rest))
+        }
+        ("npx" | "bunx" | "pnpx", rest) => npm_package(rest, &["-p", "--package"]),
+        ("npm", ["exec" | "x", rest @ ..]) | ("pnpm" | "yarn", ["dlx" | "exec", rest @ ..]) => {
+            npm_package(rest, &["-p", "--package"])
+        }
+        ("bun", ["x", rest @ ..]) => npm_package(rest, &["-p", "--package"]),
+        ("deno", ["run", rest @ ..]) => {
+            let word = rest.iter().find_map(|word| word.strip_prefix("npm:"))?;
+            Some(npm_name(word))
+        }
+        ("uvx", rest) | ("uv", ["tool", "run", rest @ ..]) | ("pipx", ["run", rest @ ..]) => {
+            python_package(rest)
+        }
+        ("docker" | "podman" | "nerdctl", ["run", rest @ ..])
+        | ("docker" | "podman" | "nerdctl", ["container", "run", rest @ ..]) => image(rest),
+        (python, rest) if python.starts_with("python") || python == "py" => {
+            let at = rest.iter().position(|word| *word == "-m")?;
+            let name = (*rest.get(at + 1)?).to_owned();
+            Some(Package { registry: "python-module", name, version: None })
+        }
+        _ => None,
+    }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// The value of one of some options, as `--option value` or `--option=value`.
+fn option_value<'a>(words: &[&'a str], options: &[&str]) -> Option<&'a str> {
+    words.iter().enumerate().find_map(|(index, word)| {
+        if options.contains(word) {
+            return words.get(index + 1).copied();
+        }
+        options.iter().find_map(|option| word.strip_prefix(option)?.strip_prefix('='))
+    })
+}
+
+fn npm_package(words: &[&str], package_options: &[&str]) -> Option<Package> {
+    if let Some(named) = option_value(words, package_options) {
+        return Some(npm_name(named));
+    }
+    let takes_value = ["-c", "--call", "--node-options", "--registry", "--cache"];
+    first_operand(words, &takes_value).map(npm_name)
+}
+
+fn npm_name(word: &str) -> Package {
+    let scope = usize::from(word.starts_with('@'));
+    let (name, version) = match word.get(scope..).and_then(|rest| rest.find('@')) {
+        Some(at) => word.split_at(at + scope),
+        None => (word, ""),
+    };
+    let version = version.strip_prefix('@').filter(|version| !version.is_empty());
+    Package { registry: "npm", name: name.to_owned(), version: version.map(str::to_owned) }
+}
+
+fn python_package(words: &[&str]) -> Option<Package> {
+    let takes_value =
+        ["--from", "--with", "--python", "-p", "--index-url", "--directory", "--spec"];
+    let word = option_value(words, &["--from", "--spec"])
+        .or_else(|| first_operand(words, &takes_value))?;
+    let (name, version) =
+        match word.find("==").map(|at| (at, 2)).or_else(|| word.find('@').map(|at| (at, 1))) {
+            Some((at, length)) => (word.get(..at).unwrap_or(word), word.get(at + length..)),
+            None => (word, None),
+        };
+    // Extras (`name[extra]`) choose among the same package's parts.
+    let name = name.split('[').next().unwrap_or(name).trim().to_owned();
+    let version = version.filter(|version| !version.is_empty()).map(str::to_owned);
+    Some(Package { registry: "pypi", name, version })
+}
+
+fn image(words: &[&str]) -> Option<Package> {
+    const TAKES_VALUE: [&str; 26] = [
+        "-e",
+        "--env",
+        "-v",
+        "--volume",
+        "--mount",
+        "--name",
+        "-p",
+        "--publish",
+        "--network",
+        "--net",
+        "-u",
+        "--user",
+        "-w",
+        "--workdir",
+        "--entrypoint",
+        "--env-file",
+        "-l",
+        "--label",
+        "-m",
+        "--memory",
+        "--cpus",
+        "--platform",
+        "--add-host",
+        "-h",
+        "--hostname",
+        "--pull",
+    ];
+    let word = first_operand(words, &TAKES_VALUE)?;
+    let (name, version) = match word.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => match word.rsplit_once(':') {
+            Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
+            _ => (word, None),
+        },
+    };
+    Some(Package { registry: "oci", name: name.to_owned(), version: version.map(str::to_owned) })
+}
+
+/// The first word that is not an option, nor the value of one that takes a value.
+fn first_operand<'a>(words: &[&'a str], takes_value: &[&str]) -> Option<&'a str> {
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        if *word == "--" {
+            return rest.next().copied();
+        }
+        if !word.starts_with('-') {
+            return Some(word);
+        }
+        if takes_value.contains(word) {
+            rest.next();
+        }
+    }
+    None
+}
+
+/// Replaces what looks like a secret by its hash: kept, it would be in every copy of the pins.
+fn hide_secrets(arguments: &[String]) -> (Vec<String>, bool) {
+    let mut hidden = Vec::with_capacity(arguments.len());
+    let mut has_secrets = false;
+    let mut is_next_secret = false;
+    for argument in arguments {
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) => (Some(name), value),
+            None => (None, argument.as_str()),
+        };
+        let is_named = name.is_some_and(names_a_secret);
+        let is_value = !argument.starts_with('-') && is_next_secret;
+        if is_named || is_value || looks_random(value) {
+            has_secrets = true;
+            let hash: String = sha256_hex(value.as_bytes()).chars().take(16).collect();
+            hidden.push(match name {
+                Some(name) => format!("{name}=sha256:{hash}"),
+                None => format!("sha256:{hash}"),
+            });
+        } else {
+            hidden.push(argument.clone());
+        }
+        is_next_secret = name.is_none() && argument.starts_with('-') && names_a_secret(argument);
+    }
+    (hidden, has_secrets)
+}
+
+fn names_a_secret(option: &str) -> bool {
+    let lower = option.to_ascii_lowercase();
+    [
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "apikey",
+        "api-key",
+        "api_key",
+        "access-key",
+        "access_key",
+        "credential",
+        "auth",
+        "bearer",
+    ]
+    .iter()
+    .any(|word| lower.contains(word))
+}
+
+/// Well-known prefixes of keys, and long words of letters and digits as no person types them.
+fn looks_random(value: &str) -> bool {
+    const PREFIXES: [&str; 9] =
+        ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
+    if PREFIXES.iter().any(|prefix| value.starts_with(prefix)) && value.len() >= 16 {
+        return true;
+    }
+    let is_key_character = |byte: u8| byte.is_ascii_alphanumeric() || b"+_-=".contains(&byte);
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    value.len() >= 28
+        && value.bytes().all(is_key_character)
+        && digits >= 5
+        && letters >= 5
+        && !value.contains("--")
+}
+
+#[cfg(test)]
+mod tests;
