@@ -105,7 +105,8 @@ fn preset(old: Option<Node<'_>>, new: Node<'_>) -> Option<NotInert> {
         followed: BTreeSet::new(),
         references: 0,
     };
-    search.value(old, new).then(|| NotInert::Preset { pointer: search.pointer })
+    let found = search.value(old, new);
+    found.then_some(NotInert::Preset { pointer: search.pointer })
 }
 
 /// Walks the new entry beside the old one. `pointer` is where it stands, and stays there once a preset is found.

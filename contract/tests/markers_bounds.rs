@@ -1,4 +1,5 @@
 //! The marker scan on whatever it is given: it ends, in time that grows with the text, and never panics.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use contract::inert::{InertLimits, not_inert};
 use contract::json::{Document, escape_into};
@@ -19,15 +20,15 @@ fn time(work: impl FnOnce()) -> Duration {
 }
 
 /// How many times as long the second work takes. Both are run in turn and the fastest of each counts, so that what else
-/// the machine does falls out; it ends as soon as the ratio is within the limit.
+/// the machine does falls out; it ends once the ratio is within the limit and some rounds were run.
 fn ratio(limit: f64, one: impl Fn(), other: impl Fn()) -> f64 {
     let (mut fastest_one, mut fastest_other) = (Duration::MAX, Duration::MAX);
     let mut ratio = f64::INFINITY;
-    for _ in 0..20 {
+    for round in 0..100 {
         fastest_one = fastest_one.min(time(&one));
         fastest_other = fastest_other.min(time(&other));
         ratio = fastest_other.as_secs_f64() / fastest_one.as_secs_f64();
-        if ratio < limit {
+        if round >= 5 && ratio < limit {
             break;
         }
     }
@@ -35,7 +36,7 @@ fn ratio(limit: f64, one: impl Fn(), other: impl Fn()) -> f64 {
 }
 
 /// Four times the input takes four times as long; work that is quadratic would take sixteen times.
-const LIMIT: f64 = 7.0;
+const LIMIT: f64 = 8.0;
 
 /// Texts that repeat something at which a matcher could lose its way.
 fn adversarial() -> Vec<(&'static str, String)> {
@@ -62,7 +63,8 @@ fn adversarial() -> Vec<(&'static str, String)> {
 
 #[test]
 fn twice_the_text_takes_about_twice_the_time() {
-    const SIZE: usize = 64 * 1024;
+    // Small enough for a busy machine to leave a run alone now and then.
+    const SIZE: usize = 16 * 1024;
     for (name, unit) in adversarial() {
         let text = |bytes: usize| quoted(&unit.repeat(bytes / unit.len()));
         let (one, four) = (text(SIZE), text(4 * SIZE));
@@ -90,7 +92,7 @@ fn many_names_strings_and_references_take_time_in_proportion_too() {
     };
     let limits = InertLimits { string_max: usize::MAX, entry_max: usize::MAX };
     for make in [&names as &dyn Fn(usize) -> String, &references] {
-        let (one, four) = (make(1_500), make(6_000));
+        let (one, four) = (make(500), make(2_000));
         let (one, four) = (Document::parse(&one).unwrap(), Document::parse(&four).unwrap());
         let judged = |document: &Document<'_>| {
             let root = document.root();
@@ -102,6 +104,29 @@ fn many_names_strings_and_references_take_time_in_proportion_too() {
         let ratio = ratio(LIMIT, || judged(&one), || judged(&four));
         println!("four times the members take {ratio:.1} times as long");
         assert!(ratio < LIMIT, "{ratio:.1}");
+    }
+}
+
+/// Without optimization the scan loses more than the reader does.
+const READING_LIMIT: f64 = if cfg!(debug_assertions) { 100.0 } else { 10.0 };
+
+#[test]
+fn scanning_ordinary_text_costs_at_most_ten_times_reading_it() {
+    let sentence = "Reads a file from the disk and returns its text, or fails if there is none. Use it for small files. ";
+    let tool = format!(
+        r#"{{"name":"read_file","description":"{sentence}","inputSchema":{{"type":"object"}}}}"#
+    );
+    for text in [quoted(&sentence.repeat(1_000)), format!("[{}]", vec![tool; 500].join(","))] {
+        let document = Document::parse(&text).unwrap();
+        let read = || {
+            std::hint::black_box(Document::parse(&text).unwrap());
+        };
+        let scanned = || {
+            std::hint::black_box(scan(document.root()));
+        };
+        let ratio = ratio(READING_LIMIT, read, scanned);
+        println!("scanning takes {ratio:.1} times as long as reading");
+        assert!(ratio < READING_LIMIT, "{ratio:.1}");
     }
 }
 

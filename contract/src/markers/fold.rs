@@ -10,8 +10,8 @@ use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 /// A character without a Latin reading.
 const OTHER: u8 = 0x80;
-/// The most bytes that one character becomes; only two ligatures of whole Arabic phrases have more, and no Latin in it.
-pub(super) const MAX_EXPANSION: usize = 8;
+/// The most bytes that one character becomes.
+pub(super) const MAX_EXPANSION: usize = 7;
 
 /// Below this most characters have one folded byte or none, which a table holds.
 const TABLE_END: u32 = 0x3000;
@@ -62,8 +62,9 @@ fn push_folded(character: char, table: &[u8], folded: &mut Vec<u8>) {
 }
 
 fn push_slowly(character: char, folded: &mut Vec<u8>) {
-    // Han and Hangul: nothing Latin in them, and a lot of them in a text that has any.
-    if matches!(character, '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}') {
+    // Han, Hangul and Arabic ligatures: there is nothing Latin in them, and opening some of them costs a lot.
+    if matches!(character, '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{fb50}'..='\u{fdff}')
+    {
         folded.push(OTHER);
         return;
     }

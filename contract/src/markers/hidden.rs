@@ -18,7 +18,7 @@ pub(super) struct Hidden {
 /// The hidden characters of a text, each rule once, at its first place.
 pub(super) fn find_hidden(text: &str) -> Vec<Hidden> {
     let mut found = Vec::new();
-    if text.bytes().any(is_suspicious_byte) {
+    if has_suspicious_byte(text) {
         Eye::default().read(text, &mut found);
     }
     if let Some((start, end)) = long_comment(text) {
@@ -27,22 +27,32 @@ pub(super) fn find_hidden(text: &str) -> Vec<Hidden> {
     found
 }
 
-fn is_suspicious_byte(byte: u8) -> bool {
-    byte >= 0x7f || (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r'))
+/// Whether a text has a byte that is of no plain character. It looks at whole chunks, which the compiler does many bytes
+/// at a time.
+fn has_suspicious_byte(text: &str) -> bool {
+    let is_suspicious = |byte: u8| {
+        byte >= 0x7f || (byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')
+    };
+    text.as_bytes()
+        .chunks(64)
+        .any(|chunk| chunk.iter().fold(false, |found, &byte| found | is_suspicious(byte)))
 }
 
 /// The first closed comment of over [`MAX_COMMENT`] characters. Where no end follows, none follows a later start either.
 fn long_comment(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
-        let start = from + text.get(from..)?.find("<!--")?;
-        let inside = start + "<!--".len();
-        let length = text.get(inside..)?.find("-->")?;
-        let end = inside + length;
-        if text.get(inside..end)?.chars().nth(MAX_COMMENT).is_some() {
-            return Some((start, end + "-->".len()));
+        let start = from + text.get(from..)?.find('<')?;
+        let Some(inside) = text.get(start..)?.strip_prefix("<!--") else {
+            from = start + 1;
+            continue;
+        };
+        let comment = inside.get(..inside.find("-->")?)?;
+        let end = start + "<!--".len() + comment.len() + "-->".len();
+        if comment.chars().nth(MAX_COMMENT).is_some() {
+            return Some((start, end));
         }
-        from = end + "-->".len();
+        from = end;
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A phrase is a row of elements. An element is one of some words (`ignore,disregard`, or a named set `{disregard}`);
 //! `~4` before it allows up to four other words in between. A word may ask for the punctuation around it (`.env`,
-//! `<system>`).
+//! `<system>`). Phrases that begin alike share their beginning, as the branches of a tree do.
 
 use super::MarkerClass;
 use super::words::normalized_byte;
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 const SOURCE: &str = include_str!("../markers.toml");
 
 /// The most elements that a phrase may have.
-const MAX_ELEMENTS: usize = 12;
+const MAX_ELEMENTS: u8 = 12;
 /// The widest gap, in words.
 const MAX_GAP: u32 = 16;
 /// How many slots the table of words has; few enough are taken that a look-up hardly ever looks twice.
@@ -24,12 +24,10 @@ const TABLE_SIZE: usize = 8192;
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     pub(super) rules: Vec<Rule>,
-    pub(super) phrases: Vec<Phrase>,
+    pub(super) nodes: Vec<Node>,
     words: Vec<Word>,
     /// Open addressing over `words`: zero is empty, otherwise one more than the word's number.
     table: Vec<u16>,
-    /// How many elements all phrases have together.
-    pub(super) progress_size: usize,
 }
 
 #[derive(Debug)]
@@ -39,29 +37,39 @@ pub(super) struct Rule {
     pub(super) parameters_only: bool,
 }
 
+/// An element of a phrase, in the tree of all phrases.
 #[derive(Debug)]
-pub(super) struct Phrase {
-    pub(super) rule: u16,
-    /// The place of its first element among the elements of all phrases.
-    pub(super) first: usize,
-    /// The gap allowed before each element.
-    pub(super) gaps: Vec<u32>,
+pub(super) struct Node {
+    /// The element before it.
+    pub(super) parent: Option<u16>,
+    /// How many words may stand in between.
+    pub(super) gap: u32,
+    depth: u8,
+    /// The rules of the phrases that end here.
+    pub(super) ends: Vec<u16>,
 }
 
 #[derive(Debug)]
 pub(super) struct Word {
     hash: u32,
     pub(super) normalized: Vec<u8>,
-    /// Where it can stand, later elements of a phrase first, so that one word never fills two places at once.
+    /// Where it can stand, the deepest places first, so that one word never fills two places of a phrase at once.
     pub(super) postings: Vec<Posting>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Posting {
-    pub(super) phrase: u16,
-    pub(super) element: u8,
+    pub(super) node: u16,
     pub(super) before: Box<[u8]>,
     pub(super) after: Box<[u8]>,
+}
+
+/// What is at hand while the tree grows.
+struct Growth<'a> {
+    sets: &'a BTreeMap<String, String>,
+    /// The nodes that are there: by what comes before, the gap and the element as it is written.
+    nodes: BTreeMap<(Option<u16>, u32, &'a str), u16>,
+    postings: BTreeMap<Vec<u8>, Vec<Posting>>,
 }
 
 /// What is wrong with the data file.
@@ -104,14 +112,17 @@ impl Lexicon {
     pub(super) fn parse(source: &str) -> Result<Lexicon, LexiconError> {
         let source: Source = toml::from_str(source)?;
         let mut lexicon = Lexicon::default();
-        let mut postings: BTreeMap<Vec<u8>, Vec<Posting>> = BTreeMap::new();
+        let mut growth =
+            Growth { sets: &source.sets, nodes: BTreeMap::new(), postings: BTreeMap::new() };
         for rule in &source.rule {
             let number = lexicon.add_rule(rule)?;
             for phrase in &rule.phrases {
-                lexicon.add_phrase(number, phrase, &source.sets, &mut postings)?;
+                lexicon
+                    .add_phrase(number, phrase, &mut growth)
+                    .map_err(|reason| LexiconError::Phrase { phrase: phrase.clone(), reason })?;
             }
         }
-        lexicon.add_words(postings);
+        lexicon.add_words(growth.postings);
         Ok(lexicon)
     }
 
@@ -129,55 +140,73 @@ impl Lexicon {
         Ok(self.rules.len().saturating_sub(1) as u16)
     }
 
-    fn add_phrase(
+    fn add_phrase<'a>(
         &mut self,
         rule: u16,
-        phrase: &str,
-        sets: &BTreeMap<String, String>,
-        postings: &mut BTreeMap<Vec<u8>, Vec<Posting>>,
-    ) -> Result<(), LexiconError> {
-        let fail = |reason| LexiconError::Phrase { phrase: phrase.to_owned(), reason };
-        let number = u16::try_from(self.phrases.len()).map_err(|_| fail("too many phrases"))?;
-        let mut gaps = Vec::new();
+        phrase: &'a str,
+        growth: &mut Growth<'a>,
+    ) -> Result<(), &'static str> {
+        let mut last: Option<u16> = None;
+        let mut depth = 0;
         let mut gap = 0;
         for part in phrase.split_whitespace() {
             if let Some(width) = part.strip_prefix('~') {
-                gap = width.parse().map_err(|_| fail("a gap is not a number"))?;
-                if gap > MAX_GAP || gaps.is_empty() {
-                    return Err(fail("a gap is too wide or comes first"));
+                gap = width.parse().map_err(|_| "a gap is not a number")?;
+                if gap > MAX_GAP || last.is_none() {
+                    return Err("a gap is too wide or comes first");
                 }
                 continue;
             }
-            if gaps.len() == MAX_ELEMENTS {
-                return Err(fail("too many elements"));
+            if depth == MAX_ELEMENTS {
+                return Err("too many elements");
             }
-            let element = gaps.len() as u8;
-            for alternative in alternatives(part, sets).ok_or_else(|| fail("an unknown set"))? {
-                let (before, word, after) = affixes(alternative)
-                    .ok_or_else(|| fail("a word that is not letters and digits"))?;
-                let posting =
-                    Posting { phrase: number, element, before: before.into(), after: after.into() };
-                let places = postings.entry(word).or_default();
-                if !places.contains(&posting) {
-                    places.push(posting);
-                }
-            }
-            gaps.push(gap);
+            depth += 1;
+            last = Some(match growth.nodes.get(&(last, gap, part)) {
+                Some(&node) => node,
+                None => self.add_node(
+                    Node { parent: last, gap, depth, ends: Vec::new() },
+                    part,
+                    growth,
+                )?,
+            });
             gap = 0;
         }
-        if gaps.is_empty() || gap != 0 {
-            return Err(fail("it has no words, or ends in a gap"));
+        let end = last.and_then(|last| self.nodes.get_mut(usize::from(last)));
+        match end.filter(|_| gap == 0) {
+            Some(node) => node.ends.push(rule),
+            None => return Err("it has no words, or ends in a gap"),
         }
-        let first = self.progress_size;
-        self.progress_size += gaps.len();
-        self.phrases.push(Phrase { rule, first, gaps });
         Ok(())
+    }
+
+    fn add_node<'a>(
+        &mut self,
+        node: Node,
+        part: &'a str,
+        growth: &mut Growth<'a>,
+    ) -> Result<u16, &'static str> {
+        let number = u16::try_from(self.nodes.len()).map_err(|_| "too many elements")?;
+        for alternative in alternatives(part, growth.sets).ok_or("an unknown set")? {
+            let (before, word, after) =
+                affixes(alternative).ok_or("a word that is not letters and digits")?;
+            let posting = Posting { node: number, before: before.into(), after: after.into() };
+            let places = growth.postings.entry(word).or_default();
+            if !places.contains(&posting) {
+                places.push(posting);
+            }
+        }
+        growth.nodes.insert((node.parent, node.gap, part), number);
+        self.nodes.push(node);
+        Ok(number)
     }
 
     fn add_words(&mut self, postings: BTreeMap<Vec<u8>, Vec<Posting>>) {
         self.table = vec![0; TABLE_SIZE];
         for (normalized, mut postings) in postings {
-            postings.sort_by_key(|posting| std::cmp::Reverse(posting.element));
+            let depth = |posting: &Posting| {
+                self.nodes.get(usize::from(posting.node)).map(|node| node.depth)
+            };
+            postings.sort_by_key(|posting| std::cmp::Reverse(depth(posting)));
             let hash = word_hash(normalized.iter().copied());
             self.words.push(Word { hash, normalized, postings });
             let number = self.words.len() as u16;

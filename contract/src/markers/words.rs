@@ -84,7 +84,7 @@ impl Matcher {
     pub(super) fn new(lexicon: &'static Lexicon) -> Self {
         Matcher {
             lexicon,
-            progress: vec![Progress::default(); lexicon.progress_size],
+            progress: vec![Progress::default(); lexicon.nodes.len()],
             is_reported: vec![false; lexicon.rules.len()],
             has_reported: false,
             word: 0,
@@ -186,28 +186,27 @@ impl Matcher {
 
     fn advance(&mut self, word: &Word, bytes: &[u8], start: usize, end: usize) {
         for posting in &word.postings {
-            let Some(phrase) = self.lexicon.phrases.get(usize::from(posting.phrase)) else {
-                continue;
+            let at = usize::from(posting.node);
+            let Some(node) = self.lexicon.nodes.get(at) else { continue };
+            let begun = match node.parent {
+                None => start as u32,
+                Some(parent) => match self.progress.get(usize::from(parent)) {
+                    Some(before)
+                        if before.word > self.base && self.word - before.word <= node.gap + 1 =>
+                    {
+                        before.start
+                    }
+                    _ => continue,
+                },
             };
-            let element = usize::from(posting.element);
-            let at = phrase.first + element;
-            let begun = match element.checked_sub(1).map(|previous| phrase.first + previous) {
-                None => Some(start as u32),
-                Some(previous) => self.progress.get(previous).and_then(|before| {
-                    let gap = phrase.gaps.get(element).copied().unwrap_or(0);
-                    let is_near = before.word > self.base && self.word - before.word <= gap + 1;
-                    is_near.then_some(before.start)
-                }),
-            };
-            let Some(begun) = begun else { continue };
             if !has_affixes(posting, bytes, start, end) {
                 continue;
             }
             if let Some(progress) = self.progress.get_mut(at) {
                 *progress = Progress { word: self.word, start: begun };
             }
-            if element + 1 == phrase.gaps.len() {
-                self.report(phrase.rule, begun as usize, end);
+            for &rule in &node.ends {
+                self.report(rule, begun as usize, end);
             }
         }
     }
