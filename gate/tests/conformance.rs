@@ -43,6 +43,22 @@ fn a_wrong_expectation_is_noticed() {
 }
 
 #[test]
+fn a_marker_holds_what_never_changed_until_a_person_approved_it() {
+    let all = case::all();
+    let place = "unchanged/marker_in_what_a_person_approved";
+    let case = all.iter().find(|case| case.place == place).expect("the case");
+    let (old, new) = case.surfaces();
+    let judge = |basis| judge_surface(&pinned(&old, basis), &new, &Settings::default(), 0);
+    assert_eq!(judge(Basis::Person).verdict, Verdict::Proceed);
+    for basis in [Basis::Attested, Basis::FirstUse, Basis::Auto] {
+        let judgement = judge(basis);
+        assert_eq!(judgement.verdict, Verdict::Hold, "{basis}");
+        let findings = judgement.entries.iter().flat_map(|entry| &entry.findings);
+        assert!(findings.into_iter().any(|finding| finding.kind == ChangeKind::MarkerFound));
+    }
+}
+
+#[test]
 fn an_entry_that_proceeds_is_accepted_or_waits_or_is_noted() {
     for case in case::all() {
         let judgement = judge(&case, Posture::Guard);
@@ -108,14 +124,14 @@ fn summary(judgement: &Judgement) -> Summary {
 /// The old side as a person approved it, the new side as it is seen now.
 fn judge(case: &Case, posture: Posture) -> SurfaceJudgement {
     let (old, new) = case.surfaces();
-    judge_surface(&approved_by_a_person(&old), &new, &Settings::with_posture(posture), 0)
+    judge_surface(&pinned(&old, Basis::Person), &new, &Settings::with_posture(posture), 0)
 }
 
-fn approved_by_a_person(surface: &Surface) -> PinBook {
+fn pinned(surface: &Surface, basis: Basis) -> PinBook {
     let mut book = PinBook::default();
     for entry in surface.entries() {
         let (entry, by) = (entry.clone(), "somebody".to_owned());
-        book.push(Pin { entry, basis: Basis::Person, at: Timestamp(0), by });
+        book.push(Pin { entry, basis, at: Timestamp(0), by });
     }
     book
 }
