@@ -40,9 +40,10 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         Kind::EnumValuesRemoved => format!("{about} no longer accepts every value that it did"),
         Kind::ConstraintNarrowed => format!("{about} now refuses values that it accepted"),
         Kind::ToolRemoved => "is not offered any more".to_owned(),
-        Kind::AnnotationFlipToDestructive => {
-            "no longer says that it only reads, or now says that it may destroy".to_owned()
+        Kind::AnnotationFlipToDestructive if path.ends_with("readOnlyHint") => {
+            "no longer says that it only reads".to_owned()
         }
+        Kind::AnnotationFlipToDestructive => "now says that it may destroy".to_owned(),
         Kind::OutputSchemaChanged => "declares another form of result".to_owned(),
         Kind::AddedOptionalParam => format!("has a new optional parameter {}", new(path)),
         Kind::OutputSchemaAdded => "now declares the form of its result".to_owned(),
@@ -58,12 +59,17 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         Kind::DefaultChanged => {
             format!("{about} has another default: calls that omit it now mean something else")
         }
-        Kind::AnnotationChanged => {
-            "no longer says that it stays in its own world, or that it can be repeated".to_owned()
+        Kind::AnnotationChanged if path.ends_with("openWorldHint") => {
+            "no longer says that it stays within its own data".to_owned()
         }
-        Kind::AnnotationLoosened => "now claims to be less risky than it did".to_owned(),
+        Kind::AnnotationChanged => "no longer says that it can be repeated without harm".to_owned(),
+        Kind::AnnotationLoosened => {
+            format!("now claims to be less risky than it did{}", hint(path))
+        }
         Kind::HeaderBindingChanged => format!("{about} is now copied into another header"),
-        Kind::MetadataChanged => format!("{about} is written differently and means the same"),
+        Kind::MetadataChanged => {
+            format!("{about} is written differently; every call means the same")
+        }
         Kind::InstructionsChanged => "tell the model something else".to_owned(),
         Kind::PromptAdded => "is a new prompt".to_owned(),
         Kind::PromptRemoved => "is not offered any more".to_owned(),
@@ -129,6 +135,17 @@ fn quoted(name: &str, audience: Audience, is_accepted: bool) -> String {
     match audience {
         Audience::Person => format!("`{}`", escape_hidden(name)),
         Audience::Model => format!("({})", model_name(name, is_accepted)),
+    }
+}
+
+/// The hint that a finding is about: one of MCP's own words, whoever reads it.
+fn hint(path: &str) -> &'static str {
+    match path.rsplit('/').next() {
+        Some("readOnlyHint") => " (only reads)",
+        Some("destructiveHint") => " (destroys nothing)",
+        Some("idempotentHint") => " (can be repeated)",
+        Some("openWorldHint") => " (stays within its own data)",
+        _ => "",
     }
 }
 

@@ -7,6 +7,8 @@ use super::{
 use crate::json::{Document, Kind, Node, ReadError, escape_into};
 use std::collections::btree_map::Entry as Place;
 
+const STATELESS_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
 /// Why a list (or a whole capture) could not be read in exactly one way, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -226,7 +228,11 @@ impl SurfaceReader {
             let id = EntryId::only(EntryType::Instructions);
             self.surface.insert(Entry::from_node(id, instructions));
         }
-        let server_info = root.get("serverInfo");
+        // The stateless revision carries the same object among the metadata.
+        let metadata = root.get("_meta");
+        let server_info = root
+            .get("serverInfo")
+            .or_else(|| metadata.and_then(|metadata| metadata.get(STATELESS_SERVER_INFO)));
         self.surface.server_version = text(server_info.and_then(|info| info.get("version")));
         let name = server_info.and_then(|info| info.get("name"));
         let capabilities = root.get("capabilities");

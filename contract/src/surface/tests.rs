@@ -138,3 +138,16 @@ fn invalid_utf_8_is_unreadable_and_what_is_not_json_says_so() {
     assert!(matches!(read_capture(b"{\"x\":1}"), Err(CaptureError::NotACapture)));
     assert_eq!(read("[]").entries().len(), 0);
 }
+
+#[test]
+fn both_protocol_eras_give_the_same_identity() {
+    let of = |result: &str| {
+        let mut reader = SurfaceReader::default();
+        reader.handshake(result).unwrap();
+        reader.finish()
+    };
+    let older = of(r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#);
+    let newer = of(r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#);
+    assert_eq!(older.surface_hash(), newer.surface_hash());
+    assert_eq!(newer.server_version.as_deref(), Some("1"));
+}
