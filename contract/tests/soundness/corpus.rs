@@ -1,0 +1,91 @@
+//! Real input schemas from a directory of captured surfaces: `<registry>/<package>/<version>.json`.
+
+use crate::random::Random;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The input schemas of one package's tools, by release in the order of the versions.
+type Releases = Vec<BTreeMap<String, Value>>;
+
+#[derive(Debug)]
+pub struct Surfaces {
+    packages: Vec<Releases>,
+}
+
+/// The surfaces that the environment names, if it names any.
+pub fn surfaces() -> Option<Surfaces> {
+    let root = PathBuf::from(std::env::var_os("HOLDPOINT_CORPUS")?);
+    let registries = directories(&root);
+    let packages = registries.iter().flat_map(|registry| directories(registry));
+    let packages: Vec<Releases> = packages.map(|package| releases(&package)).collect();
+    (!packages.is_empty()).then_some(Surfaces { packages })
+}
+
+impl Surfaces {
+    pub fn tools(&self) -> usize {
+        self.packages.iter().flatten().map(BTreeMap::len).sum()
+    }
+
+    /// The schemas of tools of one name in adjacent releases, where they differ.
+    pub fn adjacent(&self) -> impl Iterator<Item = (&Value, &Value)> {
+        let steps = self.packages.iter().flat_map(|releases| releases.windows(2));
+        steps
+            .flat_map(|step| step[0].iter().filter_map(|(name, old)| Some((old, step[1].get(name)?))))
+            .filter(|(old, new)| old != new)
+    }
+
+    /// Some schema: first a package by chance, so that large ones do not drown the rest.
+    pub fn any(&self, random: &mut Random) -> &Value {
+        loop {
+            let releases = random.pick(&self.packages);
+            if let Some(release) = releases.last()
+                && !release.is_empty()
+            {
+                let schemas: Vec<&Value> = release.values().collect();
+                return schemas[random.below(schemas.len())];
+            }
+        }
+    }
+}
+
+fn releases(package: &Path) -> Releases {
+    let mut files: Vec<(Vec<u64>, PathBuf)> = entries(package)
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| (version(&path), path))
+        .collect();
+    files.sort();
+    files.iter().map(|(_, path)| input_schemas(path)).collect()
+}
+
+fn input_schemas(path: &Path) -> BTreeMap<String, Value> {
+    let text = fs::read_to_string(path).expect("a capture can be read");
+    let capture: Value = serde_json::from_str(&text).expect("a capture is JSON");
+    let tools = capture["tools"].as_array().into_iter().flatten();
+    tools
+        .filter_map(|tool| {
+            Some((tool.get("name")?.as_str()?.to_owned(), tool.get("inputSchema")?.clone()))
+        })
+        .collect()
+}
+
+/// The numbers in a version, for ordering.
+fn version(path: &Path) -> Vec<u64> {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    name.split(|letter: char| !letter.is_ascii_digit())
+        .filter_map(|number| number.parse().ok())
+        .collect()
+}
+
+fn directories(path: &Path) -> Vec<PathBuf> {
+    entries(path).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+fn entries(path: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}

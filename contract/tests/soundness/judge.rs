@@ -1,0 +1,108 @@
+//! The two judges: the comparison under test, and a validator that knows nothing of it.
+
+use crate::applicable::{Dialect, Document};
+use contract::change::{ChangeClass, Finding};
+use contract::schema::compare;
+use jsonschema::{Draft, Validator};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// What the comparison says of a pair, and how long it took.
+pub fn findings(old: &Value, new: &Value) -> (Vec<Finding>, Duration) {
+    let (old, new) = (old.to_string(), new.to_string());
+    let old = contract::json::Document::parse(&old).expect("a generated schema is JSON");
+    let new = contract::json::Document::parse(&new).expect("a generated schema is JSON");
+    let start = Instant::now();
+    let findings = compare(old.root(), new.root(), "");
+    (findings, start.elapsed())
+}
+
+/// Whether a pair may refuse what was accepted, by what the comparison says.
+pub fn is_claimed(findings: &[Finding]) -> bool {
+    findings
+        .iter()
+        .any(|finding| matches!(finding.class, ChangeClass::Breaking | ChangeClass::FailSafe))
+}
+
+/// A pair as it is read in one dialect on each side.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    pub old: Document<'a>,
+    old_validator: Validator,
+    new_validator: Validator,
+}
+
+impl<'a> Reading<'a> {
+    /// Every way in which a pair is read: without `$schema` in both dialects. None where a side is no valid schema.
+    pub fn all(old: &'a Value, new: &Value) -> Vec<Reading<'a>> {
+        let mut readings = Vec::new();
+        for dialect in [Dialect::Draft7, Dialect::Draft2020] {
+            let old_dialect = declared(old).unwrap_or(dialect);
+            let new_dialect = declared(new).unwrap_or(dialect);
+            let is_repeated = declared(old).is_some()
+                && declared(new).is_some()
+                && dialect == Dialect::Draft2020;
+            if is_repeated {
+                continue;
+            }
+            let document = Document { root: old, dialect: old_dialect };
+            let new_document = Document { root: new, dialect: new_dialect };
+            if document.is_endless() || new_document.is_endless() {
+                continue;
+            }
+            let validators = (validator(old, old_dialect), validator(new, new_dialect));
+            if let (Some(old_validator), Some(new_validator)) = validators {
+                let old = document;
+                readings.push(Reading { old, old_validator, new_validator });
+            }
+        }
+        readings
+    }
+
+    /// Whether the instance is one that the rule is about: the old schema accepts it, and it is closed.
+    pub fn was_accepted(&self, instance: &Value) -> bool {
+        self.old_validator.is_valid(instance) && self.old.is_closed_instance(instance)
+    }
+
+    pub fn is_accepted(&self, instance: &Value) -> bool {
+        self.new_validator.is_valid(instance)
+    }
+}
+
+fn declared(schema: &Value) -> Option<Dialect> {
+    let uri = schema.get("$schema")?.as_str()?;
+    if uri.contains("draft-07") || uri.contains("draft-06") {
+        return Some(Dialect::Draft7);
+    }
+    uri.contains("2020-12").then_some(Dialect::Draft2020)
+}
+
+fn validator(schema: &Value, dialect: Dialect) -> Option<Validator> {
+    let draft = match dialect {
+        Dialect::Draft7 => Draft::Draft7,
+        Dialect::Draft2020 => Draft::Draft202012,
+    };
+    jsonschema::options().with_draft(draft).should_validate_formats(true).build(schema).ok()
+}
+
+/// A pair with an instance that the old schema accepts and the new one refuses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counterexample {
+    pub old: Value,
+    pub new: Value,
+    pub instance: Value,
+}
+
+impl Counterexample {
+    /// Whether the instance is refused now, in some reading.
+    pub fn is_refusal(&self) -> bool {
+        Reading::all(&self.old, &self.new).iter().any(|reading| {
+            reading.was_accepted(&self.instance) && !reading.is_accepted(&self.instance)
+        })
+    }
+
+    /// Whether the comparison misses it.
+    pub fn is_missed(&self) -> bool {
+        !is_claimed(&findings(&self.old, &self.new).0) && self.is_refusal()
+    }
+}

@@ -1,0 +1,118 @@
+//! Soundness (CONTRACT.md §5): where neither a breaking nor a fail-safe kind is reported, every instance that the old
+//! schema accepts is accepted by the new one, with a validator as the judge.
+//!
+//! `HOLDPOINT_SEED` repeats a run, `HOLDPOINT_SOUNDNESS_SECONDS` makes it longer, `HOLDPOINT_CORPUS` names a directory
+//! of real surfaces.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "all of this crate is a test, also the functions that are not marked as one"
+)]
+#![allow(unreachable_pub, reason = "the modules of a test have no reader but the test")]
+
+mod applicable;
+mod corpus;
+mod edits;
+mod instances;
+mod judge;
+mod random;
+mod run;
+mod schemas;
+mod shrink;
+mod tally;
+
+use judge::{Counterexample, Reading, findings, is_claimed};
+use random::Random;
+use run::{Budget, Run};
+use serde_json::Value;
+
+const CASES: &str = include_str!("../../../conformance/soundness/cases.json");
+
+/// Every counterexample that was ever found, and the pairs that an earlier draft of the rules got wrong.
+#[test]
+fn kept_counterexamples_are_reported() {
+    let cases: Vec<Value> = serde_json::from_str(CASES).expect("the cases are a JSON array");
+    assert!(cases.len() >= 5);
+    let mut wrong = Vec::new();
+    for case in cases {
+        let name = case["name"].as_str().expect("a case has a name");
+        let counterexample = Counterexample {
+            old: case["old"].clone(),
+            new: case["new"].clone(),
+            instance: case["instance"].clone(),
+        };
+        assert!(counterexample.is_refusal(), "`{name}`: the judge does not refuse the instance");
+        if !is_claimed(&findings(&counterexample.old, &counterexample.new).0) {
+            wrong.push(name.to_owned());
+        }
+    }
+    assert!(wrong.is_empty(), "neither breaking nor fail-safe: {wrong:#?}");
+}
+
+#[test]
+fn where_nothing_breaks_every_old_instance_is_accepted() {
+    let (seed, budget) = (run::seed(), Budget::from_environment());
+    println!("generated: HOLDPOINT_SEED={seed}");
+    let mut random = Random::new(seed);
+    let mut run = Run::default();
+    while budget.has_time() || run.is_too_small() {
+        let old = schemas::document(&mut random);
+        let new = match random.percent(92) {
+            true => edits::edited(&mut random, &old),
+            false => schemas::document(&mut random),
+        };
+        run.pair(&mut random, &old, &new);
+    }
+    run.finish("generated");
+}
+
+#[test]
+fn real_schemas_and_edits_of_them_are_sound() {
+    let Some(surfaces) = corpus::surfaces() else {
+        println!("real surfaces: not used, HOLDPOINT_CORPUS names no directory");
+        return;
+    };
+    let (seed, budget) = (run::seed(), Budget::from_environment());
+    println!("real surfaces: {} tools, HOLDPOINT_SEED={seed}", surfaces.tools());
+    let mut random = Random::new(seed);
+    let mut run = Run::default();
+    for (old, new) in surfaces.adjacent() {
+        run.pair(&mut random, old, new);
+    }
+    while budget.has_time() || run.is_too_small() {
+        let old = surfaces.any(&mut random);
+        let new = edits::edited(&mut random, old);
+        run.pair(&mut random, old, &new);
+    }
+    run.finish("real surfaces");
+}
+
+/// The judge itself: an instance that is refused is seen, one that is open is left out, and each dialect is its own.
+#[test]
+fn the_judge_tells_refusals_from_what_the_rule_is_not_about() {
+    let check = |old: &str, new: &str, instance: &str, expected: bool| {
+        let parse = |text: &str| serde_json::from_str::<Value>(text).expect(text);
+        let found =
+            Counterexample { old: parse(old), new: parse(new), instance: parse(instance) };
+        assert_eq!(found.is_refusal(), expected, "{old}\n{new}\n{instance}");
+    };
+    let named = r#"{"properties":{"a":{"type":"string"}}}"#;
+    check("{}", named, r#"{"a":1}"#, false);
+    check(r#"{"required":["a"]}"#, named, r#"{"a":1}"#, true);
+    check(r#"{"additionalProperties":true}"#, named, r#"{"a":1}"#, true);
+    check(r#"{"anyOf":[{"properties":{"a":{}}}]}"#, named, r#"{"a":1}"#, true);
+    check(r#"{"enum":[{"a":1}]}"#, named, r#"{"a":1}"#, true);
+    check(r#"{"patternProperties":{"^a":{}}}"#, named, r#"{"a":1}"#, true);
+    check(named, named, r#"{"a":1}"#, false);
+    check("{}", r#"{"dependentRequired":{"a":["b"]}}"#, r#"{"a":1}"#, false);
+    let both = r#"{"properties":{"a":{},"b":{}}}"#;
+    check(both, r#"{"dependentRequired":{"a":["b"]}}"#, r#"{"a":1}"#, true);
+    let draft_7 = r#"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{},"b":{}}}"#;
+    let asks = r#"{"$schema":"http://json-schema.org/draft-07/schema#","dependentRequired":{"a":["b"]}}"#;
+    check(draft_7, asks, r#"{"a":1}"#, false);
+    let readings = Reading::all(&Value::Bool(true), &Value::Bool(true)).len();
+    assert_eq!(readings, 2);
+}

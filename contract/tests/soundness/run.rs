@@ -1,0 +1,155 @@
+//! One run: pairs are compared, instances judged, what is missed is made small and printed.
+
+use crate::instances::{Maker, Pool};
+use crate::judge::{Counterexample, Reading, findings, is_claimed};
+use crate::random::Random;
+use crate::shrink::shrink;
+use crate::tally::{Tally, percent};
+use contract::change::{ChangeClass, ChangeKind};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Instances of a pair without a claim, in each reading.
+const INSTANCES: usize = 60;
+/// Instances of a pair with a claim, where it is asked whether there is anything to it.
+const ALARM_INSTANCES: usize = 3_000;
+/// One in so many pairs with a breaking kind is looked into like that.
+const ALARM_SHARE: usize = 40;
+/// A run that checked less has shown nothing.
+const LEAST_CHECKED: u64 = 20_000;
+const LEAST_QUIET_PAIRS: u64 = 500;
+/// So many counterexamples are made small and printed; then the run ends.
+const MAX_MISSED: usize = 6;
+/// Schemas of this size are compared in far less; what takes longer is not linear.
+const MAX_COMPARISON: Duration = Duration::from_secs(2);
+
+/// The seed that the environment gives, or one from the clock.
+pub fn seed() -> u64 {
+    let from_clock = || {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_micros() as u64)
+    };
+    match std::env::var("HOLDPOINT_SEED") {
+        Ok(text) => text.parse().expect("HOLDPOINT_SEED is a number"),
+        Err(_) => from_clock(),
+    }
+}
+
+#[derive(Debug)]
+pub struct Budget {
+    end: Instant,
+}
+
+impl Budget {
+    pub fn from_environment() -> Budget {
+        let seconds = match std::env::var("HOLDPOINT_SOUNDNESS_SECONDS") {
+            Ok(text) => text.parse().expect("HOLDPOINT_SOUNDNESS_SECONDS is a number"),
+            Err(_) => 30,
+        };
+        Budget { end: Instant::now() + Duration::from_secs(seconds) }
+    }
+
+    pub fn has_time(&self) -> bool {
+        Instant::now() < self.end
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Run {
+    tally: Tally,
+    missed: Vec<Counterexample>,
+}
+
+impl Run {
+    pub fn is_too_small(&self) -> bool {
+        self.missed.is_empty()
+            && (self.tally.checked < LEAST_CHECKED || self.tally.quiet < LEAST_QUIET_PAIRS)
+    }
+
+    pub fn pair(&mut self, random: &mut Random, old: &Value, new: &Value) {
+        if self.missed.len() >= MAX_MISSED {
+            return;
+        }
+        let (findings, took) = findings(old, new);
+        let readings = Reading::all(old, new);
+        if readings.is_empty() {
+            self.tally.unjudged += 1;
+            return;
+        }
+        self.tally.pair(old, new, &findings, took);
+        if !is_claimed(&findings) {
+            self.check(random, &readings, old, new);
+            return;
+        }
+        let kinds: BTreeSet<ChangeKind> = findings
+            .iter()
+            .filter(|finding| finding.class == ChangeClass::Breaking)
+            .map(|finding| finding.kind)
+            .collect();
+        // These are breaking for another reason than that calls are refused.
+        let is_about_more = kinds.contains(&ChangeKind::DefaultChanged)
+            || kinds.contains(&ChangeKind::HeaderBindingChanged);
+        if !kinds.is_empty() && !is_about_more && random.below(ALARM_SHARE) == 0 {
+            let is_confirmed = has_refusal(random, &readings, old, new);
+            self.tally.alarm(&kinds, is_confirmed);
+            if !is_confirmed && std::env::var_os("HOLDPOINT_SOUNDNESS_ALARMS").is_some() {
+                println!("no refusal found: {kinds:?}\n  {old}\n  {new}");
+            }
+        }
+    }
+
+    fn check(&mut self, random: &mut Random, readings: &[Reading<'_>], old: &Value, new: &Value) {
+        let pool = Pool::of([old, new]);
+        for reading in readings {
+            let maker = Maker { document: reading.old, pool: &pool };
+            for _ in 0..INSTANCES {
+                let instance = maker.instance(random);
+                self.tally.generated += 1;
+                if !reading.was_accepted(&instance) {
+                    continue;
+                }
+                self.tally.checked += 1;
+                if !reading.is_accepted(&instance) {
+                    let (old, new) = (old.clone(), new.clone());
+                    self.miss(Counterexample { old, new, instance });
+                    return;
+                }
+            }
+        }
+    }
+
+    fn miss(&mut self, found: Counterexample) {
+        let Counterexample { old, new, instance } = shrink(found, Counterexample::is_missed);
+        let case = json!({"name": "", "old": old, "new": new, "instance": instance});
+        let text = serde_json::to_string(&case).expect("JSON is written");
+        println!("missed, as a case for conformance/soundness/cases.json:\n{text}");
+        let missed = Counterexample { old, new, instance };
+        if !self.missed.contains(&missed) {
+            self.missed.push(missed);
+        }
+    }
+
+    /// Prints what was looked at; fails if something was missed or too little was seen.
+    pub fn finish(self, name: &str) {
+        self.tally.print(name);
+        assert!(self.missed.is_empty(), "{} counterexamples, see above", self.missed.len());
+        assert!(!self.is_too_small(), "too few pairs or instances were looked at");
+        let tally = &self.tally;
+        let accepted = percent(tally.checked, tally.generated);
+        assert!(accepted > 20.0, "only {accepted:.1} % of the instances were valid: they miss");
+        assert!(tally.slowest() < MAX_COMPARISON, "a comparison took {:?}", tally.slowest());
+        let share = percent(tally.false_alarms, tally.breaking_pairs);
+        assert!(share < 60.0, "{share:.1} % of the breaking reports could not be confirmed");
+    }
+}
+
+fn has_refusal(random: &mut Random, readings: &[Reading<'_>], old: &Value, new: &Value) -> bool {
+    let pool = Pool::of([old, new]);
+    readings.iter().any(|reading| {
+        let maker = Maker { document: reading.old, pool: &pool };
+        (0..ALARM_INSTANCES).any(|_| {
+            let instance = maker.instance(random);
+            reading.was_accepted(&instance) && !reading.is_accepted(&instance)
+        })
+    })
+}

@@ -1,0 +1,295 @@
+//! Random JSON Schemas over small vocabularies, so that their parts meet: few names, few values, close bounds.
+
+use crate::random::Random;
+use serde_json::{Map, Value, json};
+
+pub const NAMES: [&str; 5] = ["a", "b", "c", "ab", "x-y"];
+pub const STRINGS: [&str; 8] = ["", "a", "b", "c", "ab", "abc", "aab", "é"];
+pub const PATTERNS: [&str; 5] = ["^a", "b$", "^[a-c]*$", "^.$", "a"];
+const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "string", "integer", "number"];
+const DEFINITIONS: [&str; 3] = ["A", "B", "C"];
+const DRAFT_7: &str = "http://json-schema.org/draft-07/schema#";
+const DRAFT_2020: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// A whole document: a schema, mostly of an object, with definitions where it refers to some.
+pub fn document(random: &mut Random) -> Value {
+    let mut root = match random.percent(70) {
+        true => object_schema(random, 3),
+        false => schema(random, 3),
+    };
+    let text = root.to_string();
+    let container = if text.contains("#/$defs/") { "$defs" } else { "definitions" };
+    if let Value::Object(members) = &mut root {
+        if text.contains("#/$defs/") || text.contains("#/definitions/") || random.percent(5) {
+            let mut definitions = Map::new();
+            for name in DEFINITIONS {
+                definitions.insert(name.to_owned(), schema(random, 2));
+            }
+            members.insert(container.to_owned(), Value::Object(definitions));
+        }
+        match random.below(5) {
+            0 => drop(members.insert("$schema".to_owned(), json!(DRAFT_7))),
+            1 => drop(members.insert("$schema".to_owned(), json!(DRAFT_2020))),
+            _ => {}
+        }
+    }
+    // One container for all, or references into the other one would lead nowhere.
+    if container == "$defs" {
+        let text = root.to_string().replace("#/definitions/", "#/$defs/");
+        return serde_json::from_str(&text).expect("the text was JSON before");
+    }
+    root
+}
+
+/// A schema whose parts nest at most `depth` deep.
+pub fn schema(random: &mut Random, depth: usize) -> Value {
+    if random.percent(4) {
+        return json!(random.percent(80));
+    }
+    if depth == 0 {
+        return leaf(random);
+    }
+    match random.below(12) {
+        0..=3 => object_schema(random, depth),
+        4 => array_schema(random, depth),
+        5..=6 => combined(random, depth),
+        7 => reference(random, depth),
+        _ => leaf(random),
+    }
+}
+
+fn leaf(random: &mut Random) -> Value {
+    let mut members = Map::new();
+    if random.percent(75) {
+        members.insert("type".to_owned(), type_value(random));
+    }
+    for _ in 0..random.below(3) {
+        let keyword = *random.pick(&LEAF_KEYWORDS);
+        members.insert(keyword.to_owned(), keyword_value(random, keyword, 0));
+    }
+    Value::Object(members)
+}
+
+pub const LEAF_KEYWORDS: [&str; 13] = [
+    "enum",
+    "const",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "type",
+    "description",
+    "title",
+];
+
+pub const OBJECT_KEYWORDS: [&str; 11] = [
+    "properties",
+    "required",
+    "additionalProperties",
+    "minProperties",
+    "maxProperties",
+    "dependentRequired",
+    "propertyNames",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedProperties",
+];
+
+pub const ARRAY_KEYWORDS: [&str; 8] = [
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "contains",
+    "unevaluatedItems",
+];
+
+pub const COMBINATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+
+pub fn type_value(random: &mut Random) -> Value {
+    if random.percent(75) {
+        return json!(random.pick(&TYPES));
+    }
+    let mut types = random.some_of(&TYPES, 40);
+    if types.is_empty() {
+        types.push(*random.pick(&TYPES));
+    }
+    json!(types)
+}
+
+pub fn object_schema(random: &mut Random, depth: usize) -> Value {
+    let mut members = Map::new();
+    if random.percent(80) {
+        members.insert("type".to_owned(), json!("object"));
+    }
+    members.insert("properties".to_owned(), keyword_value(random, "properties", depth));
+    if random.percent(50) {
+        members.insert("required".to_owned(), keyword_value(random, "required", depth));
+    }
+    if random.percent(35) {
+        let keyword = "additionalProperties";
+        members.insert(keyword.to_owned(), keyword_value(random, keyword, depth));
+    }
+    if random.percent(25) {
+        let keyword = *random.pick(&OBJECT_KEYWORDS);
+        members.insert(keyword.to_owned(), keyword_value(random, keyword, depth));
+    }
+    if random.percent(15) {
+        let keyword = *random.pick(&COMBINATORS);
+        members.insert(keyword.to_owned(), keyword_value(random, keyword, depth));
+    }
+    Value::Object(members)
+}
+
+fn array_schema(random: &mut Random, depth: usize) -> Value {
+    let mut members = Map::new();
+    if random.percent(85) {
+        members.insert("type".to_owned(), json!("array"));
+    }
+    for _ in 0..1 + random.below(3) {
+        let keyword = *random.pick(&ARRAY_KEYWORDS);
+        members.insert(keyword.to_owned(), keyword_value(random, keyword, depth));
+    }
+    Value::Object(members)
+}
+
+fn combined(random: &mut Random, depth: usize) -> Value {
+    let mut members = match random.percent(35) {
+        true => leaf(random),
+        false => json!({}),
+    };
+    for _ in 0..1 + usize::from(random.percent(20)) {
+        let keyword = *random.pick(&COMBINATORS);
+        members[keyword] = keyword_value(random, keyword, depth);
+    }
+    members
+}
+
+fn reference(random: &mut Random, depth: usize) -> Value {
+    let mut members = match random.percent(25) {
+        true => schema(random, depth - 1),
+        false => json!({}),
+    };
+    if members.is_boolean() {
+        members = json!({});
+    }
+    members["$ref"] = reference_value(random);
+    members
+}
+
+fn reference_value(random: &mut Random) -> Value {
+    let container = if random.percent(70) { "$defs" } else { "definitions" };
+    match random.below(12) {
+        0 => json!("#"),
+        _ => json!(format!("#/{container}/{}", random.pick(&DEFINITIONS))),
+    }
+}
+
+/// A value for a keyword, with schemas in it that nest less deep.
+pub fn keyword_value(random: &mut Random, keyword: &str, depth: usize) -> Value {
+    let below = depth.saturating_sub(1);
+    match keyword {
+        "type" => type_value(random),
+        "enum" => Value::Array((0..1 + random.below(4)).map(|_| any_value(random, 1)).collect()),
+        "const" | "default" => any_value(random, 1),
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => number(random),
+        "multipleOf" => random.pick(&[json!(1), json!(2), json!(3), json!(4), json!(0.5)]).clone(),
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
+            json!(random.below(4))
+        }
+        "pattern" => json!(random.pick(&PATTERNS)),
+        "description" | "title" => json!(random.pick(&["one", "two", "a"])),
+        "required" => json!(random.some_of(&NAMES, 35)),
+        "uniqueItems" => json!(random.percent(70)),
+        "$ref" => reference_value(random),
+        "properties" => named_schemas(random, &NAMES, 45, below),
+        "dependentSchemas" => named_schemas(random, &NAMES, 20, below),
+        "patternProperties" => named_schemas(random, &PATTERNS, 30, below),
+        "dependentRequired" => {
+            let names = random.some_of(&NAMES, 30);
+            let entries = names.iter().map(|name| {
+                let dependents = json!(random.some_of(&NAMES, 35));
+                ((*name).to_owned(), dependents)
+            });
+            Value::Object(entries.collect())
+        }
+        "dependencies" => {
+            let names = random.some_of(&NAMES, 30);
+            let entries = names.iter().map(|name| {
+                let dependents = match random.percent(60) {
+                    true => json!(random.some_of(&NAMES, 35)),
+                    false => schema(random, below),
+                };
+                ((*name).to_owned(), dependents)
+            });
+            Value::Object(entries.collect())
+        }
+        "propertyNames" => random
+            .pick(&[
+                json!({"maxLength": 1}),
+                json!({"pattern": "^[a-c]*$"}),
+                json!({"enum": ["a", "b"]}),
+                json!({}),
+                json!(true),
+                json!({"type": "string"}),
+            ])
+            .clone(),
+        "additionalProperties" | "unevaluatedProperties" => match random.below(4) {
+            0 => json!(false),
+            1 => json!(true),
+            _ => schema(random, below),
+        },
+        "allOf" | "anyOf" | "oneOf" => {
+            Value::Array((0..1 + random.below(3)).map(|_| branch(random, below)).collect())
+        }
+        "prefixItems" => {
+            Value::Array((0..1 + random.below(2)).map(|_| schema(random, below)).collect())
+        }
+        "items" if random.percent(15) => keyword_value(random, "prefixItems", depth),
+        _ => schema(random, below),
+    }
+}
+
+/// Branches are often about presence alone, as in real schemas.
+fn branch(random: &mut Random, depth: usize) -> Value {
+    match random.below(6) {
+        0 => json!({"required": random.some_of(&NAMES, 40)}),
+        1 => json!({"type": "null"}),
+        2 => json!({"type": random.pick(&TYPES)}),
+        _ => schema(random, depth),
+    }
+}
+
+fn named_schemas(random: &mut Random, names: &[&str], share: u64, depth: usize) -> Value {
+    let names = random.some_of(names, share);
+    let entries = names.iter().map(|name| ((*name).to_owned(), schema(random, depth)));
+    Value::Object(entries.collect())
+}
+
+fn number(random: &mut Random) -> Value {
+    random.pick(&[json!(-1), json!(0), json!(1), json!(2), json!(2.5), json!(3), json!(4)]).clone()
+}
+
+/// Any value, small.
+pub fn any_value(random: &mut Random, depth: usize) -> Value {
+    match random.below(if depth == 0 { 6 } else { 9 }) {
+        0 => Value::Null,
+        1 => json!(random.percent(50)),
+        2 => number(random),
+        3..=5 => json!(random.pick(&STRINGS)),
+        6 => Value::Array((0..random.below(3)).map(|_| any_value(random, depth - 1)).collect()),
+        _ => {
+            let names = random.some_of(&NAMES, 30);
+            let entries =
+                names.iter().map(|name| ((*name).to_owned(), any_value(random, depth - 1)));
+            Value::Object(entries.collect())
+        }
+    }
+}
