@@ -11,6 +11,7 @@ mod facts;
 mod objects;
 mod path;
 mod scalars;
+mod speakers;
 mod types;
 mod view;
 

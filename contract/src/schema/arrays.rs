@@ -4,6 +4,7 @@ use super::MAX_LEVELS;
 use super::compare::{Comparison, Location, Side};
 use super::document::{Dialect, Place};
 use super::view::View;
+use crate::canonical::Position;
 use crate::change::{ChangeClass, ChangeKind};
 
 /// The schemas of the first elements and the one of all others.
@@ -17,8 +18,13 @@ impl<'a> Comparison<'a> {
         let elements = (self.elements(Side::Old, old), self.elements(Side::New, new));
         let (Some(old_elements), Some(new_elements)) = elements else {
             let (before, after) = (old.keywords.get("items"), new.keywords.get("items"));
-            let raw = |place: Option<&Place<'a>>| place.map(|place| place.node.raw());
-            if raw(before) != raw(after) {
+            let is_same = match (before, after) {
+                (Some(before), Some(after)) => {
+                    self.means_the_same(before, after, Position::SchemaList, false)
+                }
+                _ => false,
+            };
+            if !is_same {
                 self.report_change(ChangeKind::DeepSchemaUndiffable, before, after);
             }
             return;
@@ -62,8 +68,14 @@ impl<'a> Comparison<'a> {
         let level = location.level + 1;
         match (before, after) {
             (None, None) => {}
-            (Some(before), Some(after)) => self.schemas(before, after, None, level),
-            (None, Some(after)) => self.against_anything(&old.place, after, level),
+            (Some(before), Some(after)) => {
+                let elsewhere = location.old_speakers.of_elements();
+                self.schemas(before, after, None, level, elsewhere);
+            }
+            (None, Some(after)) => {
+                let elsewhere = location.old_speakers.of_elements();
+                self.against_anything(&old.place, after, level, &elsewhere);
+            }
             (Some(before), None) => {
                 if !self.view(Side::Old, before).is_anything() {
                     self.report_change(ChangeKind::ConstraintWidened, Some(before), None);
@@ -73,15 +85,27 @@ impl<'a> Comparison<'a> {
     }
 
     /// Compares what was free before with a schema that now stands there.
-    pub(super) fn against_anything(&mut self, at: &Place<'a>, after: &Place<'a>, level: usize) {
+    pub(super) fn against_anything(
+        &mut self,
+        at: &Place<'a>,
+        after: &Place<'a>,
+        level: usize,
+        elsewhere: &[Place<'a>],
+    ) {
         let anything = View::anything(Place { node: at.node, path: after.path.clone() });
-        self.must_accept(anything, after, level);
+        self.must_accept(anything, after, level, elsewhere);
     }
 
     /// Reports once if a schema that now stands somewhere refuses what was accepted there.
     ///
     /// One change, one finding: the schema as a whole is what appeared, and its words are new with it.
-    pub(super) fn must_accept(&mut self, old: View<'a>, after: &Place<'a>, level: usize) {
+    pub(super) fn must_accept(
+        &mut self,
+        old: View<'a>,
+        after: &Place<'a>,
+        level: usize,
+        elsewhere: &[Place<'a>],
+    ) {
         let new = self.view(Side::New, after);
         if new.is_anything() || level > MAX_LEVELS {
             if level > MAX_LEVELS {
@@ -91,7 +115,7 @@ impl<'a> Comparison<'a> {
         }
         let old = old.speaking_like(&new);
         let kept = self.findings.len();
-        let location = self.location(&old, &new, None, level);
+        let location = self.location(&old, &new, None, level, elsewhere);
         self.views(&old, &new, &location);
         let found = self.findings.split_off(kept.min(self.findings.len()));
         match found.into_iter().map(|finding| finding.class).max() {

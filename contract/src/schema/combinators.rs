@@ -151,9 +151,6 @@ impl<'a> Comparison<'a> {
         if before.node.raw() == after.node.raw() && !features(self) || self.work == 0 {
             return;
         }
-        if !self.enter(before, after, location.at) {
-            return;
-        }
         let level = location.level + 1;
         if level > super::MAX_LEVELS {
             self.report_change(ChangeKind::DeepSchemaUndiffable, Some(before), Some(after));
@@ -164,6 +161,9 @@ impl<'a> Comparison<'a> {
         let mut required = self.certainly_required(Side::Old, &old);
         required.extend(location.old_required.iter().cloned());
         let inner = Location { level, old_required: Rc::new(required), ..location.clone() };
+        if !self.enter_branch(before, after, &inner) {
+            return;
+        }
         self.views(&old, &new, &inner);
         if self.findings.len() == found && !self.is_equal(before, after) {
             self.report_change(ChangeKind::MetadataChanged, Some(before), Some(after));
@@ -269,6 +269,7 @@ impl<'a> Comparison<'a> {
             let path = new.place.path.step(keyword);
             return self.report(ChangeKind::TypeChanged, &path, None, None);
         }
+        let found = self.findings.len();
         let mut is_about_more = false;
         for branch in &views {
             let required = self.possibly_required(Side::New, branch);
@@ -276,7 +277,7 @@ impl<'a> Comparison<'a> {
                 let property = new.properties.get(name).or(branch.properties.get(name));
                 let path =
                     property.map_or(branch.place.path.step("required"), |place| place.path.clone());
-                let is_old = location.old_declared.contains(name);
+                let is_old = location.old_speakers.names.contains(name);
                 let kind = if is_old {
                     ChangeKind::RequiredSetExpanded
                 } else {
@@ -288,7 +289,7 @@ impl<'a> Comparison<'a> {
             is_about_more |=
                 required.is_empty() || !bare.is_anything() && bare.types != TypeSet::OBJECT;
         }
-        if is_about_more {
+        if is_about_more || self.findings.len() == found {
             let path = new.place.path.step(keyword);
             self.report(ChangeKind::ConstraintNarrowed, &path, None, None);
         }

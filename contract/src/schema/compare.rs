@@ -2,6 +2,7 @@
 
 use super::document::{Dialect, Features, Place, SchemaDocument};
 use super::path::Path;
+use super::speakers::Speakers;
 use super::types::TypeSet;
 use super::view::{View, Viewer};
 use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_NODE};
@@ -26,14 +27,23 @@ pub(super) enum Side {
 #[derive(Debug, Clone)]
 pub(super) struct Location<'a> {
     /// The schemas of the location as a whole, by their indices.
-    pub(super) at: Option<(u32, u32)>,
+    pub(super) at: (u32, u32),
     /// The property that the location is, where it is one.
     pub(super) name: Option<Cow<'a, str>>,
     pub(super) level: usize,
-    pub(super) old_declared: Rc<Names<'a>>,
+    pub(super) old_speakers: Rc<Speakers<'a>>,
     pub(super) new_declared: Rc<Names<'a>>,
     /// What every instance of the old schema has.
     pub(super) old_required: Rc<Names<'a>>,
+}
+
+/// A pair of schemas under comparison, with what beside them decides what is found.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Visit<'a> {
+    /// The schemas of a location, with the old schemas that speak of it elsewhere.
+    Location(u32, u32, Vec<u32>),
+    /// Two branches of a location, with what its old instances certainly have.
+    Branch(u32, u32, (u32, u32), Rc<Names<'a>>),
 }
 
 #[derive(Debug)]
@@ -42,7 +52,7 @@ pub(super) struct Comparison<'a> {
     new: SchemaDocument<'a>,
     pub(super) findings: Vec<Finding>,
     /// The pairs that were or are being compared, branches once for each location they are about: cycles end here.
-    visited: HashSet<(u32, u32, Option<(u32, u32)>)>,
+    visited: HashSet<Visit<'a>>,
     /// The schemas that references led to, old and new.
     pub(super) referenced: (BTreeSet<u32>, BTreeSet<u32>),
     pub(super) work: u64,
@@ -74,7 +84,7 @@ impl<'a> Comparison<'a> {
 
     pub(super) fn run(mut self) -> Vec<Finding> {
         let (old, new) = (self.old.root.clone(), self.new.root.clone());
-        self.schemas(&old, &new, None, 0);
+        self.schemas(&old, &new, None, 0, Vec::new());
         self.definitions(&old, &new);
         if self.work == 0 {
             let reason = Some("the comparison needs more work than it may do");
@@ -131,13 +141,14 @@ impl<'a> Comparison<'a> {
         self.report(kind, &path, old.map(|place| place.node), new.map(|place| place.node));
     }
 
-    /// Compares two schemas of one instance location.
+    /// Compares two schemas of one instance location. `elsewhere` are the old schemas of other branches that speak of it.
     pub(super) fn schemas(
         &mut self,
         old: &Place<'a>,
         new: &Place<'a>,
         name: Option<&Cow<'a, str>>,
         level: usize,
+        elsewhere: Vec<Place<'a>>,
     ) {
         let is_byte_equal = old.node.raw() == new.node.raw();
         let has_reference = self.old.features.has_reference_within(old.node)
@@ -145,7 +156,7 @@ impl<'a> Comparison<'a> {
         if is_byte_equal && !has_reference || self.work == 0 {
             return;
         }
-        if !self.enter(old, new, None) {
+        if !self.enter_location(old, new, &elsewhere) {
             return;
         }
         if level > MAX_LEVELS && !is_byte_equal {
@@ -154,7 +165,7 @@ impl<'a> Comparison<'a> {
         }
         let found = self.findings.len();
         let (old_view, new_view) = (self.view(Side::Old, old), self.view(Side::New, new));
-        let location = self.location(&old_view, &new_view, name, level);
+        let location = self.location(&old_view, &new_view, name, level, &elsewhere);
         self.views(&old_view, &new_view, &location);
         // Every keyword was looked at and none refuses or says anything else: the difference means the same.
         let is_equal =
@@ -182,14 +193,32 @@ impl<'a> Comparison<'a> {
         form(old) == form(new)
     }
 
-    /// Whether a pair is to be compared now, for it was not before.
-    pub(super) fn enter(
+    /// Whether the schemas of a location are to be compared now, for they were not before.
+    fn enter_location(
         &mut self,
         old: &Place<'a>,
         new: &Place<'a>,
-        at: Option<(u32, u32)>,
+        elsewhere: &[Place<'a>],
     ) -> bool {
-        self.visited.insert((old.node.index(), new.node.index(), at))
+        self.charge(elsewhere.len() as u64);
+        let mut others: Vec<u32> = elsewhere.iter().map(|place| place.node.index()).collect();
+        others.sort_unstable();
+        others.dedup();
+        others.retain(|&index| index != old.node.index());
+        self.visited.insert(Visit::Location(old.node.index(), new.node.index(), others))
+    }
+
+    /// The same for two branches of a location.
+    pub(super) fn enter_branch(
+        &mut self,
+        old: &Place<'a>,
+        new: &Place<'a>,
+        location: &Location<'a>,
+    ) -> bool {
+        self.charge(location.old_required.len() as u64 / 4);
+        let required = Rc::clone(&location.old_required);
+        let (old, new) = (old.node.index(), new.node.index());
+        self.visited.insert(Visit::Branch(old, new, location.at, required))
     }
 
     pub(super) fn location(
@@ -198,13 +227,14 @@ impl<'a> Comparison<'a> {
         new: &View<'a>,
         name: Option<&Cow<'a, str>>,
         level: usize,
+        elsewhere: &[Place<'a>],
     ) -> Location<'a> {
         Location {
-            at: Some((old.place.node.index(), new.place.node.index())),
+            at: (old.place.node.index(), new.place.node.index()),
             name: name.cloned(),
             level,
-            old_declared: Rc::new(self.declared(Side::Old, old)),
-            new_declared: Rc::new(self.declared(Side::New, new)),
+            old_speakers: Rc::new(self.speakers(Side::Old, old, elsewhere)),
+            new_declared: Rc::new(self.speakers(Side::New, new, &[]).names),
             old_required: Rc::new(self.certainly_required(Side::Old, old)),
         }
     }
@@ -253,27 +283,38 @@ impl<'a> Comparison<'a> {
         if old_types.overlaps(TypeSet::OBJECT) {
             self.objects(old, new, location);
         }
-        self.listed_values(old, new, old_types);
+        self.listed_values(old, new, location);
         self.opaque(old, new);
         self.combinators(old, new, location);
     }
 
-    /// Objects and arrays listed in `enum` have members that no property declares: beside them only the same will do.
-    fn listed_values(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
-        if old.values.is_empty() || !old_types.overlaps(TypeSet::OBJECT.union(TypeSet::ARRAY)) {
+    /// Objects and arrays listed in `enum` have parts that no schema declares: beside them only the same will do.
+    fn listed_values(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        if !location.old_speakers.lists_parts {
             return;
         }
-        let raw = |places: &BTreeMap<Cow<'a, str>, Place<'a>>| -> Vec<&'a str> {
-            places.values().map(|place| place.node.raw()).collect()
+        let is_same = if old.has_combinator() || new.has_combinator() {
+            self.means_the_same(&old.place, &new.place, Position::Schema, false)
+        } else {
+            self.are_same_members(&old.properties, &new.properties)
+                && self.are_same_members(&old.keywords, &new.keywords)
         };
-        if raw(&old.properties) != raw(&new.properties) || raw(&old.keywords) != raw(&new.keywords)
-        {
-            self.report_change(
-                ChangeKind::DeepSchemaUndiffable,
-                Some(&old.place),
-                Some(&new.place),
-            );
+        if !is_same {
+            let (before, after) = (Some(&old.place), Some(&new.place));
+            self.report_change(ChangeKind::DeepSchemaUndiffable, before, after);
         }
+    }
+
+    fn are_same_members(
+        &mut self,
+        old: &BTreeMap<Cow<'a, str>, Place<'a>>,
+        new: &BTreeMap<Cow<'a, str>, Place<'a>>,
+    ) -> bool {
+        old.len() == new.len()
+            && old.iter().zip(new).all(|((old_name, old), (new_name, new))| {
+                let position = Position::of_keyword(old_name);
+                old_name == new_name && self.means_the_same(old, new, position, false)
+            })
     }
 
     /// Keywords without a rule: what they mean must be the same on both sides.
@@ -282,6 +323,13 @@ impl<'a> Comparison<'a> {
         for keyword in keywords {
             let (before, after) = (old.opaque.get(&keyword), new.opaque.get(&keyword));
             let is_same = match (before, after) {
+                // What these are about depends on all that stands beside them.
+                _ if keyword.starts_with("unevaluated") => {
+                    self.means_the_same(&old.place, &new.place, Position::Schema, false)
+                }
+                (Some(before), Some(after)) if keyword == "$ref" => {
+                    self.refers_to_the_same_elsewhere(before.node, after.node)
+                }
                 (Some(before), Some(after)) => {
                     let position = Position::of_keyword(&keyword);
                     let position = if keyword.is_empty() { Position::Schema } else { position };
@@ -372,7 +420,7 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let found = self.findings.split_off(0);
-            self.schemas(before, after, None, 1);
+            self.schemas(before, after, None, 1, Vec::new());
             let mut inside = std::mem::replace(&mut self.findings, found);
             inside.retain(|finding| finding.class == ChangeClass::Text);
             if inside.is_empty() {

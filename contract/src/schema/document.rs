@@ -55,6 +55,10 @@ pub(super) enum Declared {
 pub(super) struct Features {
     /// The schemas that have a `$ref`, by index, sorted.
     references: Vec<u32>,
+    /// All schemas, by index, sorted: what else a pointer leads to was not looked through.
+    schemas: Vec<u32>,
+    /// The document has a name of its own, which a reference may use.
+    has_name: bool,
     /// A keyword whose meaning differs between the dialects is in use.
     pub(super) is_dialect_sensitive: bool,
     /// A nested `$id` or a dynamic reference: what a reference means cannot be told without resolving base URIs.
@@ -69,19 +73,25 @@ impl Features {
     }
 
     pub(super) fn of(root: Node<'_>) -> Features {
-        let mut features = Features::default();
+        let has_name = root.get("$id").is_some() || root.get("id").is_some();
+        let mut features = Features { has_name, ..Features::default() };
         features.schema(root, true);
         features.references.sort_unstable();
+        features.schemas.sort_unstable();
         features
     }
 
     fn schema(&mut self, node: Node<'_>, is_root: bool) {
+        self.schemas.push(node.index());
         let mut has_reference = false;
         let mut has_other_assertion = false;
         for (key, value) in node.members() {
             let key = key.as_str().unwrap_or_default();
             match key.as_ref() {
-                "$ref" => has_reference = true,
+                "$ref" => {
+                    has_reference = true;
+                    self.reference(value);
+                }
                 "$dynamicRef" | "$recursiveRef" | "$dynamicAnchor" | "$recursiveAnchor" => {
                     self.has_own_scopes = true;
                 }
@@ -100,6 +110,15 @@ impl Features {
         }
     }
 
+    /// A reference by name can lead anywhere in a document: to an anchor, or to the document by its own `$id`.
+    fn reference(&mut self, value: Node<'_>) {
+        let Some(text) = value.as_str() else { return };
+        self.has_own_scopes |= match text.strip_prefix('#') {
+            Some(fragment) => !fragment.is_empty() && !fragment.starts_with('/'),
+            None => self.has_name,
+        };
+    }
+
     fn keyword(&mut self, keyword: &str, value: Node<'_>) {
         match keyword {
             "prefixItems"
@@ -110,8 +129,7 @@ impl Features {
             | "unevaluatedItems"
             | "unevaluatedProperties"
             | "minContains"
-            | "maxContains"
-            | "$anchor" => self.is_dialect_sensitive = true,
+            | "maxContains" => self.is_dialect_sensitive = true,
             "items" if value.is_array() => self.is_dialect_sensitive = true,
             _ => {}
         }
@@ -162,8 +180,7 @@ impl<'a> SchemaDocument<'a> {
         let Some(uri) = schema.as_str() else { return Declared::Unknown };
         match uri.trim_end_matches('#') {
             "http://json-schema.org/draft-07/schema"
-            | "https://json-schema.org/draft-07/schema"
-            | "http://json-schema.org/draft-06/schema" => Declared::Known(Dialect::Draft7),
+            | "https://json-schema.org/draft-07/schema" => Declared::Known(Dialect::Draft7),
             "https://json-schema.org/draft/2020-12/schema"
             | "http://json-schema.org/draft/2020-12/schema" => Declared::Known(Dialect::Draft2020),
             _ => Declared::Unknown,
@@ -178,7 +195,7 @@ impl<'a> SchemaDocument<'a> {
         }
         let Some(decoded) = percent_decode(fragment) else { return Target::Elsewhere };
         if !decoded.starts_with('/') {
-            return self.anchor(&decoded);
+            return Target::Elsewhere;
         }
         let mut place = self.root.clone();
         for step in decoded.split('/').skip(1) {
@@ -196,26 +213,10 @@ impl<'a> SchemaDocument<'a> {
                 None => return Target::Elsewhere,
             }
         }
-        match place.node.kind() {
-            Kind::Object | Kind::True | Kind::False => Target::Schema(place),
-            _ => Target::Elsewhere,
+        match self.features.schemas.binary_search(&place.node.index()) {
+            Ok(_) => Target::Schema(place),
+            Err(_) => Target::Elsewhere,
         }
-    }
-
-    /// Anchors are looked for among the definitions, where they are written; elsewhere they count as not found.
-    fn anchor(&self, name: &str) -> Target<'a> {
-        for container in ["$defs", "definitions"] {
-            let Some(container) = self.root.member(container) else { continue };
-            for (_, place) in container.members() {
-                let named = |keyword: &str, expected: &str| {
-                    place.node.get(keyword).is_some_and(|anchor| anchor.is_text(expected))
-                };
-                if self.dialect == Dialect::Draft2020 && named("$anchor", name) {
-                    return Target::Schema(place);
-                }
-            }
-        }
-        Target::Elsewhere
     }
 }
 

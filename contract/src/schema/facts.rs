@@ -47,53 +47,6 @@ impl<'a> Comparison<'a> {
         types
     }
 
-    /// All member names that the schema speaks of at this location, in any branch.
-    pub(super) fn declared(&mut self, side: Side, view: &View<'a>) -> Names<'a> {
-        let mut names = Names::new();
-        self.declare(side, view, 0, &mut names);
-        names
-    }
-
-    fn declare(&mut self, side: Side, view: &View<'a>, depth: usize, names: &mut Names<'a>) {
-        self.charge(view.properties.len() as u64 / 4);
-        names.extend(view.properties.keys().cloned());
-        names.extend(view.required.iter().cloned());
-        for place in view
-            .keywords
-            .get("dependentRequired")
-            .into_iter()
-            .chain(view.opaque.get("dependencies"))
-        {
-            for (name, dependents) in place.members() {
-                names.insert(name);
-                names.extend(dependents.node.items().filter_map(Node::as_str));
-            }
-        }
-        let conditions =
-            ["if", "then", "else"].into_iter().filter_map(|name| view.opaque.get(name).cloned());
-        let dependents = ["dependentSchemas", "dependencies"]
-            .into_iter()
-            .filter_map(|name| view.opaque.get(name));
-        let dependents: Vec<Place<'a>> = dependents
-            .flat_map(|place| place.members().map(|(_, place)| place).collect::<Vec<_>>())
-            .collect();
-        let branches = view.all_of.iter().chain(&view.any_of).chain(&view.one_of).cloned();
-        let branches: Vec<Place<'a>> = branches.chain(conditions).chain(dependents).collect();
-        if depth >= MAX_NESTED_COMBINATORS && !branches.is_empty() {
-            // A name that was missed would make a narrowing look like an addition.
-            self.work = 0;
-        }
-        if self.work == 0 {
-            return;
-        }
-        for branch in branches {
-            if matches!(branch.node.kind(), Kind::Object) {
-                let branch = self.view(side, &branch);
-                self.declare(side, &branch, depth + 1, names);
-            }
-        }
-    }
-
     /// The members that every accepted object has: over branches of which one must hold, what all of them require.
     pub(super) fn certainly_required(&mut self, side: Side, view: &View<'a>) -> Names<'a> {
         self.required_within(side, view, 0, true)
@@ -289,8 +242,14 @@ impl<'a> Comparison<'a> {
                 self.referenced.1.insert(new.node.index());
                 self.same_values(old.node, new.node, Position::Schema, texts, open)
             }
-            (Target::Elsewhere, Target::Elsewhere) => old_text == new_text,
+            (Target::Elsewhere, Target::Elsewhere) => self.refers_to_the_same_elsewhere(old, new),
             _ => false,
         }
+    }
+
+    /// Whether two references that are not followed are to the same thing: one and the same document that is not this.
+    pub(super) fn refers_to_the_same_elsewhere(&self, old: Node<'a>, new: Node<'a>) -> bool {
+        let is_outside = |node: Node<'a>| node.as_str().is_some_and(|text| !text.starts_with('#'));
+        is_outside(old) && old.as_str() == new.as_str()
     }
 }

@@ -16,7 +16,8 @@ impl<'a> Comparison<'a> {
         for name in names {
             match (old.properties.get(name), new.properties.get(name)) {
                 (Some(before), Some(after)) => {
-                    self.schemas(before, after, Some(name), location.level + 1);
+                    let elsewhere = location.old_speakers.of_member(name);
+                    self.schemas(before, after, Some(name), location.level + 1, elsewhere);
                 }
                 (Some(before), None) => self.lost_property(name, before, new, location),
                 (None, Some(after)) => self.gained_property(name, after, old, new, location),
@@ -43,7 +44,8 @@ impl<'a> Comparison<'a> {
         // Declared in another branch: here it counts among the further members.
         if let Some(further) = new.keywords.get("additionalProperties") {
             let further = further.clone();
-            self.schemas(before, &further, Some(name), location.level + 1);
+            let elsewhere = location.old_speakers.of_member(name);
+            self.schemas(before, &further, Some(name), location.level + 1, elsewhere);
         }
         if new.opaque.contains_key("patternProperties") {
             self.report_change(ChangeKind::DeepSchemaUndiffable, Some(before), None);
@@ -58,7 +60,7 @@ impl<'a> Comparison<'a> {
         new: &View<'a>,
         location: &Location<'a>,
     ) {
-        let was_declared = location.old_declared.contains(name);
+        let was_declared = location.old_speakers.names.contains(name);
         if !was_declared {
             let is_required = new.required.contains(name);
             let kind = if is_required {
@@ -75,15 +77,18 @@ impl<'a> Comparison<'a> {
             self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
         }
         let level = location.level + 1;
+        let elsewhere = location.old_speakers.of_member(name);
         match old.keywords.get("additionalProperties") {
             // It could not be given before, so nothing that was valid has it.
             Some(further) if further.node.kind() == Kind::False => {}
             // It could be given before, as any further member: what was accepted then must be accepted now.
             Some(further) => {
                 let further = self.view(Side::Old, &further.clone());
-                self.must_accept(further, after, level);
+                self.must_accept(further, after, level, &elsewhere);
             }
-            None if was_declared => self.against_anything(&old.place, after, level),
+            None if was_declared || location.old_speakers.is_open => {
+                self.against_anything(&old.place, after, level, &elsewhere);
+            }
             None => {}
         }
     }
@@ -91,7 +96,7 @@ impl<'a> Comparison<'a> {
     fn required(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         for name in &new.required {
             let is_new_property =
-                !location.old_declared.contains(name) && new.properties.contains_key(name);
+                !location.old_speakers.names.contains(name) && new.properties.contains_key(name);
             if location.old_required.contains(name)
                 || old.required.contains(name)
                 || is_new_property
@@ -101,7 +106,7 @@ impl<'a> Comparison<'a> {
             let property = new.properties.get(name);
             let keyword = new.place.path.step("required");
             let path = property.map_or(keyword, |property| property.path.clone());
-            let kind = if location.old_declared.contains(name) {
+            let kind = if location.old_speakers.names.contains(name) {
                 ChangeKind::RequiredSetExpanded
             } else {
                 ChangeKind::AddedRequiredParam
@@ -141,7 +146,8 @@ impl<'a> Comparison<'a> {
                 self.report_change(ChangeKind::ConstraintWidened, before, after);
             }
             (Some(before), Some(after)) => {
-                self.schemas(before, after, None, location.level + 1);
+                let elsewhere = location.old_speakers.of_members();
+                self.schemas(before, after, None, location.level + 1, elsewhere);
             }
             (None, _) | (_, None) => {}
         }

@@ -4,7 +4,7 @@
 use super::document::{Dialect, Place, SchemaDocument, Target};
 use super::types::TypeSet;
 use crate::canonical::{Position, canonical};
-use crate::json::Kind;
+use crate::json::{Kind, Node};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,13 +76,21 @@ impl<'a> View<'a> {
             && !self.has_combinator()
     }
 
-    /// Whether merging would change which members another part's `additionalProperties` or `unevaluated*` is about:
-    /// they speak of what their own schema does not declare, so such schemas stay apart.
+    /// Whether merging would change what a keyword of either is about: some speak of what their own schema does not
+    /// mention, or only beside another keyword of their own schema, so such schemas stay apart.
     fn must_stay_apart(&self, other: &View<'a>) -> bool {
-        let counts_members = |view: &View<'a>| {
-            view.keywords.contains_key("additionalProperties")
-                || view.opaque.contains_key("patternProperties")
+        const TOGETHER: [&[&str]; 4] = [
+            &["items", "prefixItems", "additionalItems"],
+            &["contains", "minContains", "maxContains"],
+            &["if", "then", "else"],
+            &["contentEncoding", "contentMediaType", "contentSchema"],
+        ];
+        let says = |view: &View<'a>, keyword: &str| {
+            view.keywords.contains_key(keyword) || view.opaque.contains_key(keyword)
         };
+        let says_any = |view: &View<'a>, group: &[&str]| group.iter().any(|word| says(view, word));
+        let counts_members =
+            |view: &View<'a>| says_any(view, &["additionalProperties", "patternProperties"]);
         let counts_all =
             |view: &View<'a>| view.opaque.keys().any(|keyword| keyword.starts_with("unevaluated"));
         let declares = |view: &View<'a>| !view.properties.is_empty() || counts_members(view);
@@ -90,6 +98,7 @@ impl<'a> View<'a> {
             || counts_members(other) && declares(self)
             || counts_all(self) && !other.is_anything()
             || counts_all(other) && !self.is_anything()
+            || TOGETHER.iter().any(|group| says_any(self, group) && says_any(other, group))
     }
 
     /// Whether the other's assertions can be added to these without losing or changing any.
@@ -154,16 +163,16 @@ impl<'a> View<'a> {
         Some(merged)
     }
 
+    /// The types of all values that `enum` and `const` list.
+    pub(super) fn listed_types(&self) -> TypeSet {
+        let listed = self.values.iter().flat_map(|place| listed_values(place));
+        listed.map(TypeSet::of_value).fold(TypeSet::NONE, TypeSet::union)
+    }
+
     /// The values that `enum` and `const` leave, as canonical bytes; nothing where neither is said.
     pub(super) fn allowed_values(&self) -> Option<BTreeMap<Vec<u8>, TypeSet>> {
         let mut sets = self.values.iter().map(|place| {
-            // A `const` may be an array itself, so the keyword tells the two apart.
-            let members: Vec<_> = if place.path.ends_with("const") {
-                vec![place.node]
-            } else {
-                place.node.items().collect()
-            };
-            members
+            listed_values(place)
                 .into_iter()
                 .map(|node| (canonical(node, Position::Plain), TypeSet::of_value(node)))
                 .collect::<BTreeMap<_, _>>()
@@ -361,6 +370,15 @@ impl<'a> Viewer<'a, '_> {
             }
             *view = bare;
         }
+    }
+}
+
+/// The values that an `enum` or a `const` lists.
+fn listed_values<'a>(place: &Place<'a>) -> Vec<Node<'a>> {
+    // A `const` may be an array itself, so the keyword tells the two apart.
+    match place.path.ends_with("const") {
+        true => vec![place.node],
+        false => place.node.items().collect(),
     }
 }
 

@@ -103,13 +103,13 @@ impl<'a> Document<'a> {
             return false;
         }
         open.push(this);
-        let below = branches(schema, self.dialect).into_iter().filter_map(|speaker| match speaker {
-            Speaker::Schema(schema) => Some(schema),
-            Speaker::Listed(_) => None,
-        });
-        let found = below
-            .chain(self.reference(schema))
-            .any(|schema| self.leads_back(schema, open, done));
+        let below =
+            branches(schema, self.dialect).into_iter().filter_map(|speaker| match speaker {
+                Speaker::Schema(schema) => Some(schema),
+                Speaker::Listed(_) => None,
+            });
+        let found =
+            below.chain(self.reference(schema)).any(|schema| self.leads_back(schema, open, done));
         open.pop();
         found
     }

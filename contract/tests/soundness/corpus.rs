@@ -32,7 +32,9 @@ impl Surfaces {
     pub fn adjacent(&self) -> impl Iterator<Item = (&Value, &Value)> {
         let steps = self.packages.iter().flat_map(|releases| releases.windows(2));
         steps
-            .flat_map(|step| step[0].iter().filter_map(|(name, old)| Some((old, step[1].get(name)?))))
+            .flat_map(|step| {
+                step[0].iter().filter_map(|(name, old)| Some((old, step[1].get(name)?)))
+            })
             .filter(|(old, new)| old != new)
     }
 

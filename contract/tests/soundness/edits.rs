@@ -21,7 +21,8 @@ fn edit(random: &mut Random, root: &mut Value) {
     let places = subschemas(root);
     let place = random.pick(&places).clone();
     let donor = root.pointer(random.pick(&places).as_str()).cloned().unwrap_or(Value::Bool(true));
-    let dialects = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"];
+    let dialects =
+        ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"];
     if place.is_empty() && random.percent(2) && root.is_object() {
         root["$schema"] = json!(random.pick(&dialects));
         return;
@@ -79,8 +80,17 @@ fn collect(node: &Value, at: String, found: &mut Vec<String>) {
                 }
             }
             (
-                "items" | "additionalProperties" | "additionalItems" | "contains" | "not" | "if"
-                | "then" | "else" | "propertyNames" | "unevaluatedProperties" | "unevaluatedItems",
+                "items"
+                | "additionalProperties"
+                | "additionalItems"
+                | "contains"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "propertyNames"
+                | "unevaluatedProperties"
+                | "unevaluatedItems",
                 _,
             ) => collect(value, format!("{at}/{escaped}"), found),
             _ => {}

@@ -72,7 +72,8 @@ impl Pool {
             ) => {
                 self.numbers.push(value.clone());
                 if let Some(whole) = number.as_i64() {
-                    let near = [whole.saturating_sub(1), whole.saturating_add(1), whole.saturating_mul(2)];
+                    let near =
+                        [whole.saturating_sub(1), whole.saturating_add(1), whole.saturating_mul(2)];
                     self.numbers.extend(near.map(|near| json!(near)));
                 }
                 let number = number.as_f64().unwrap_or(0.0);
@@ -120,7 +121,11 @@ impl<'a> Maker<'a> {
         let mut value = self.value(random, &[self.document.root], 0);
         if random.percent(45) {
             for _ in 0..1 + random.below(2) {
-                self.disturb(random, &mut value, &self.document.spread([Speaker::Schema(self.document.root)]));
+                self.disturb(
+                    random,
+                    &mut value,
+                    &self.document.spread([Speaker::Schema(self.document.root)]),
+                );
             }
         }
         value
@@ -204,10 +209,8 @@ impl<'a> Maker<'a> {
                 .any(|one| one == kind || one == "number" && kind == "integer"),
             Some(_) => false,
         };
-        let left: Vec<&'static str> = KINDS
-            .into_iter()
-            .filter(|kind| parts.iter().all(|part| allows(part, kind)))
-            .collect();
+        let left: Vec<&'static str> =
+            KINDS.into_iter().filter(|kind| parts.iter().all(|part| allows(part, kind))).collect();
         if left.is_empty() || random.percent(2) {
             return *random.pick(&KINDS);
         }
@@ -259,10 +262,8 @@ impl<'a> Maker<'a> {
         };
         let mut items: Vec<Value> = Vec::with_capacity(count);
         for index in 0..count {
-            let schemas: Vec<&Value> = parts
-                .iter()
-                .flat_map(|part| self.document.schemas_of_item(part, index))
-                .collect();
+            let schemas: Vec<&Value> =
+                parts.iter().flat_map(|part| self.document.schemas_of_item(part, index)).collect();
             let is_repeated = index > 0 && random.percent(15);
             let item = match is_repeated {
                 true => items[0].clone(),

@@ -39,9 +39,8 @@ impl<'a> Reading<'a> {
         for dialect in [Dialect::Draft7, Dialect::Draft2020] {
             let old_dialect = declared(old).unwrap_or(dialect);
             let new_dialect = declared(new).unwrap_or(dialect);
-            let is_repeated = declared(old).is_some()
-                && declared(new).is_some()
-                && dialect == Dialect::Draft2020;
+            let is_repeated =
+                declared(old).is_some() && declared(new).is_some() && dialect == Dialect::Draft2020;
             if is_repeated {
                 continue;
             }

@@ -95,8 +95,7 @@ fn real_schemas_and_edits_of_them_are_sound() {
 fn the_judge_tells_refusals_from_what_the_rule_is_not_about() {
     let check = |old: &str, new: &str, instance: &str, expected: bool| {
         let parse = |text: &str| serde_json::from_str::<Value>(text).expect(text);
-        let found =
-            Counterexample { old: parse(old), new: parse(new), instance: parse(instance) };
+        let found = Counterexample { old: parse(old), new: parse(new), instance: parse(instance) };
         assert_eq!(found.is_refusal(), expected, "{old}\n{new}\n{instance}");
     };
     let named = r#"{"properties":{"a":{"type":"string"}}}"#;
@@ -110,8 +109,10 @@ fn the_judge_tells_refusals_from_what_the_rule_is_not_about() {
     check("{}", r#"{"dependentRequired":{"a":["b"]}}"#, r#"{"a":1}"#, false);
     let both = r#"{"properties":{"a":{},"b":{}}}"#;
     check(both, r#"{"dependentRequired":{"a":["b"]}}"#, r#"{"a":1}"#, true);
-    let draft_7 = r#"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{},"b":{}}}"#;
-    let asks = r#"{"$schema":"http://json-schema.org/draft-07/schema#","dependentRequired":{"a":["b"]}}"#;
+    let draft_7 =
+        r#"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{},"b":{}}}"#;
+    let asks =
+        r#"{"$schema":"http://json-schema.org/draft-07/schema#","dependentRequired":{"a":["b"]}}"#;
     check(draft_7, asks, r#"{"a":1}"#, false);
     let readings = Reading::all(&Value::Bool(true), &Value::Bool(true)).len();
     assert_eq!(readings, 2);

@@ -26,9 +26,8 @@ const MAX_COMPARISON: Duration = Duration::from_secs(2);
 
 /// The seed that the environment gives, or one from the clock.
 pub fn seed() -> u64 {
-    let from_clock = || {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_micros() as u64)
-    };
+    let from_clock =
+        || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_micros() as u64);
     match std::env::var("HOLDPOINT_SEED") {
         Ok(text) => text.parse().expect("HOLDPOINT_SEED is a number"),
         Err(_) => from_clock(),

@@ -1,0 +1,144 @@
+//! All that a schema says of one value, in whichever branch: the members it declares there, and what it says of the
+//! value's parts. A name or a part that was missed would make a narrowing look like an addition.
+
+use super::compare::{Comparison, Names, Side};
+use super::document::Place;
+use super::types::TypeSet;
+use super::view::View;
+use crate::json::{Kind, Node};
+use std::collections::BTreeSet;
+
+/// The schemas that speak of one value.
+#[derive(Debug, Default)]
+pub(super) struct Speakers<'a> {
+    /// The member names they speak of.
+    pub(super) names: Names<'a>,
+    /// One of them speaks of members beyond those, other than that there are none.
+    pub(super) is_open: bool,
+    /// One of them lists objects or arrays in `enum` or `const`: what these contain is said nowhere else.
+    pub(super) lists_parts: bool,
+    /// The schemas themselves, where there is more than one or one that speaks twice of the same part.
+    views: Vec<View<'a>>,
+}
+
+impl<'a> Speakers<'a> {
+    /// What they say of a member, whether by its name or not.
+    pub(super) fn of_member(&self, name: &str) -> Vec<Place<'a>> {
+        let mut places = Vec::new();
+        for view in &self.views {
+            match view.properties.get(name) {
+                Some(place) => places.push(place.clone()),
+                None => places.extend(view.keywords.get("additionalProperties").cloned()),
+            }
+            places.extend(of_unnamed_members(view));
+        }
+        places
+    }
+
+    /// What they say of any member.
+    pub(super) fn of_members(&self) -> Vec<Place<'a>> {
+        let mut places = Vec::new();
+        for view in &self.views {
+            places.extend(view.properties.values().cloned());
+            places.extend(view.keywords.get("additionalProperties").cloned());
+            places.extend(of_unnamed_members(view));
+        }
+        places
+    }
+
+    /// What they say of any element.
+    pub(super) fn of_elements(&self) -> Vec<Place<'a>> {
+        let mut places = Vec::new();
+        for view in &self.views {
+            for keyword in ["items", "prefixItems", "additionalItems"] {
+                let Some(place) = view.keywords.get(keyword) else { continue };
+                match place.node.is_array() {
+                    true => places.extend(place.items()),
+                    false => places.push(place.clone()),
+                }
+            }
+            for keyword in ["contains", "unevaluatedItems"] {
+                places.extend(view.opaque.get(keyword).cloned());
+            }
+        }
+        places
+    }
+
+    fn add(&mut self, view: View<'a>) {
+        self.names.extend(view.properties.keys().cloned());
+        self.names.extend(view.required.iter().cloned());
+        let dependents = view.keywords.get("dependentRequired").into_iter();
+        for place in dependents.chain(view.opaque.get("dependencies")) {
+            for (name, dependents) in place.members() {
+                self.names.insert(name);
+                self.names.extend(dependents.node.items().filter_map(Node::as_str));
+            }
+        }
+        let triggers = view.opaque.get("dependentSchemas").into_iter();
+        self.names.extend(triggers.flat_map(|place| place.members().map(|(name, _)| name)));
+        let further = view.keywords.get("additionalProperties").into_iter();
+        self.is_open |= further
+            .chain(view.opaque.get("unevaluatedProperties"))
+            .any(|place| place.node.kind() != Kind::False);
+        let parts = TypeSet::OBJECT.union(TypeSet::ARRAY);
+        self.lists_parts |= view.listed_types().overlaps(parts);
+        self.views.push(view);
+    }
+}
+
+fn of_unnamed_members<'a>(view: &View<'a>) -> Vec<Place<'a>> {
+    let patterns = view.opaque.get("patternProperties").into_iter();
+    let by_pattern = patterns.flat_map(|place| place.members().map(|(_, schema)| schema));
+    by_pattern.chain(view.opaque.get("unevaluatedProperties").cloned()).collect()
+}
+
+impl<'a> Comparison<'a> {
+    /// All that speaks of the value that a schema is about. `elsewhere` is what speaks of it from other branches.
+    pub(super) fn speakers(
+        &mut self,
+        side: Side,
+        view: &View<'a>,
+        elsewhere: &[Place<'a>],
+    ) -> Speakers<'a> {
+        let mut found = Speakers::default();
+        let mut seen = BTreeSet::from([view.place.node.index()]);
+        let mut waiting = vec![view.clone()];
+        let mut places = elsewhere.to_vec();
+        loop {
+            for place in places.drain(..) {
+                if place.node.is_object() && seen.insert(place.node.index()) {
+                    waiting.push(self.view(side, &place));
+                }
+            }
+            let Some(view) = waiting.pop() else { break };
+            self.charge(view.weight());
+            if self.work == 0 {
+                break;
+            }
+            places.extend(branches(&view));
+            found.add(view);
+        }
+        let says_twice = |view: &View<'a>| {
+            ["contains", "patternProperties"]
+                .iter()
+                .any(|keyword| view.opaque.contains_key(*keyword))
+        };
+        let is_alone = found.views.len() == 1 && !found.views.iter().any(says_twice);
+        if is_alone {
+            found.views.clear();
+        }
+        found
+    }
+}
+
+/// The branches of a schema that speak of the same value, also those that say what it is not.
+fn branches<'a>(view: &View<'a>) -> Vec<Place<'a>> {
+    let combined = view.all_of.iter().chain(&view.any_of).chain(&view.one_of);
+    let conditions = ["if", "then", "else", "not"].into_iter();
+    let conditions = conditions.filter_map(|keyword| view.opaque.get(keyword));
+    let dependents = ["dependentSchemas", "dependencies"].into_iter();
+    let dependents = dependents
+        .filter_map(|keyword| view.opaque.get(keyword))
+        .flat_map(|place| place.members().map(|(_, schema)| schema));
+    combined.chain(conditions).cloned().chain(dependents).collect()
+}
