@@ -211,9 +211,7 @@ impl Entry {
     }
 
     fn from_node(id: EntryId, node: Node<'_>) -> Entry {
-        let entry_hash = entry_hash(id.entry_type, node);
-        let definition_hash = (id.entry_type == EntryType::Tool).then(|| definition_hash(node));
-        Entry { id, raw: node.raw().into(), entry_hash, definition_hash }
+        Hashes::of(id.entry_type, node).with_text(id, node.raw())
     }
 
     /// Stands for an entry that somebody accepted to be gone.
@@ -249,6 +247,24 @@ impl Entry {
     /// Tools have one.
     pub fn definition_hash(&self) -> Option<DefinitionHash> {
         self.definition_hash
+    }
+}
+
+/// The hashes of an entry, taken while its document is there; its text is copied once the document is gone.
+#[derive(Debug, Clone, Copy)]
+struct Hashes {
+    entry: EntryHash,
+    definition: Option<DefinitionHash>,
+}
+
+impl Hashes {
+    fn of(entry_type: EntryType, node: Node<'_>) -> Hashes {
+        let definition = (entry_type == EntryType::Tool).then(|| definition_hash(node));
+        Hashes { entry: entry_hash(entry_type, node), definition }
+    }
+
+    fn with_text(self, id: EntryId, text: &str) -> Entry {
+        Entry { id, raw: text.into(), entry_hash: self.entry, definition_hash: self.definition }
     }
 }
 
@@ -322,7 +338,9 @@ impl Surface {
     pub fn tells_of(&self, entry_type: EntryType) -> bool {
         match entry_type {
             EntryType::Tool => true,
-            EntryType::Resource => !self.is_partial && !self.left_out.contains(&ListKind::Resources),
+            EntryType::Resource => {
+                !self.is_partial && !self.left_out.contains(&ListKind::Resources)
+            }
             EntryType::Template => {
                 !self.is_partial && !self.left_out.contains(&ListKind::ResourceTemplates)
             }

@@ -135,9 +135,7 @@ fn stop_for_a_look(judgement: &mut Judgement, posture: Posture) {
     judgement.is_accepted = false;
     judgement.detail =
         Some(format!("more than {MAX_AUTO_PINS_A_DAY} changes of this server were accepted today"));
-    if posture == Posture::Monitor {
-        judgement.is_deferred = true;
-    } else {
+    if posture != Posture::Monitor {
         judgement.verdict = Verdict::Hold;
         judgement.reason = Some(Reason::ContractDrift);
     }
@@ -233,7 +231,10 @@ fn compare(
         Ruling::Hold => judgement.verdict = Verdict::Hold,
         Ruling::Inconclusive => judgement.verdict = Verdict::Inconclusive,
         Ruling::Note => {}
-        Ruling::Defer => judgement.is_deferred = observed.is_some(),
+        // Monitor shows what the server says: nothing of it waits.
+        Ruling::Defer => {
+            judgement.is_deferred = observed.is_some() && settings.posture != Posture::Monitor;
+        }
         Ruling::AcceptIfInert => accept_if_inert(&mut judgement, accepted, settings),
     }
     if judgement.verdict.is_held() {
@@ -256,7 +257,7 @@ fn accept_if_inert(judgement: &mut Judgement, accepted: Option<&Pin>, settings: 
     match why_not_inert(judgement.before.as_ref(), after, settings) {
         None => judgement.is_accepted = !is_known,
         Some(words) => {
-            judgement.is_deferred = true;
+            judgement.is_deferred = settings.posture != Posture::Monitor;
             judgement.not_inert = Some(words);
         }
     }

@@ -1,11 +1,12 @@
 //! Surfaces from captures and from a server's own answers.
 
 use super::{
-    Entry, EntryId, EntryType, ListKind, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES,
+    Entry, EntryId, EntryType, Hashes, ListKind, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES,
     MAX_LIST_PAGES, Surface, member_name,
 };
 use crate::json::{Document, Kind, Node, ReadError, escape_into};
-use std::collections::btree_map::Entry as Place;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 const STATELESS_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
@@ -47,12 +48,12 @@ pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
         Err(error) if error.is_syntax() => return Err(CaptureError::NotJson(error)),
         Err(error) => return Err(CaptureError::Unreadable(error.into())),
     };
-    let root = document.root();
     let mut reader = SurfaceReader::default();
+    let root = document.root();
     match root.kind() {
         Kind::Array => {
             reader.surface.is_partial = true;
-            reader.list_nodes(ListKind::Tools, std::iter::once(root));
+            reader.list_node(ListKind::Tools, root);
         }
         Kind::Object if is_capture(root) => reader.capture(root),
         Kind::Object if root.get("name").is_some_and(|name| name.kind() == Kind::String) => {
@@ -60,6 +61,8 @@ pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
         }
         _ => return Err(CaptureError::NotACapture),
     }
+    drop(document);
+    reader.settle(std::str::from_utf8(bytes).unwrap_or_default());
     let surface = reader.finish();
     match surface.unreadable.values().next() {
         Some(unreadable) => Err(CaptureError::Unreadable(unreadable.clone())),
@@ -77,6 +80,21 @@ fn is_capture(root: Node<'_>) -> bool {
 #[derive(Debug, Default)]
 pub struct SurfaceReader {
     surface: Surface,
+    /// Entries that were read and hashed, with where their text is.
+    pending: BTreeMap<EntryId, (Range<usize>, Hashes)>,
+}
+
+/// How much of a list was read.
+#[derive(Debug, Default)]
+struct Size {
+    bytes: usize,
+    entries: usize,
+}
+
+impl Size {
+    fn is_over(&self) -> bool {
+        self.entries > MAX_LIST_ENTRIES
+    }
 }
 
 impl SurfaceReader {
@@ -95,25 +113,32 @@ impl SurfaceReader {
         if bytes > MAX_LIST_BYTES {
             return self.unreadable(list, format!("larger than {MAX_LIST_BYTES} bytes"));
         }
-        let documents: Result<Vec<_>, _> =
-            pages.iter().map(|page| Document::parse(page.as_ref())).collect();
-        match documents {
-            Err(error) => self.unreadable(list, error.to_string()),
-            Ok(documents) => {
-                let arrays: Option<Vec<_>> =
-                    documents.iter().map(|page| page.root().get(list.member())).collect();
-                match arrays {
-                    Some(arrays) => self.list_nodes(list, arrays.into_iter()),
-                    None => self.unreadable(list, format!("an answer without `{}`", list.member())),
-                }
+        self.surface.listed.insert(list);
+        let mut size = Size::default();
+        for page in pages {
+            let page = page.as_ref();
+            if let Err(unreadable) = self.page(list, page, &mut size) {
+                return self.unreadable(list, unreadable.0);
             }
+            self.settle(page);
         }
+        if size.is_over() {
+            self.too_many(list);
+        }
+    }
+
+    fn page(&mut self, list: ListKind, page: &str, size: &mut Size) -> Result<(), Unreadable> {
+        let document = Document::parse(page)?;
+        let array = document.root().get(list.member());
+        let array =
+            array.ok_or_else(|| Unreadable(format!("an answer without `{}`", list.member())))?;
+        self.array(list, array, size)
     }
 
     /// Records that a list could not be read.
     pub fn unreadable(&mut self, list: ListKind, reason: impl Into<String>) {
         let entry_type = list.entry_type();
-        self.surface.entries.retain(|id, _| id.entry_type != entry_type);
+        self.forget(entry_type);
         self.surface.unreadable.insert(list, Unreadable(reason.into()));
     }
 
@@ -131,7 +156,7 @@ impl SurfaceReader {
             if let Some(array) = root.get(list.member())
                 && !array.is_null()
             {
-                self.list_nodes(list, std::iter::once(array));
+                self.list_node(list, array);
             }
         }
         if let Err(unreadable) = self.self_description(root) {
@@ -148,28 +173,38 @@ impl SurfaceReader {
         }
     }
 
-    fn list_nodes<'a>(&mut self, list: ListKind, arrays: impl Iterator<Item = Node<'a>>) {
+    /// A whole list in one array.
+    fn list_node(&mut self, list: ListKind, array: Node<'_>) {
         self.surface.listed.insert(list);
-        let mut count = 0_usize;
-        let mut bytes = 0_usize;
-        for array in arrays {
-            if !array.is_array() {
-                return self.unreadable(list, format!("`{}` is not an array", list.member()));
-            }
-            bytes = bytes.saturating_add(array.raw().len());
-            if bytes > MAX_LIST_BYTES {
-                return self.unreadable(list, format!("larger than {MAX_LIST_BYTES} bytes"));
-            }
-            for node in array.items() {
-                count += 1;
-                if count > MAX_LIST_ENTRIES {
-                    return self.too_many(list);
-                }
-                if let Err(unreadable) = self.entry(list, node) {
-                    return self.unreadable(list, unreadable.0);
-                }
-            }
+        let mut size = Size::default();
+        if let Err(unreadable) = self.array(list, array, &mut size) {
+            self.unreadable(list, unreadable.0);
+        } else if size.is_over() {
+            self.too_many(list);
         }
+    }
+
+    fn array(
+        &mut self,
+        list: ListKind,
+        array: Node<'_>,
+        size: &mut Size,
+    ) -> Result<(), Unreadable> {
+        if !array.is_array() {
+            return Err(Unreadable(format!("`{}` is not an array", list.member())));
+        }
+        size.bytes = size.bytes.saturating_add(array.raw().len());
+        if size.bytes > MAX_LIST_BYTES {
+            return Err(Unreadable(format!("larger than {MAX_LIST_BYTES} bytes")));
+        }
+        for node in array.items() {
+            size.entries += 1;
+            if size.is_over() {
+                break;
+            }
+            self.entry(list, node)?;
+        }
+        Ok(())
     }
 
     /// Too many tools close the list; too many resources are left unpinned and close nothing.
@@ -179,8 +214,7 @@ impl SurfaceReader {
                 self.unreadable(list, format!("more than {MAX_LIST_ENTRIES} entries"));
             }
             ListKind::Resources | ListKind::ResourceTemplates => {
-                let entry_type = list.entry_type();
-                self.surface.entries.retain(|id, _| id.entry_type != entry_type);
+                self.forget(list.entry_type());
                 self.surface.left_out.insert(list);
                 self.note(format!("more than {MAX_LIST_ENTRIES} {}: left unpinned", list.member()));
             }
@@ -197,18 +231,33 @@ impl SurfaceReader {
             return Err(Unreadable(message));
         }
         let id = EntryId::new(list.entry_type(), key);
-        let entry = Entry::from_node(id.clone(), node);
-        match self.surface.entries.entry(id) {
-            Place::Vacant(place) => {
-                self.surface.order.push(place.key().clone());
-                place.insert(entry);
+        let hashes = Hashes::of(list.entry_type(), node);
+        let known = self.surface.entries.get(&id).map(|entry| entry.entry_hash);
+        let known = known.or_else(|| self.pending.get(&id).map(|(_, hashes)| hashes.entry));
+        match known {
+            Some(known) if known == hashes.entry => Ok(()),
+            Some(_) => Err(Unreadable(format!("two different entries are called `{}`", id.key))),
+            None => {
+                self.surface.order.push(id.clone());
+                self.pending.insert(id, (node.span(), hashes));
                 Ok(())
             }
-            Place::Occupied(place) if place.get().entry_hash == entry.entry_hash => Ok(()),
-            Place::Occupied(place) => {
-                Err(Unreadable(format!("two different entries are called `{}`", place.key().key)))
-            }
         }
+    }
+
+    /// Copies the texts of the entries that were read from this text, now that its document is gone: a document and
+    /// copies of all entries at once would be more memory than the limits allow for.
+    fn settle(&mut self, text: &str) {
+        for (id, (span, hashes)) in std::mem::take(&mut self.pending) {
+            let raw = text.get(span).unwrap_or_default();
+            self.surface.entries.insert(id.clone(), hashes.with_text(id, raw));
+        }
+    }
+
+    fn forget(&mut self, entry_type: EntryType) {
+        self.pending.retain(|id, _| id.entry_type != entry_type);
+        self.surface.order.retain(|id| id.entry_type != entry_type);
+        self.surface.entries.retain(|id, _| id.entry_type != entry_type);
     }
 
     /// Instructions, identity and versions, from a handshake's result or a capture: the members have the same names.

@@ -146,8 +146,12 @@ fn both_protocol_eras_give_the_same_identity() {
         reader.handshake(result).unwrap();
         reader.finish()
     };
-    let older = of(r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#);
-    let newer = of(r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#);
+    let older = of(
+        r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#,
+    );
+    let newer = of(
+        r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#,
+    );
     assert_eq!(older.surface_hash(), newer.surface_hash());
     assert_eq!(newer.server_version.as_deref(), Some("1"));
 }

@@ -1,0 +1,195 @@
+//! The core's speed and memory: reading, hashing and comparing surfaces, beside a plain parse of the same bytes.
+//!
+//! Prints each figure with its bound and exits with 1 if one is over it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
+
+use contract::diff::{diff_entry, diff_surfaces};
+use contract::json::Document;
+use contract::surface::{Surface, read_capture};
+use holdpoint_bench::timing::{medians, ratio};
+use holdpoint_bench::{hostile, likeness};
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const ROUNDS: usize = 15;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, path] = words.as_slice()
+        && option == "--read"
+    {
+        return read_and_tell_memory(path);
+    }
+    let mut figures = Figures::default();
+    reading(&mut figures);
+    comparing(&mut figures);
+    growth(&mut figures);
+    worst(&mut figures);
+    memory(&mut figures);
+    if figures.are_within_bounds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+struct Figures {
+    are_within_bounds: bool,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Figures { are_within_bounds: true }
+    }
+}
+
+impl Figures {
+    fn tell(&mut self, what: &str, figure: f64, bound: f64) {
+        let verdict = if figure <= bound { "ok" } else { "OVER" };
+        self.are_within_bounds &= figure <= bound;
+        println!("{what:<58} {figure:>8.2}   bound {bound:>6.1}   {verdict}");
+    }
+}
+
+fn read(text: &str) -> Surface {
+    read_capture(text.as_bytes()).unwrap_or_default()
+}
+
+/// Reading, canonicalizing and hashing beside `serde_json::from_slice::<Value>`.
+fn reading(figures: &mut Figures) {
+    let text = likeness::tools(1_000, None);
+    let [plain, ours] = medians(
+        ROUNDS,
+        [
+            &mut || drop(black_box(serde_json::from_slice::<serde_json::Value>(text.as_bytes()))),
+            &mut || drop(black_box(read(&text))),
+        ],
+    );
+    println!(
+        "1,000 tools, {} KB: plain parse {plain:?}, read and hashed {ours:?}",
+        text.len() / 1024
+    );
+    figures.tell("reading and hashing, times a plain parse", ratio(ours, plain), 3.0);
+    if let Some((name, text)) = largest_real() {
+        let [plain, ours] = medians(
+            ROUNDS,
+            [
+                &mut || drop(black_box(serde_json::from_slice::<serde_json::Value>(&text))),
+                &mut || drop(black_box(read_capture(&text))),
+            ],
+        );
+        figures.tell(&format!("the same for {name}"), ratio(ours, plain), 3.0);
+    }
+}
+
+/// The largest capture of a corpus, where one is named.
+fn largest_real() -> Option<(String, Vec<u8>)> {
+    let directory = std::env::var_os("HOLDPOINT_CORPUS")?;
+    let packages = std::fs::read_dir(directory)
+        .ok()?
+        .flatten()
+        .flat_map(|registry| std::fs::read_dir(registry.path()).into_iter().flatten().flatten());
+    let files = packages
+        .flat_map(|package| std::fs::read_dir(package.path()).into_iter().flatten().flatten());
+    let largest = files.max_by_key(|file| file.metadata().map(|found| found.len()).unwrap_or(0))?;
+    let path = largest.path();
+    let name = path
+        .iter()
+        .rev()
+        .take(2)
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" of ");
+    Some((name, std::fs::read(path).ok()?))
+}
+
+fn comparing(figures: &mut Figures) {
+    let (old_text, new_text) = (likeness::tools(1_000, None), likeness::tools(1_000, Some(500)));
+    let [hashing, diffing] = medians(
+        ROUNDS,
+        [&mut || drop(black_box((read(&old_text), read(&new_text)))), &mut || {
+            let (old, new) = (read(&old_text), read(&new_text));
+            drop(black_box(diff_surfaces(&old, &new)));
+        }],
+    );
+    figures.tell(
+        "diff of 1,000 tools of which one changed, times hashing",
+        ratio(diffing, hashing),
+        1.3,
+    );
+    let (old, new) = (read(&old_text), read(&old_text));
+    let pairs: Vec<_> = old.entries().zip(new.entries()).collect();
+    let start = Instant::now();
+    let mut changed = 0_usize;
+    for _ in 0..1_000 {
+        changed +=
+            pairs.iter().filter(|(old, new)| diff_entry(Some(old), Some(new)).is_some()).count();
+    }
+    let each = start.elapsed().as_nanos() as f64 / (1_000.0 * pairs.len() as f64);
+    println!("an unchanged, hashed entry is compared in {each:.1} ns ({changed} changed)");
+}
+
+/// Ten times the tools.
+fn growth(figures: &mut Figures) {
+    let work = |tools: usize| {
+        let (old, new) = (likeness::tools(tools, None), likeness::tools(tools, Some(1)));
+        move || drop(black_box(diff_surfaces(&read(&old), &read(&new))))
+    };
+    let (mut few, mut many) = (work(900), work(9_000));
+    let [few, many] = medians(ROUNDS, [&mut few, &mut many]);
+    figures.tell("ten times the tools, times the work", ratio(many, few), 11.0);
+}
+
+/// The worst that we know how to make.
+fn worst(figures: &mut Figures) {
+    for (name, old_text, new_text) in hostile::pairs() {
+        let [reading, all] = medians(
+            3,
+            [
+                &mut || drop(black_box((Document::parse(&old_text), Document::parse(&new_text)))),
+                &mut || drop(black_box(diff_surfaces(&read(&old_text), &read(&new_text)))),
+            ],
+        );
+        figures.tell(
+            &format!("hostile `{name}` ({} KB, {all:?}), times reading it", old_text.len() / 1024),
+            ratio(all, reading),
+            100.0,
+        );
+    }
+}
+
+/// Peak memory beside the bytes read, each in a process of its own.
+fn memory(figures: &mut Figures) {
+    for (name, text) in hostile::bulky() {
+        let path = std::env::temp_dir().join(format!("holdpoint-bench-{}", std::process::id()));
+        let program = std::env::current_exe().unwrap_or_default();
+        let written = std::fs::write(&path, &text);
+        let output = written.and_then(|()| Command::new(program).arg("--read").arg(&path).output());
+        let _ = std::fs::remove_file(&path);
+        let told = output.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+        match told.and_then(|told| told.trim().parse::<f64>().ok()) {
+            Some(bytes) => {
+                let size = text.len() as f64;
+                let what =
+                    format!("memory for `{name}` ({} KB), times the input", text.len() / 1024);
+                figures.tell(&what, bytes / size, 8.0);
+            }
+            None => println!("memory for `{name}` cannot be measured here (no /proc)"),
+        }
+    }
+}
+
+/// Reads a capture and prints by how many bytes the process grew at its peak, the text itself included.
+fn read_and_tell_memory(path: &str) -> ExitCode {
+    let Some(before) = peak_bytes() else { return ExitCode::FAILURE };
+    let Ok(text) = std::fs::read(path) else { return ExitCode::FAILURE };
+    let surface = read_capture(&text);
+    let Some(after) = peak_bytes() else { return ExitCode::FAILURE };
+    println!("{}", after.saturating_sub(before));
+    if surface.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The most memory that this process ever had.
+fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}

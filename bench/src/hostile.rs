@@ -1,0 +1,108 @@
+//! Inputs made to cost as much as the limits allow.
+
+/// Pairs of tools, before and after, with a name for each.
+pub fn pairs() -> Vec<(&'static str, String, String)> {
+    let tool = |schema: String| format!(r#"[{{"name":"t","inputSchema":{schema}}}]"#);
+    let list = |count: usize, item: &dyn Fn(usize) -> String| -> String {
+        (0..count).map(item).collect::<Vec<_>>().join(",")
+    };
+    let mut pairs = Vec::new();
+    let mut pair = |name, old: String, new: String| pairs.push((name, tool(old), tool(new)));
+    // Branches that are all alike and all different: matching them could be quadratic.
+    let branches = |bound: usize| {
+        list(6_000, &|n| format!(r#"{{"type":"string","maxLength":{}}}"#, n + bound))
+    };
+    pair(
+        "any_of",
+        format!(r#"{{"anyOf":[{}]}}"#, branches(1)),
+        format!(r#"{{"anyOf":[{}]}}"#, branches(9_000)),
+    );
+    pair(
+        "one_of",
+        format!(r#"{{"oneOf":[{}]}}"#, branches(1)),
+        format!(r#"{{"oneOf":[{}]}}"#, branches(9_000)),
+    );
+    pair(
+        "all_of",
+        format!(r#"{{"allOf":[{}]}}"#, branches(1)),
+        format!(r#"{{"allOf":[{}]}}"#, branches(9_000)),
+    );
+    // References that lead on, each to two others.
+    let chain = |kind: &str| {
+        let definitions = list(4_000, &|n| {
+            format!(
+                r##""d{n}":{{"anyOf":[{{"$ref":"#/$defs/d{}"}},{{"$ref":"#/$defs/d{}"}}],"x":"{kind}"}}"##,
+                n + 1,
+                n + 2
+            )
+        });
+        format!(
+            r##"{{"properties":{{"p":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{definitions},"d4000":{{"type":"{kind}"}},"d4001":{{"type":"{kind}"}}}}}}"##
+        )
+    };
+    pair("references", chain("string"), chain("integer"));
+    // Every property is another way to the same definition.
+    let many = |kind: &str| {
+        let properties = list(12_000, &|n| format!(r##""p{n}":{{"$ref":"#/$defs/a"}}"##));
+        format!(r##"{{"properties":{{{properties}}},"$defs":{{"a":{{"type":"{kind}"}}}}}}"##)
+    };
+    pair("one_definition", many("string"), many("integer"));
+    let properties = |kind: &str| {
+        format!(
+            r#"{{"properties":{{{}}}}}"#,
+            list(20_000, &|n| format!(r#""p{n}":{{"type":"{kind}"}}"#))
+        )
+    };
+    pair("properties", properties("string"), properties("integer"));
+    let values =
+        |first: usize| format!(r#"{{"enum":[{}]}}"#, list(100_000, &|n| (n + first).to_string()));
+    pair("values", values(100_000), values(200_000));
+    let deep = |leaf: &str| {
+        let mut schema = leaf.to_owned();
+        for _ in 0..60 {
+            schema = format!(r#"{{"properties":{{"p":{schema}}}}}"#);
+        }
+        schema
+    };
+    pair("deep", deep(r#"{"type":"string"}"#), deep(r#"{"type":"integer"}"#));
+    let nested = |leaf: &str| {
+        let mut schema = leaf.to_owned();
+        for _ in 0..11 {
+            schema = format!(r#"{{"anyOf":[{schema},{{"allOf":[{schema}]}}]}}"#);
+        }
+        schema
+    };
+    pair("nested_branches", nested(r#"{"type":"string"}"#), nested(r#"{"type":"integer"}"#));
+    let long_name = "n".repeat(300_000);
+    let long = |kind: &str| {
+        let inner = list(8_000, &|n| format!(r#""p{n}":{{"type":"{kind}"}}"#));
+        format!(r#"{{"properties":{{"{long_name}":{{"properties":{{{inner}}}}}}}}}"#)
+    };
+    pair("long_name", long("string"), long("integer"));
+    pairs
+}
+
+/// Texts that make a reader's tree as large as it gets beside its bytes.
+pub fn bulky() -> Vec<(&'static str, String)> {
+    let tools = |member: &dyn Fn(usize) -> String| {
+        let tools: Vec<String> =
+            (0..15).map(|n| format!(r#"{{"name":"t{n}","_meta":{}}}"#, member(n))).collect();
+        format!(r#"{{"tools":[{}]}}"#, tools.join(","))
+    };
+    vec![
+        ("numbers", tools(&|_| format!("[{}0]", "0,".repeat(500_000)))),
+        ("empty arrays", tools(&|_| format!("[{}[]]", "[],".repeat(330_000)))),
+        (
+            "small members",
+            tools(&|_| {
+                format!(
+                    "{{{}\"z\":0}}",
+                    (0..110_000).map(|n| format!("\"{n:x}\":0,")).collect::<String>()
+                )
+            }),
+        ),
+        ("one string", tools(&|_| format!("\"{}\"", "words and words ".repeat(62_000)))),
+        ("escapes", tools(&|_| format!("\"{}\"", "\\u0041".repeat(165_000)))),
+        ("like real ones", crate::likeness::tools(9_000, None)),
+    ]
+}
