@@ -1,6 +1,5 @@
 //! Times within one run. Only ratios are worth telling: machines differ, and are busy.
 
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// The middle time of each of some tasks, run in turn so that whatever disturbs one disturbs all.
@@ -9,7 +8,7 @@ pub fn medians<const N: usize>(rounds: usize, mut tasks: [&mut dyn FnMut(); N]) 
     for _ in 0..rounds {
         for (task, times) in tasks.iter_mut().zip(&mut times) {
             let start = Instant::now();
-            black_box(task());
+            task();
             times.push(start.elapsed());
         }
     }

@@ -93,7 +93,8 @@ impl Ladder<'_> {
         if judgement.verdict != Verdict::Inconclusive {
             return provenance;
         }
-        let definition = judgement.after.as_ref().and_then(|entry| entry.definition_hash());
+        let definition =
+            judgement.after.as_ref().and_then(contract::surface::Entry::definition_hash);
         match self.corpus.look_up(definition) {
             CorpusAnswer::NotRun => {}
             CorpusAnswer::Unknown => provenance.tier_reached = 1,
