@@ -2,8 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// The middle time of each of some tasks, run in turn so that whatever disturbs one disturbs all.
-pub fn medians<const N: usize>(rounds: usize, mut tasks: [&mut dyn FnMut(); N]) -> [Duration; N] {
+/// The best time of each of some tasks, run in turn. On a busy machine the best is what the work itself takes: whatever
+/// else goes on only ever adds to it.
+pub fn best_times<const N: usize>(
+    rounds: usize,
+    mut tasks: [&mut dyn FnMut(); N],
+) -> [Duration; N] {
     let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
     for _ in 0..rounds {
         for (task, times) in tasks.iter_mut().zip(&mut times) {
@@ -12,10 +16,7 @@ pub fn medians<const N: usize>(rounds: usize, mut tasks: [&mut dyn FnMut(); N]) 
             times.push(start.elapsed());
         }
     }
-    times.map(|mut times| {
-        times.sort_unstable();
-        times.get(times.len() / 2).copied().unwrap_or_default()
-    })
+    times.map(|times| times.into_iter().min().unwrap_or_default())
 }
 
 pub fn ratio(of: Duration, to: Duration) -> f64 {

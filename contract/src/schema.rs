@@ -12,7 +12,7 @@ mod objects;
 mod path;
 mod scalars;
 mod speakers;
-mod types;
+mod type_set;
 mod view;
 
 use crate::canonical::{Position, canonical};
@@ -28,7 +28,7 @@ pub const MAX_LEVELS: usize = 16;
 pub const MAX_FINDINGS: usize = 1_000;
 /// The work that a comparison may do: this much for a start, and so much more for each value in the two schemas.
 const WORK_BASE: u64 = 2_000;
-const WORK_PER_NODE: u64 = 8;
+const WORK_PER_NODE: u64 = 4;
 
 /// Compares two schemas. `pointer` is where they stand in their entry.
 pub fn compare(old: Node<'_>, new: Node<'_>, pointer: &str) -> Vec<Finding> {
@@ -44,7 +44,7 @@ pub fn compare(old: Node<'_>, new: Node<'_>, pointer: &str) -> Vec<Finding> {
         vec![Finding::new(ChangeKind::DeepSchemaUndiffable, path, None, Some(reason))]
     };
     let (old_features, new_features) = (Features::of(old), Features::of(new));
-    if old_features.has_own_scopes || new_features.has_own_scopes {
+    if !old_features.can_follow_references(&new_features) {
         return undiffable("a nested `$id` or a dynamic reference");
     }
     let is_sensitive = old_features.is_dialect_sensitive || new_features.is_dialect_sensitive;

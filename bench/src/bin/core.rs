@@ -6,7 +6,7 @@
 use contract::diff::{diff_entry, diff_surfaces};
 use contract::json::Document;
 use contract::surface::{Surface, read_capture};
-use holdpoint_bench::timing::{medians, ratio};
+use holdpoint_bench::timing::{best_times, ratio};
 use holdpoint_bench::{hostile, likeness};
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -55,7 +55,7 @@ fn read(text: &str) -> Surface {
 /// Reading, canonicalizing and hashing beside `serde_json::from_slice::<Value>`.
 fn reading(figures: &mut Figures) {
     let text = likeness::tools(1_000, None);
-    let [plain, ours] = medians(
+    let [plain, ours] = best_times(
         ROUNDS,
         [
             &mut || drop(black_box(serde_json::from_slice::<serde_json::Value>(text.as_bytes()))),
@@ -68,7 +68,7 @@ fn reading(figures: &mut Figures) {
     );
     figures.tell("reading and hashing, times a plain parse", ratio(ours, plain), 3.0);
     if let Some((name, text)) = largest_real() {
-        let [plain, ours] = medians(
+        let [plain, ours] = best_times(
             ROUNDS,
             [
                 &mut || drop(black_box(serde_json::from_slice::<serde_json::Value>(&text))),
@@ -102,7 +102,7 @@ fn largest_real() -> Option<(String, Vec<u8>)> {
 
 fn comparing(figures: &mut Figures) {
     let (old_text, new_text) = (likeness::tools(1_000, None), likeness::tools(1_000, Some(500)));
-    let [hashing, diffing] = medians(
+    let [hashing, diffing] = best_times(
         ROUNDS,
         [&mut || drop(black_box((read(&old_text), read(&new_text)))), &mut || {
             let (old, new) = (read(&old_text), read(&new_text));
@@ -133,14 +133,14 @@ fn growth(figures: &mut Figures) {
         move || drop(black_box(diff_surfaces(&read(&old), &read(&new))))
     };
     let (mut few, mut many) = (work(900), work(9_000));
-    let [few, many] = medians(ROUNDS, [&mut few, &mut many]);
+    let [few, many] = best_times(ROUNDS, [&mut few, &mut many]);
     figures.tell("ten times the tools, times the work", ratio(many, few), 11.0);
 }
 
 /// The worst that we know how to make.
 fn worst(figures: &mut Figures) {
     for (name, old_text, new_text) in hostile::pairs() {
-        let [reading, all] = medians(
+        let [reading, all] = best_times(
             3,
             [
                 &mut || drop(black_box((Document::parse(&old_text), Document::parse(&new_text)))),

@@ -2,10 +2,10 @@
 
 use super::compare::{Comparison, Location, Side};
 use super::document::Place;
-use super::types::TypeSet;
+use super::type_set::TypeSet;
 use super::view::View;
 use crate::canonical::{Position, canonical};
-use crate::change::ChangeKind;
+use crate::change::{ChangeClass, ChangeKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -128,14 +128,17 @@ impl<'a> Comparison<'a> {
         for (before, after) in &matched.pairs {
             self.branch(before, after, location);
         }
+        let before =
+            View { all_of: Vec::new(), any_of: Vec::new(), one_of: Vec::new(), ..old.clone() };
+        let inner = Location { level: location.level + 1, ..location.clone() };
         for after in &matched.gained {
-            self.charge(old.weight());
+            self.charge(before.weight());
+            if self.work == 0 {
+                return;
+            }
             // Its words are new with it; what it refuses is what counts.
             let after = self.view(Side::New, after);
-            let before =
-                View { all_of: Vec::new(), any_of: Vec::new(), one_of: Vec::new(), ..old.clone() };
-            let location = Location { level: location.level + 1, ..location.clone() };
-            self.views(&before.speaking_like(&after), &after, &location);
+            self.views(&before.clone().speaking_like(&after), &after, &inner);
         }
         for before in &matched.lost {
             self.report_change(ChangeKind::ConstraintWidened, Some(before), None);
@@ -208,12 +211,22 @@ impl<'a> Comparison<'a> {
 
     /// In `oneOf` a wider branch can overlap another, and then refuses what it accepted.
     fn one_of(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
+        let found = self.findings.len();
         let matched = self.branches(&old.one_of, &new.one_of, location);
         if self.are_pairwise_disjoint(Side::New, &new.one_of) {
             return;
         }
         let path = new.place.path.step("oneOf");
         if !matched.gained.is_empty() {
+            // It is no wider for the new branch: where two accept a value, neither does.
+            let gained: Vec<String> =
+                matched.gained.iter().map(|branch| branch.path.pointer()).collect();
+            let mut index = 0;
+            self.findings.retain(|finding| {
+                index += 1;
+                let is_widening = finding.class == ChangeClass::Widening;
+                index <= found || !(is_widening && gained.contains(&finding.path))
+            });
             self.report(ChangeKind::ConstraintNarrowed, &path, None, None);
         }
         let is_unchanged = matched

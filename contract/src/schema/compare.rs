@@ -3,7 +3,7 @@
 use super::document::{Dialect, Features, Place, SchemaDocument};
 use super::path::Path;
 use super::speakers::Speakers;
-use super::types::TypeSet;
+use super::type_set::TypeSet;
 use super::view::{View, Viewer};
 use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_NODE};
 use crate::canonical::{Position, canonical, canonical_text, write_members};
@@ -422,7 +422,10 @@ impl<'a> Comparison<'a> {
             let found = self.findings.split_off(0);
             self.schemas(before, after, None, 1, Vec::new());
             let mut inside = std::mem::replace(&mut self.findings, found);
-            inside.retain(|finding| finding.class == ChangeClass::Text);
+            inside.retain(|finding| {
+                finding.class == ChangeClass::Text
+                    || finding.kind == ChangeKind::HeaderBindingChanged
+            });
             if inside.is_empty() {
                 self.report_change(ChangeKind::MetadataChanged, Some(before), Some(after));
             }

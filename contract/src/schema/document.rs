@@ -61,8 +61,10 @@ pub(super) struct Features {
     has_name: bool,
     /// A keyword whose meaning differs between the dialects is in use.
     pub(super) is_dialect_sensitive: bool,
-    /// A nested `$id` or a dynamic reference: what a reference means cannot be told without resolving base URIs.
-    pub(super) has_own_scopes: bool,
+    /// A dynamic reference, or one by name: what it means cannot be told without resolving base URIs.
+    has_named_references: bool,
+    /// Every `$id` below the root, as it is written.
+    nested_ids: Vec<String>,
 }
 
 impl Features {
@@ -70,6 +72,20 @@ impl Features {
         let start = self.references.partition_point(|&index| index < node.index());
         let end = node.index().saturating_add(node.size());
         self.references.get(start).is_some_and(|&index| index < end)
+    }
+
+    /// Whether references in the two documents can be told apart by following pointers. A nested `$id` changes what a
+    /// reference near it means, so it must be the same on both sides, with no reference to change.
+    pub(super) fn can_follow_references(&self, other: &Features) -> bool {
+        let has_references = !self.references.is_empty() || !other.references.is_empty();
+        let has_ids = !self.nested_ids.is_empty() || !other.nested_ids.is_empty();
+        let mut ids = (self.nested_ids.clone(), other.nested_ids.clone());
+        ids.0.sort_unstable();
+        ids.1.sort_unstable();
+        !self.has_named_references
+            && !other.has_named_references
+            && ids.0 == ids.1
+            && !(has_ids && has_references)
     }
 
     pub(super) fn of(root: Node<'_>) -> Features {
@@ -93,10 +109,10 @@ impl Features {
                     self.reference(value);
                 }
                 "$dynamicRef" | "$recursiveRef" | "$dynamicAnchor" | "$recursiveAnchor" => {
-                    self.has_own_scopes = true;
+                    self.has_named_references = true;
                 }
                 "$id" | "id" if !is_root && value.kind() == Kind::String => {
-                    self.has_own_scopes = true;
+                    self.nested_ids.push(value.as_str().unwrap_or_default().into_owned());
                 }
                 "description" | "title" | "default" | "examples" | "$comment" | "$defs"
                 | "definitions" => {}
@@ -113,7 +129,7 @@ impl Features {
     /// A reference by name can lead anywhere in a document: to an anchor, or to the document by its own `$id`.
     fn reference(&mut self, value: Node<'_>) {
         let Some(text) = value.as_str() else { return };
-        self.has_own_scopes |= match text.strip_prefix('#') {
+        self.has_named_references |= match text.strip_prefix('#') {
             Some(fragment) => !fragment.is_empty() && !fragment.starts_with('/'),
             None => self.has_name,
         };

@@ -2,7 +2,7 @@
 
 use super::compare::{Comparison, Names, Side};
 use super::document::{Place, Target};
-use super::types::TypeSet;
+use super::type_set::TypeSet;
 use super::view::View;
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};

@@ -13,6 +13,11 @@ impl<'a> Comparison<'a> {
         let names: BTreeSet<&Cow<'a, str>> =
             old.properties.keys().chain(new.properties.keys()).collect();
         self.charge(names.len() as u64);
+        // Required in one branch counts.
+        let required = match new.has_combinator() {
+            true => self.possibly_required(Side::New, new),
+            false => new.required.clone(),
+        };
         for name in names {
             match (old.properties.get(name), new.properties.get(name)) {
                 (Some(before), Some(after)) => {
@@ -20,7 +25,10 @@ impl<'a> Comparison<'a> {
                     self.schemas(before, after, Some(name), location.level + 1, elsewhere);
                 }
                 (Some(before), None) => self.lost_property(name, before, new, location),
-                (None, Some(after)) => self.gained_property(name, after, old, new, location),
+                (None, Some(after)) => {
+                    let is_required = required.contains(name);
+                    self.gained_property(name, after, old, is_required, location);
+                }
                 (None, None) => {}
             }
         }
@@ -57,12 +65,11 @@ impl<'a> Comparison<'a> {
         name: &Cow<'a, str>,
         after: &Place<'a>,
         old: &View<'a>,
-        new: &View<'a>,
+        is_required: bool,
         location: &Location<'a>,
     ) {
         let was_declared = location.old_speakers.names.contains(name);
         if !was_declared {
-            let is_required = new.required.contains(name);
             let kind = if is_required {
                 ChangeKind::AddedRequiredParam
             } else {

@@ -3,7 +3,7 @@
 
 use super::compare::{Comparison, Names, Side};
 use super::document::Place;
-use super::types::TypeSet;
+use super::type_set::TypeSet;
 use super::view::View;
 use crate::json::{Kind, Node};
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! `anyOf [T, null]` read as a set of types.
 
 use super::document::{Dialect, Place, SchemaDocument, Target};
-use super::types::TypeSet;
+use super::type_set::TypeSet;
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
 use std::borrow::Cow;
@@ -148,8 +148,9 @@ impl<'a> View<'a> {
 
     /// Work that copying it is worth.
     pub(super) fn weight(&self) -> u64 {
-        let parts =
-            [self.properties.len(), self.required.len(), self.keywords.len(), self.values.len()];
+        let branches = self.all_of.len() + self.any_of.len() + self.one_of.len();
+        let sets = self.properties.len() + self.required.len() + self.keywords.len();
+        let parts = [branches, sets, self.values.len()];
         1 + parts.into_iter().sum::<usize>() as u64 / 4
     }
 
@@ -202,6 +203,7 @@ impl<'a> Viewer<'a, '_> {
 
     /// `open` are the schemas that this one is being merged into: one that leads back to them is left as it is.
     fn view_within(&mut self, place: &Place<'a>, open: &mut Vec<u32>) -> View<'a> {
+        *self.work = self.work.saturating_sub(2);
         let mut view = View::anything(place.clone());
         match place.node.kind() {
             Kind::True => {}
