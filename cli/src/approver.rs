@@ -28,7 +28,8 @@ pub(crate) fn confirm(
     need_terminal()?;
     let digits: String = hash.chars().take(DIGITS).collect();
     screen::ask(format!(
-        "{what}\nType the first {DIGITS} digits of its hash ({hash:.16}…) to approve: "
+        "{}\nType the first {DIGITS} digits of its hash ({hash:.16}…) to approve: ",
+        screen::readable(what)
     ));
     if read_line()? == digits {
         Ok(())

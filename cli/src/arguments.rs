@@ -82,8 +82,10 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  holdpoint quarantine files")]
     Quarantine(ServerCommand),
     /// End a server's quarantine: it is looked at anew
-    #[command(after_help = "Example:\n  holdpoint release files")]
-    Release(ServerCommand),
+    #[command(
+        after_help = "Examples:\n  holdpoint release files\n  holdpoint release files --url https://example.com/mcp --header Authorization=env:TOKEN"
+    )]
+    Release(ReleaseCommand),
     /// Take back the newest pin of an entry: what was approved before counts again
     #[command(after_help = "Example:\n  holdpoint rollback files write_file")]
     Rollback(RollbackCommand),
@@ -143,19 +145,6 @@ pub(crate) struct UpstreamArguments {
     /// The command that starts a stdio server
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
-}
-
-impl UpstreamArguments {
-    /// What holds where nothing was typed.
-    pub(crate) fn usual() -> UpstreamArguments {
-        UpstreamArguments {
-            url: None,
-            header: Vec::new(),
-            allow_private: false,
-            start_timeout: START_TIMEOUT_SECONDS,
-            command: Vec::new(),
-        }
-    }
 }
 
 /// A server by its id, by how to start or reach it, or from a capture.
@@ -221,6 +210,14 @@ pub(crate) struct ApproveCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ServerCommand {
     pub(crate) id: ServerId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseCommand {
+    pub(crate) id: ServerId,
+    /// How to start or reach the server, where that is not recorded in full
+    #[command(flatten)]
+    pub(crate) upstream: UpstreamArguments,
 }
 
 #[derive(Debug, Args)]

@@ -73,6 +73,11 @@ impl Configuration {
                         let Value::Table(table) = value else {
                             return Err(format!("`server.{id}` must be a table"));
                         };
+                        if table.contains_key("approve") {
+                            return Err(format!(
+                                "`server.{id}.approve`: who may approve is the same for all servers"
+                            ));
+                        }
                         table.iter().try_for_each(|(key, value)| check_key(key, value))?;
                     }
                 }
@@ -173,6 +178,28 @@ fn look_up<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     Some(value)
 }
 
+/// Refuses a value that a key cannot have, also where nothing reads it yet: a mistake is found when it is made.
+fn check_value(key: &str, value: &Value) -> Result<(), String> {
+    let words: &[&str] = match key {
+        "first_use" => &["trust", "approve"],
+        "drift_scope" => &["tool", "server"],
+        "list" => &["accepted", "observed"],
+        "receipts.fsync" => &["always", "interval", "never"],
+        "receipts.on_full" => &["refuse", "drop-oldest"],
+        "receipts.args_hash" => &["keyed", "plain"],
+        _ if key.starts_with("limits.") || key == "relist.max_age" => {
+            let is_number = value.as_integer().is_some_and(|number| number >= 0);
+            let problem = || format!("`{key}` is a whole number from 0 up");
+            return is_number.then_some(()).ok_or_else(problem);
+        }
+        _ => return Ok(()),
+    };
+    match value.as_str() {
+        Some(word) if words.contains(&word) => Ok(()),
+        _ => Err(format!("`{key}` is one of `{}`", words.join("`, `"))),
+    }
+}
+
 /// Refuses a key that is not known, with the nearest one that is.
 fn check_key(key: &str, value: &Value) -> Result<(), String> {
     let names: Vec<String> = match value {
@@ -181,6 +208,8 @@ fn check_key(key: &str, value: &Value) -> Result<(), String> {
     };
     for name in names {
         if KEYS.contains(&name.as_str()) && name != "server" {
+            let inner = value.as_table().and_then(|table| table.get(name.rsplit('.').next()?));
+            check_value(&name, inner.unwrap_or(value))?;
             continue;
         }
         let nearest = KEYS.iter().max_by(|left, right| {
@@ -238,6 +267,10 @@ mod tests {
             "[guard]\nnew_tools = true",
             "[approve]\nunattended = \"yes\"",
             "[server.a]\nposture = \"lax\"",
+            "[server.a.approve]\nunattended = true",
+            "[limits]\nframe_bytes = \"lots\"",
+            "first_use = \"maybe\"",
+            "[receipts]\nfsync = \"sometimes\"",
             "not toml",
         ] {
             refused(text);

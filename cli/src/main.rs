@@ -24,7 +24,13 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, not faults; clap prints each where it belongs.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Fine.into() };
+            if !error.use_stderr() {
+                return Exit::Fine.into();
+            }
+            if asks_for_json() {
+                screen::print_failure(&Failure::usage(&error));
+            }
+            return Exit::Usage.into();
         }
     };
     match run(&arguments) {
@@ -34,6 +40,11 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Whether `--json` was typed, where the arguments could not be understood. What is behind `--` is the server's.
+fn asks_for_json() -> bool {
+    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 fn run(arguments: &Arguments) -> Result<Exit, Failure> {

@@ -11,7 +11,7 @@ use gate::time::Timestamp;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use wire::{ListOutcome, Observed, Progress, Upstream};
+use wire::{ListOutcome, ObserveError, Observed, Progress, Upstream};
 
 /// Programs larger than this are not hashed.
 const MAX_PROGRAM_BYTES: u64 = 512 * 1024 * 1024;
@@ -45,7 +45,12 @@ pub(crate) fn observe(reach: &Reach, options: &Options) -> Result<Surface, Failu
     let observed = runtime.block_on(async {
         tokio::select! {
             observed = wire::observe(&reach.upstream, &reach.limits, &progress) => {
-                observed.map_err(|error| Failure::unreachable(&error))
+                observed.map_err(|error| match error {
+                    ObserveError::PrivateAddressRefused { .. } => {
+                        Failure::unreachable(format!("{error} (`--allow-private`)"))
+                    }
+                    _ => Failure::unreachable(&error),
+                })
             }
             _ = tokio::signal::ctrl_c() => Err(Failure::unreachable("interrupted")),
         }
@@ -79,7 +84,7 @@ fn surface_from(observed: Observed, reach: &Reach) -> Result<Surface, Failure> {
             origin.digest = digest_of(&origin.program, &reach.upstream);
             origin.entry()
         }
-        Origin::Address(url) => address_entry(url, observed.tls_key.as_deref()),
+        Origin::Address { url, .. } => address_entry(url, observed.tls_key.as_deref()),
     };
     surface.insert(origin.map_err(|error| unreadable("the server's origin", &error))?);
     Ok(surface)
@@ -128,7 +133,7 @@ impl Spinner {
         }
         bar.set_message(match &reach.origin {
             Origin::Program(origin) => format!("starting {}", origin.short_name()),
-            Origin::Address(url) => format!("reaching {url}"),
+            Origin::Address { url, .. } => format!("reaching {url}"),
         });
         bar.enable_steady_tick(Duration::from_millis(120));
         Spinner(Some(bar))
@@ -163,6 +168,6 @@ pub(crate) fn remark_notes(surface: &Surface, options: &Options) {
         return;
     }
     for note in surface.notes() {
-        screen::remark(screen::styled(screen::DIM, format!("note: {note}")));
+        screen::remark(screen::styled(screen::DIM, format!("note: {}", screen::readable(note))));
     }
 }

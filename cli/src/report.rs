@@ -78,6 +78,13 @@ impl<'a> VerdictDocument<'a> {
             behavioral: None,
         }
     }
+
+    /// Whatever was found, a quarantined server is held, and that is the first thing to know of it.
+    pub(crate) fn quarantined(&mut self) {
+        self.verdict = Verdict::Hold;
+        self.reason = Some(Reason::ServerQuarantined);
+        self.provenance = Provenance::structural(self.verdict, !self.entries.is_empty());
+    }
 }
 
 impl<'a> EntryDocument<'a> {
@@ -99,12 +106,12 @@ impl<'a> EntryDocument<'a> {
             deferred: judgement.is_deferred,
             reason: judgement.reason,
             definition_hash: is_tool.then(|| Change {
-                before: before.and_then(|entry| entry.definition_hash()),
-                after: after.and_then(|entry| entry.definition_hash()),
+                before: before.and_then(contract::surface::Entry::definition_hash),
+                after: after.and_then(contract::surface::Entry::definition_hash),
             }),
             entry_hash: Change {
-                before: before.map(|entry| entry.entry_hash()),
-                after: after.map(|entry| entry.entry_hash()),
+                before: before.map(contract::surface::Entry::entry_hash),
+                after: after.map(contract::surface::Entry::entry_hash),
             },
             findings: findings.collect(),
             renamed_to: judgement.renamed_to.as_deref(),
@@ -126,7 +133,7 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
     for entry in entries {
         let state = match (entry.verdict, entry.is_deferred, entry.is_accepted) {
             (Verdict::Proceed, true, _) => styled(CYAN.bold(), "DEFERRED"),
-            (Verdict::Proceed, false, true) => styled(screen::GREEN.bold(), "ACCEPTED"),
+            (Verdict::Proceed, false, true) => styled(screen::GREEN.bold(), "BENIGN"),
             (Verdict::Proceed, false, false) => styled(DIM, "NOTED"),
             (held, ..) => screen::verdict(held),
         };
@@ -170,6 +177,11 @@ fn say_entry(entry: &Judgement, state: &str) {
     for words in entry.detail.iter().chain(&entry.not_inert) {
         screen::say(format!("    {}", words::escape_hidden(words)));
     }
+}
+
+/// A number with its word.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// The sentence about the whole.

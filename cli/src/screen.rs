@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use anstyle::{AnsiColor, Style};
 use gate::verdict::Verdict;
+use gate::words::escape_hidden;
 use std::io::Write;
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -28,6 +29,15 @@ pub(crate) fn remark(line: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
+/// Words that may quote a server, fit to be shown: lines and tabs stay, everything else that hides is escaped.
+pub(crate) fn readable(text: &str) -> String {
+    let lines = text.split('\n').map(|line| {
+        let parts: Vec<String> = line.split('\t').map(escape_hidden).collect();
+        parts.join("\t")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A question, with the cursor left behind it.
 pub(crate) fn ask(question: impl std::fmt::Display) {
     let mut error = anstream::stderr();
@@ -50,12 +60,17 @@ pub(crate) fn print_raw(text: &str) {
 /// Says what went wrong: as a JSON document where one was asked for, and as a sentence on standard error always.
 pub(crate) fn complain(failure: &Failure, json: bool) {
     if json {
-        let document = serde_json::json!({
-            "error": { "exit": failure.exit.code(), "reason": failure.reason, "message": failure.to_string() }
-        });
-        println!("{document}");
+        print_failure(failure);
     }
-    remark(format!("{} {failure}", styled(RED.bold(), "holdpoint:")));
+    remark(format!("{} {}", styled(RED.bold(), "holdpoint:"), readable(&failure.to_string())));
+}
+
+/// A failure as the one JSON document of a command.
+pub(crate) fn print_failure(failure: &Failure) {
+    let document = serde_json::json!({
+        "error": { "exit": failure.exit.code(), "reason": failure.reason, "message": failure.to_string() }
+    });
+    let _ = writeln!(std::io::stdout(), "{document}");
 }
 
 pub(crate) fn verdict(verdict: Verdict) -> String {

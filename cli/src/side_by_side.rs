@@ -1,6 +1,7 @@
 //! Before and after beside each other: every changed line in full, the server's words quoted as they are, hidden
 //! characters escaped.
 
+use crate::report;
 use crate::screen::{self, DIM, GREEN, RED, styled};
 use contract::json::{Document, Kind, Node};
 use contract::surface::Entry;
@@ -43,7 +44,13 @@ impl Row {
                 beside(before.as_deref(), after.as_deref(), column, Some((RED, GREEN)))
             }
             Row::Gap(count) => {
-                vec![styled(DIM, format!("{:<column$} │", format!("… {count} lines as before")))]
+                vec![styled(
+                    DIM,
+                    format!(
+                        "{:<column$} │",
+                        format!("… {} as before", report::count(*count, "line", "lines"))
+                    ),
+                )]
             }
         }
     }

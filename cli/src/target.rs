@@ -4,7 +4,7 @@ use crate::arguments::{Options, TargetArguments, UpstreamArguments};
 use crate::configuration::Configuration;
 use crate::failure::Failure;
 use contract::hash::sha256_hex;
-use contract::origin::ProgramOrigin;
+use contract::origin::{ProgramOrigin, hide_url_secrets};
 use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,11 @@ pub(crate) struct Reach {
 #[derive(Debug)]
 pub(crate) enum Origin {
     Program(ProgramOrigin),
-    Address(String),
+    /// The address, without the secrets in its query.
+    Address {
+        url: String,
+        has_secrets: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -111,7 +115,7 @@ impl Target {
         let Some(server) = workplace.store.server(id)? else { return Err(unknown_server(id)) };
         let again = |what: &str| {
             Failure::unreachable(format!(
-                "server `{id}` cannot be started or reached again as it was: {what}; type `holdpoint check --server {id} -- CMD…`, or `--url URL`, as you did before"
+                "server `{id}` cannot be started or reached again as it was: {what}; name it as you did before, with `--server {id}` and `-- CMD…`, `--url URL` (and `--header`) or `--file FILE`"
             ))
         };
         if let Some(lost) = server.lost {
@@ -201,7 +205,8 @@ impl Reach {
             url.parse().map_err(|error| Failure::usage(format!("`{url}`: {error}")))?;
         let headers =
             arguments.header.iter().map(|header| read_header(header)).collect::<Result<_, _>>()?;
-        let origin = Origin::Address(endpoint.as_str().to_owned());
+        let (shown, has_secrets) = hide_url_secrets(endpoint.as_str());
+        let origin = Origin::Address { url: shown, has_secrets };
         let allow_private = arguments.allow_private;
         let upstream = Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private });
         Ok(Reach { upstream, limits: Reach::limits(arguments), origin })
@@ -218,11 +223,11 @@ impl Reach {
                 let has_secrets = origin.has_secrets;
                 Launch::Program { command, directory, environment_names: Vec::new(), has_secrets }
             }
-            Origin::Address(url) => {
+            Origin::Address { url, has_secrets } => {
                 let name =
                     |header: &String| header.split('=').next().unwrap_or_default().to_owned();
                 let header_names = arguments.header.iter().map(name).collect();
-                Launch::Url { url: url.clone(), header_names, has_secrets: false }
+                Launch::Url { url: url.clone(), header_names, has_secrets: *has_secrets }
             }
         }
     }
@@ -259,7 +264,7 @@ impl Origin {
     fn server_id(&self) -> Result<ServerId, Failure> {
         match self {
             Origin::Program(origin) => make_id(&origin.short_name(), &origin.identity()),
-            Origin::Address(url) => {
+            Origin::Address { url, .. } => {
                 let host =
                     url.split("//").nth(1).and_then(|rest| rest.split(['/', ':', '?']).next());
                 make_id(host.unwrap_or("server"), url)

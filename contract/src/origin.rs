@@ -47,7 +47,9 @@ impl ProgramOrigin {
     pub fn short_name(&self) -> String {
         let name = self.package.as_ref().map_or(self.program.as_str(), |package| &package.name);
         let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
-        last.strip_suffix(".exe").unwrap_or(last).to_owned()
+        let endings = [".exe", ".js", ".mjs", ".cjs", ".ts", ".py", ".jar", ".sh", ".rb"];
+        let bare = endings.iter().find_map(|ending| last.strip_suffix(ending));
+        bare.filter(|bare| !bare.is_empty()).unwrap_or(last).to_owned()
     }
 
     /// What makes it this server and not another, whatever its version and its other arguments.
@@ -122,8 +124,8 @@ fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
         }
         ("bun", ["x", rest @ ..]) => npm_package(rest, &["-p", "--package"]),
         ("deno", ["run", rest @ ..]) => {
-            let word = rest.iter().find_map(|word| word.strip_prefix("npm:"))?;
-            Some(npm_name(word))
+            let word = rest.iter().find_map(|word| word.strip_prefix("npm:"));
+            word.map(npm_name).or_else(|| script(rest, &[]))
         }
         ("uvx", rest) | ("uv", ["tool", "run", rest @ ..]) | ("pipx", ["run", rest @ ..]) => {
             python_package(rest)
@@ -131,12 +133,30 @@ fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
         ("docker" | "podman" | "nerdctl", ["run", rest @ ..])
         | ("docker" | "podman" | "nerdctl", ["container", "run", rest @ ..]) => image(rest),
         (python, rest) if python.starts_with("python") || python == "py" => {
-            let at = rest.iter().position(|word| *word == "-m")?;
-            let name = (*rest.get(at + 1)?).to_owned();
-            Some(Package { registry: "python-module", name, version: None })
+            match rest.iter().position(|word| *word == "-m") {
+                Some(at) => {
+                    let name = (*rest.get(at + 1)?).to_owned();
+                    Some(Package { registry: "python-module", name, version: None })
+                }
+                None => script(rest, &["-c", "-W", "-X"]),
+            }
+        }
+        ("bun", ["run", rest @ ..]) => script(rest, &[]),
+        ("node" | "nodejs" | "bun" | "deno" | "ruby" | "perl" | "php" | "bash" | "sh", rest) => {
+            script(rest, &["-e", "-r", "-c", "--require", "--import", "--loader", "--env-file"])
+        }
+        ("java", rest) => {
+            let name = option_value(rest, &["-jar"])?.to_owned();
+            Some(Package { registry: "script", name, version: None })
         }
         _ => None,
     }
+}
+
+/// The file that an interpreter runs: another file is another server.
+fn script(words: &[&str], takes_value: &[&str]) -> Option<Package> {
+    let name = first_operand(words, takes_value)?.to_owned();
+    Some(Package { registry: "script", name, version: None })
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -244,6 +264,29 @@ fn first_operand<'a>(words: &[&'a str], takes_value: &[&str]) -> Option<&'a str>
     None
 }
 
+/// An address with the values in its query that look like secrets as hashes, and whether there were any.
+pub fn hide_url_secrets(url: &str) -> (String, bool) {
+    let Some((before, query)) = url.split_once('?') else { return (url.to_owned(), false) };
+    let mut has_secrets = false;
+    let parameters: Vec<String> = query
+        .split('&')
+        .map(|parameter| {
+            let (name, value) = parameter.split_once('=').unwrap_or(("", parameter));
+            if value.is_empty() || !(names_a_secret(name) || name == "key" || looks_random(value)) {
+                return parameter.to_owned();
+            }
+            has_secrets = true;
+            let separator = if parameter.contains('=') { "=" } else { "" };
+            format!("{name}{separator}sha256:{}", short_hash(value))
+        })
+        .collect();
+    (format!("{before}?{}", parameters.join("&")), has_secrets)
+}
+
+fn short_hash(value: &str) -> String {
+    sha256_hex(value.as_bytes()).chars().take(16).collect()
+}
+
 /// Replaces what looks like a secret by its hash: kept, it would be in every copy of the pins.
 fn hide_secrets(arguments: &[String]) -> (Vec<String>, bool) {
     let mut hidden = Vec::with_capacity(arguments.len());
@@ -258,7 +301,7 @@ fn hide_secrets(arguments: &[String]) -> (Vec<String>, bool) {
         let is_value = !argument.starts_with('-') && is_next_secret;
         if is_named || is_value || looks_random(value) {
             has_secrets = true;
-            let hash: String = sha256_hex(value.as_bytes()).chars().take(16).collect();
+            let hash = short_hash(value);
             hidden.push(match name {
                 Some(name) => format!("{name}=sha256:{hash}"),
                 None => format!("sha256:{hash}"),

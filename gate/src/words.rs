@@ -67,9 +67,10 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
             format!("now claims to be less risky than it did{}", hint(path))
         }
         Kind::HeaderBindingChanged => format!("{about} is now copied into another header"),
-        Kind::MetadataChanged => {
+        Kind::MetadataChanged if path.is_empty() || path.starts_with("/inputSchema") => {
             format!("{about} is written differently; every call means the same")
         }
+        Kind::MetadataChanged => format!("{about} changed; no call depends on it"),
         Kind::InstructionsChanged => "tell the model something else".to_owned(),
         Kind::PromptAdded => "is a new prompt".to_owned(),
         Kind::PromptRemoved => "is not offered any more".to_owned(),
@@ -89,11 +90,19 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         Kind::OriginDetailChanged => {
             "is started in another version or with other arguments".to_owned()
         }
+        Kind::MarkerFound if is_about_hidden_characters(finding) => {
+            format!("has characters that a reader cannot see, {}", place_of_text(path, audience))
+        }
         Kind::MarkerFound => format!(
             "has wording that is written to steer a model, {}",
             place_of_text(path, audience)
         ),
     }
+}
+
+/// Markers name their rule first.
+fn is_about_hidden_characters(finding: &Finding) -> bool {
+    finding.after.as_deref().is_some_and(|after| after.starts_with("hidden."))
 }
 
 /// How an entry is called at the start of a sentence.

@@ -11,6 +11,7 @@ use crate::target::Workplace;
 use contract::surface::{Entry, EntryId, EntryType};
 use gate::judge::Judgement;
 use gate::pins::{Basis, Pin};
+use gate::reason::Reason;
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use store::{Act, NewPin, Store};
@@ -64,7 +65,13 @@ fn choose(
     keys: &[String],
     hash: &str,
 ) -> Result<Vec<EntryId>, Failure> {
-    let waiting: Vec<&Judgement> = judged.judgement.waiting().collect();
+    let waiting: Vec<&Judgement> =
+        judged.judgement.waiting().filter(|entry| can_be_approved(entry)).collect();
+    if waiting.is_empty() && !judged.judgement.unreadable.is_empty() {
+        return Err(Failure::held(format!(
+            "what server `{id}` said last could not be read in exactly one way, so it cannot be approved: `holdpoint check {id}` looks again"
+        )));
+    }
     if waiting.is_empty() {
         return Err(Failure::held(format!("nothing of server `{id}` waits to be approved")));
     }
@@ -95,6 +102,12 @@ fn choose(
         chosen.push(entry.id.clone());
     }
     Ok(chosen)
+}
+
+/// Whether there is something that a person could have looked at. Nobody knows what a list says that cannot be read, so
+/// its entries are neither there nor gone.
+pub(crate) fn can_be_approved(entry: &Judgement) -> bool {
+    entry.reason != Some(Reason::SurfaceUnreadable)
 }
 
 fn find<'a>(waiting: &[&'a Judgement], key: &str, id: &ServerId) -> Result<&'a Judgement, Failure> {

@@ -5,6 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::observation::{observe, remark_notes};
 use crate::screen;
 use crate::target::Reach;
+use contract::surface::read_capture;
 
 pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, Failure> {
     let surface = observe(&Reach::of(&command.upstream)?, options)?;
@@ -23,14 +24,16 @@ pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, F
         Some(path) => {
             std::fs::write(path, &capture)
                 .map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
+            // What is told is what `hash` says of the file: where the server comes from is not in it.
+            let written = read_capture(capture.as_bytes()).map_err(Failure::internal)?;
             if options.json {
                 screen::print_json(&serde_json::json!({
                     "file": path,
-                    "entries": surface.entries().len(),
-                    "surface_hash": surface.surface_hash(),
+                    "entries": written.entries().len(),
+                    "surface_hash": written.surface_hash(),
                 }))?;
             } else if !options.quiet {
-                let count = surface.entries().len();
+                let count = written.entries().len();
                 screen::remark(format!("{count} entries written to {}", path.display()));
             }
         }

@@ -24,12 +24,16 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     remark_notes(&surface, options);
     let judgement = judge(&workplace, &target.id, &snapshot, &surface, command.posture, now())?;
     // What was seen is kept, so that `review` can show it; no pin is touched.
-    remember(&mut workplace, &target, &snapshot, &surface, &judgement)?;
+    let is_trial = command.posture.is_some();
+    remember(&mut workplace, &target, &snapshot, &surface, (!is_trial).then_some(&judgement))?;
     let status = snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status);
     let is_quarantined = status == ServerStatus::Quarantined;
     if options.json {
         let mut document = VerdictDocument::of(&judgement);
         document.server = Some(target.id.as_str());
+        if is_quarantined {
+            document.quarantined();
+        }
         document.behavioral = command.behavioral.then_some("UNAVAILABLE");
         screen::print_json(&document)?;
     } else {
@@ -53,7 +57,7 @@ fn tell(
     options: &Options,
 ) {
     report::say_entries(judgement);
-    screen::say(format!("{} {id}", report::summary(judgement)));
+    screen::say(format!("{id}: {}", report::summary(judgement)));
     if behavioral {
         screen::say(
             "behaviour: UNAVAILABLE: nothing here can observe it, so the answer stays held",
@@ -84,7 +88,7 @@ fn remember(
     target: &Target,
     snapshot: &Snapshot,
     surface: &Surface,
-    judgement: &SurfaceJudgement,
+    judgement: Option<&SurfaceJudgement>,
 ) -> Result<(), Failure> {
     let Some(server) = &snapshot.server else { return Ok(()) };
     if server.lost.is_some() {
@@ -94,7 +98,8 @@ fn remember(
     let observation = Observation::of(surface, at);
     let mut act = Act::new(&target.id, at, &by, "server.observe");
     act.observation = Some(&observation);
-    let status = status_after(server.status, judgement);
-    act.status = (status != server.status).then_some(status);
+    // A posture that was only tried moves no status.
+    let status = judgement.map(|judgement| status_after(server.status, judgement));
+    act.status = status.filter(|status| *status != server.status);
     Ok(workplace.store.record(act)?)
 }

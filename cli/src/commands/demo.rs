@@ -82,7 +82,7 @@ fn run_story(options: &Options) -> Result<Exit, Failure> {
         return outcome(&held, &after);
     }
     let step = |number: usize, text: &str| {
-        screen::say(format!("\n{} {text}", styled(BOLD, format!("{number}."))))
+        screen::say(format!("\n{} {text}", styled(BOLD, format!("{number}."))));
     };
     step(1, "On Monday your agent meets a server. Holdpoint pins what it says of its tools.");
     for entry in old.entries().filter(|entry| entry.entry_type() == EntryType::Tool) {
@@ -164,8 +164,9 @@ fn run_battery(options: &Options) -> Result<Exit, Failure> {
             .collect();
         kinds.sort_unstable();
         kinds.dedup();
-        rows.push((scenario.name, scenario.expected, judgement.verdict, kinds.join(", ")));
+        rows.push((scenario.name, scenario.expected, judgement.verdict, kinds));
     }
+    let total = rows.len();
     let passed = rows.iter().filter(|(_, expected, actual, _)| expected == actual.as_str()).count();
     if options.json {
         let rows: Vec<_> = rows
@@ -174,7 +175,9 @@ fn run_battery(options: &Options) -> Result<Exit, Failure> {
                 serde_json::json!({ "scenario": name, "predicted": expected, "actual": actual, "kinds": kinds })
             })
             .collect();
-        screen::print_json(&serde_json::json!({ "passed": passed, "scenarios": rows }))?;
+        screen::print_json(
+            &serde_json::json!({ "passed": passed, "total": total, "scenarios": rows }),
+        )?;
     } else {
         screen::say(styled(
             BOLD,
@@ -184,13 +187,14 @@ fn run_battery(options: &Options) -> Result<Exit, Failure> {
             let mark =
                 if expected == actual.as_str() { styled(GREEN, "✓") } else { styled(RED, "✗") };
             screen::say(format!(
-                "{name:<20} {expected:<13} {:<13} {kinds} {mark}",
-                actual.as_str()
+                "{name:<20} {expected:<13} {:<13} {} {mark}",
+                actual.as_str(),
+                kinds.join(", ")
             ));
         }
-        screen::say(format!("{passed}/{} scenarios as predicted", rows.len()));
+        screen::say(format!("{passed}/{total} scenarios as predicted"));
     }
-    if passed == rows.len() {
+    if passed == total {
         Ok(Exit::Fine)
     } else {
         Err(Failure::internal("the battery did not go as predicted"))

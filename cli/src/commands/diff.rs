@@ -9,7 +9,6 @@ use crate::target::{home_path, read_file};
 use contract::surface::{CaptureError, Surface, read_capture};
 use gate::judge::judge_surface;
 use gate::pins::{Basis, Pin, PinBook};
-use gate::posture::Settings;
 use gate::time::Timestamp;
 
 pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Failure> {
@@ -25,11 +24,8 @@ pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Fail
         }
         Err(error) => return Err(Failure::usage(format!("`{}`: {error}", command.new.display()))),
     };
-    let settings = match command.posture {
-        Some(posture) => Settings::with_posture(posture),
-        None => Configuration::read(&home_path(options)?.join("holdpoint.toml"))?
-            .settings(None, None)?,
-    };
+    let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
+    let settings = configuration.settings(None, command.posture)?;
     let judgement = judge_surface(&approved(&old), &new, &settings, 0);
     if options.json {
         screen::print_json(&VerdictDocument::of(&judgement))?;
@@ -55,7 +51,8 @@ fn unreadable_capture(detail: &str, options: &Options) -> Result<Exit, Failure> 
         let document = serde_json::json!({ "verdict": "HOLD", "reason": "surface_unreadable", "detail": detail });
         screen::print_json(&document)?;
     } else {
-        screen::say(format!("{}  {detail}", screen::verdict(gate::verdict::Verdict::Hold)));
+        let verdict = screen::verdict(gate::verdict::Verdict::Hold);
+        screen::say(format!("{verdict}  {}", screen::readable(detail)));
     }
     Ok(Exit::Held)
 }

@@ -1,13 +1,15 @@
 //! `quarantine`, `release`, `rollback`: what a person does with a server or an entry beside approving.
 
 use crate::approver;
-use crate::arguments::{Options, RollbackCommand, ServerCommand, UpstreamArguments};
+use crate::arguments::{
+    Options, ReleaseCommand, RollbackCommand, ServerCommand, UpstreamArguments,
+};
 use crate::commands::approve;
 use crate::failure::{Exit, Failure};
 use crate::judging::{judge, judge_recorded, status_after};
-use crate::observation::{now, surface_of};
+use crate::observation::{now, observe, surface_of};
 use crate::screen;
-use crate::target::{Target, Workplace, unknown_server};
+use crate::target::{Reach, Target, Workplace, unknown_server};
 use contract::surface::{EntryId, Surface};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
@@ -23,7 +25,7 @@ pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<E
 }
 
 /// Ends a quarantine: the server becomes what a fresh look at it makes of it.
-pub(crate) fn release(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
     let mut workplace = Workplace::open(options)?;
     let snapshot = workplace.store.snapshot(id)?;
@@ -35,7 +37,7 @@ pub(crate) fn release(command: &ServerCommand, options: &Options) -> Result<Exit
         &workplace.configuration,
         &format!("Release server `{id}` from quarantine?"),
     )?;
-    let surface = look_again(&workplace, id, options)?;
+    let surface = look_again(&workplace, id, &command.upstream, options)?;
     let judgement = judge(&workplace, id, &snapshot, &surface, None, now())?;
     let status = if has_baseline { status_after(released, &judgement) } else { released };
     let (at, by) = (now(), approver::name());
@@ -49,12 +51,21 @@ pub(crate) fn release(command: &ServerCommand, options: &Options) -> Result<Exit
 }
 
 /// The server as it is now; of one that was pinned from a capture, what was last seen.
-fn look_again(workplace: &Workplace, id: &ServerId, options: &Options) -> Result<Surface, Failure> {
+fn look_again(
+    workplace: &Workplace,
+    id: &ServerId,
+    upstream: &UpstreamArguments,
+    options: &Options,
+) -> Result<Surface, Failure> {
+    let is_named = upstream.url.is_some() || !upstream.command.is_empty();
+    if is_named {
+        return observe(&Reach::of(upstream)?, options);
+    }
     let server = workplace.store.server(id)?;
     if server.is_some_and(|server| server.launch.is_none()) {
         return Ok(judge_recorded(workplace, id, None, now())?.surface.unwrap_or_default());
     }
-    let target = Target::recorded(id, workplace, &UpstreamArguments::usual())?;
+    let target = Target::recorded(id, workplace, upstream)?;
     surface_of(&target.source, options)
 }
 
@@ -119,7 +130,7 @@ fn tell(
     if options.json {
         screen::print_json(&serde_json::json!({ "server": id, "status": status }))?;
     } else {
-        screen::say(format!("{id}: {words}; the server is {status}"));
+        screen::say(format!("{id}: {}; the server is {status}", screen::readable(words)));
     }
     Ok(Exit::Fine)
 }

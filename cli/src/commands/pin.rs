@@ -8,9 +8,10 @@ use crate::observation::{now, remark_notes, surface_of};
 use crate::report;
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::target::{Target, Workplace};
-use contract::surface::{Entry, EntryType, Surface};
-use gate::judge::Judgement;
-use gate::pins::Basis;
+use contract::change::ChangeKind;
+use contract::surface::{Entry, EntryId, EntryType, Surface};
+use gate::judge::{Judgement, judge_surface};
+use gate::pins::{Basis, PinBook};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::NotAllowed;
 use store::{Act, NewPin, Observation, Snapshot, Store};
@@ -26,19 +27,27 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let surface = surface_of(&target.source, options)?;
     remark_notes(&surface, options);
     refuse_unreadable(&surface)?;
-    let pins = entries_to_pin(&workplace, &target.id, &snapshot, &surface)?;
+    let pins = entries_to_pin(&workplace, &target.id, &snapshot, &surface, options)?;
     let (at, by) = (now(), approver::name());
     let observation = Observation::of(&surface, at);
+    let Chosen { entries: pins, left_out } = pins;
     let count = pins.len();
+    let status = if left_out.is_empty() { ServerStatus::Verified } else { ServerStatus::Changed };
     let mut act = Act::new(&target.id, at, &by, "server.pin");
     act.expect = Some(snapshot.revision());
     act.launch = target.launch.as_ref();
-    act.status = Some(ServerStatus::Verified);
+    act.status = Some(status);
     act.observation = Some(&observation);
     act.reseal = snapshot.pins.lost.is_some() || !snapshot.pins.tampered.is_empty();
     act.pins = pins.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     workplace.store.record(act)?;
-    tell(&target.id, &surface, count, options)
+    tell(&target.id, &surface, count, &left_out, options)
+}
+
+/// What is to be pinned, and what is not because it would steer a model and nobody said that it may.
+struct Chosen {
+    entries: Vec<Entry>,
+    left_out: Vec<EntryId>,
 }
 
 fn refuse_unreadable(surface: &Surface) -> Result<(), Failure> {
@@ -58,7 +67,8 @@ fn entries_to_pin(
     id: &ServerId,
     snapshot: &Snapshot,
     surface: &Surface,
-) -> Result<Vec<Entry>, Failure> {
+    options: &Options,
+) -> Result<Chosen, Failure> {
     let is_approved = |entry: &Entry| {
         snapshot.pins.get(entry.id()).is_some_and(|pins| {
             pins.accepted().is_some_and(|pin| {
@@ -70,13 +80,16 @@ fn entries_to_pin(
     let mut entries: Vec<Entry> =
         surface.entries().filter(|entry| !is_approved(entry)).cloned().collect();
     if !has_baseline {
-        return Ok(entries);
+        return first_sight(workplace, id, entries, surface, options);
     }
     let judgement = judge(workplace, id, snapshot, surface, None, now())?;
     let gone = judgement.entries.iter().filter(|entry| entry.after.is_none());
     entries.extend(gone.map(|entry| Entry::gone(entry.id.clone())));
-    if judgement.entries.iter().any(Judgement::is_waiting) || judgement.verdict.is_held() {
-        report::say_entries(&judgement);
+    // Whatever is pinned over a baseline becomes a person's approval, benign or not.
+    if !entries.is_empty() {
+        if !options.json {
+            report::say_entries(&judgement);
+        }
         let hash = surface.surface_hash().to_string();
         approver::confirm(
             &workplace.configuration,
@@ -84,24 +97,65 @@ fn entries_to_pin(
             &hash,
         )?;
     }
-    Ok(entries)
+    Ok(Chosen { entries, left_out: Vec::new() })
+}
+
+/// At first sight everything is taken as it is, but for entries with a marker: those a person must have seen.
+fn first_sight(
+    workplace: &Workplace,
+    id: &ServerId,
+    entries: Vec<Entry>,
+    surface: &Surface,
+    options: &Options,
+) -> Result<Chosen, Failure> {
+    let settings = workplace.configuration.settings(Some(id), None)?;
+    let mut judgement = judge_surface(&PinBook::default(), surface, &settings, 0);
+    let is_marked = |entry: &Judgement| {
+        entry.findings.iter().any(|finding| finding.kind == ChangeKind::MarkerFound)
+    };
+    judgement.entries.retain(is_marked);
+    if judgement.entries.is_empty() {
+        return Ok(Chosen { entries, left_out: Vec::new() });
+    }
+    if !options.json {
+        report::say_entries(&judgement);
+    }
+    let question = "These have wording or characters that are made to steer a model. Pin them too?";
+    match approver::confirm_yes(&workplace.configuration, question) {
+        Ok(()) => Ok(Chosen { entries, left_out: Vec::new() }),
+        // Without a person, or without a yes, they stay unpinned and held; all others are pinned.
+        Err(_) => {
+            let left_out: Vec<EntryId> =
+                judgement.entries.into_iter().map(|entry| entry.id).collect();
+            let entries =
+                entries.into_iter().filter(|entry| !left_out.contains(entry.id())).collect();
+            Ok(Chosen { entries, left_out })
+        }
+    }
 }
 
 fn tell(
     id: &ServerId,
     surface: &Surface,
     pinned: usize,
+    left_out: &[EntryId],
     options: &Options,
 ) -> Result<Exit, Failure> {
+    let (status, exit) = match left_out {
+        [] => (ServerStatus::Verified, Exit::Fine),
+        _ => (ServerStatus::Changed, Exit::Held),
+    };
     if options.json {
+        let left_out: Vec<String> = left_out.iter().map(EntryId::to_string).collect();
         screen::print_json(&serde_json::json!({
             "server": id,
-            "status": ServerStatus::Verified,
+            "status": status,
             "pinned": pinned,
+            "left_out": left_out,
             "entries": surface.entries().len(),
             "surface_hash": surface.surface_hash(),
         }))?;
-        return Ok(Exit::Fine);
+        return Ok(exit);
     }
     let count = |entry_type: EntryType| {
         surface.entries().filter(|entry| entry.entry_type() == entry_type).count()
@@ -116,13 +170,18 @@ fn tell(
         .into_iter()
         .map(|(entry_type, word)| (count(entry_type), word))
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        .map(|(count, word)| report::count(count, word, &format!("{word}s")))
         .collect();
     let what = if parts.is_empty() { "nothing but itself".to_owned() } else { parts.join(", ") };
     screen::say(format!("pinned {} {what}, approved by you", styled(BOLD, format!("{id}:"))));
+    if !left_out.is_empty() {
+        let count = report::count(left_out.len(), "entry", "entries");
+        screen::say(format!("{count} with a marker left out and held, until you approve them"));
+    }
     if !options.quiet {
         screen::say(styled(DIM, format!("surface {}", surface.surface_hash())));
-        screen::say(styled(DIM, format!("next: holdpoint check {id}")));
+        let next = if left_out.is_empty() { "check" } else { "review" };
+        screen::say(styled(DIM, format!("next: holdpoint {next} {id}")));
     }
-    Ok(Exit::Fine)
+    Ok(exit)
 }

@@ -2,7 +2,7 @@
 
 use crate::approver;
 use crate::arguments::{Options, ReviewCommand};
-use crate::commands::approve::{approve_entries, quarantine};
+use crate::commands::approve::{approve_entries, can_be_approved, quarantine};
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
@@ -54,15 +54,15 @@ fn print(servers: &[(ServerId, Judged)]) -> Result<(), Failure> {
                 .map(|entry| {
                     serde_json::json!({
                         "entry": EntryDocument::of(entry),
-                        "before": entry.before.as_ref().map(|entry| entry.raw()),
-                        "after": entry.after.as_ref().map(|entry| entry.raw()),
+                        "before": entry.before.as_ref().map(contract::surface::Entry::raw),
+                        "after": entry.after.as_ref().map(contract::surface::Entry::raw),
                     })
                 })
                 .collect();
             serde_json::json!({
                 "server": id,
                 "status": judged.status(),
-                "surface_hash": judged.surface.as_ref().map(|surface| surface.surface_hash()),
+                "surface_hash": judged.surface.as_ref().map(contract::surface::Surface::surface_hash),
                 "unreadable": judged.judgement.unreadable,
                 "waiting": entries,
             })
@@ -82,14 +82,23 @@ fn show_server(id: &ServerId, judged: &Judged) {
     }
     for entry in judged.judgement.waiting() {
         show_entry(entry);
-        let key = shell_word(&format!("{}:{}", entry.id.entry_type, entry.id.key));
+        if !can_be_approved(entry) {
+            screen::say("");
+            continue;
+        }
         screen::say(styled(
             DIM,
-            format!("approve it:      holdpoint approve {id} {key} --hash {:.16}", hash_of(entry)),
+            format!(
+                "approve it:      holdpoint approve {id}{} --hash {:.16}",
+                key_word(entry),
+                hash_of(entry)
+            ),
         ));
         screen::say("");
     }
-    if let Some(surface) = &judged.surface {
+    if let Some(surface) = &judged.surface
+        && judged.judgement.waiting().any(can_be_approved)
+    {
         screen::say(styled(
             DIM,
             format!(
@@ -132,7 +141,11 @@ fn walk(workplace: &mut Workplace, servers: &[(ServerId, Judged)]) -> Result<Exi
     let mut left = 0_usize;
     for (id, judged) in servers {
         screen::say(styled(BOLD, format!("━━ {id} ━━")));
-        for entry in judged.judgement.waiting() {
+        for unreadable in &judged.judgement.unreadable {
+            screen::say(words::escape_hidden(unreadable));
+            left += 1;
+        }
+        for entry in judged.judgement.waiting().filter(|entry| can_be_approved(entry)) {
             show_entry(entry);
             screen::ask("[a]pprove, [s]kip, [q]uarantine the server, [e]nd? ");
             match approver::read_line()?.to_ascii_lowercase().as_str() {
@@ -165,6 +178,12 @@ fn walk(workplace: &mut Workplace, servers: &[(ServerId, Judged)]) -> Result<Exi
         }
     }
     Ok(if left > 0 { Exit::Held } else { Exit::Fine })
+}
+
+/// The entry's name as a word of a command. One with hidden characters cannot be shown, and its hash names it alone.
+fn key_word(entry: &Judgement) -> String {
+    let key = format!("{}:{}", entry.id.entry_type, entry.id.key);
+    if key.chars().any(words::is_hidden) { String::new() } else { format!(" {}", shell_word(&key)) }
 }
 
 /// A word that a shell reads as it stands.

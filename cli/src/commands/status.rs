@@ -4,7 +4,7 @@ use crate::arguments::{Options, StatusCommand};
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
-use crate::report::{EntryDocument, name_of};
+use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::Workplace;
 use contract::hash::SurfaceHash;
@@ -70,7 +70,14 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     }
     let tools: usize = servers.iter().map(|(_, judged, _)| pinned(judged, EntryType::Tool)).sum();
     if !options.quiet {
-        screen::say(styled(DIM, format!("{tools} tools pinned on {} servers", servers.len())));
+        screen::say(styled(
+            DIM,
+            format!(
+                "{} pinned on {}",
+                report::count(tools, "tool", "tools"),
+                report::count(servers.len(), "server", "servers")
+            ),
+        ));
     }
     Ok(Exit::Fine)
 }
@@ -109,7 +116,7 @@ fn document<'a>(
         launch: server.and_then(|server| server.launch.as_ref()),
         pinned: EntryType::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect(),
         basis: bases(judged),
-        surface_hash: judged.surface.as_ref().map(|surface| surface.surface_hash()),
+        surface_hash: judged.surface.as_ref().map(contract::surface::Surface::surface_hash),
         waiting: judged
             .judgement
             .waiting()
@@ -139,11 +146,11 @@ fn say_server(id: &ServerId, judged: &Judged, since: Option<Timestamp>, options:
     let bases: Vec<String> =
         bases(judged).iter().map(|(basis, count)| format!("{count} {basis}")).collect();
     screen::say(format!(
-        "{}  {}  {} tools, {} entries pinned ({})",
+        "{}  {}  {}, {} pinned ({})",
         styled(BOLD, id),
         styled(style.bold(), judged.status()),
-        pinned(judged, EntryType::Tool),
-        judged.snapshot.pins.iter().len(),
+        report::count(pinned(judged, EntryType::Tool), "tool", "tools"),
+        report::count(judged.snapshot.pins.iter().len(), "entry", "entries"),
         bases.join(", "),
     ));
     if let Some(lost) = &judged.snapshot.pins.lost {
@@ -163,7 +170,9 @@ fn waiting_line(entry: &Judgement, since: Option<Timestamp>) -> String {
     } else {
         screen::verdict(entry.verdict)
     };
-    let kinds: Vec<&str> = entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    let mut kinds: Vec<&str> = entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
     let reason = if kinds.is_empty() {
         entry.reason.map_or("", |reason| reason.as_str()).to_owned()
     } else {

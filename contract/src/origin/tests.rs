@@ -44,7 +44,10 @@ fn launchers_are_looked_through() {
     check("docker run image@sha256:abc", "oci", "image", Some("sha256:abc"));
     check("python3.11 -m mcp_server_time --local", "python-module", "mcp_server_time", None);
     assert_eq!(origin("/opt/server --x").package, None);
-    assert_eq!(origin("node /opt/server.js").package, None);
+    check("node --enable-source-maps /opt/server.js --x", "script", "/opt/server.js", None);
+    check("python3 server.py", "script", "server.py", None);
+    check("java -jar server.jar", "script", "server.jar", None);
+    assert_ne!(origin("python3 a.py").identity(), origin("python3 b.py").identity());
 }
 
 #[test]
@@ -74,6 +77,21 @@ fn secrets_among_the_arguments_are_hashed_and_paths_are_not() {
         "x --verbose --port 8080",
     ] {
         assert!(!origin(line).has_secrets, "{line}");
+    }
+}
+
+#[test]
+fn secrets_in_an_address_are_hashed() {
+    for url in ["https://h/mcp?api_key=abc", "https://h/mcp?x=1&token=abc", "https://h/mcp?key=abc"]
+    {
+        let (hidden, has_secrets) = hide_url_secrets(url);
+        assert!(
+            has_secrets && !hidden.contains("abc") && hidden.starts_with("https://h/mcp?"),
+            "{hidden}"
+        );
+    }
+    for url in ["https://h/mcp", "https://h/mcp?mode=fast&v=2", "https://h/mcp?token="] {
+        assert_eq!(hide_url_secrets(url), (url.to_owned(), false));
     }
 }
 
