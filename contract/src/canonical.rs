@@ -1,4 +1,4 @@
-//! The canonical form of CONTRACT.md §3: RFC 8785 with exact numbers and with JSON Schema's sets sorted.
+//! The canonical form: RFC 8785 with exact numbers and with JSON Schema's sets sorted.
 
 use crate::decimal::Decimal;
 use crate::json::{Kind, Node, escape_into, utf16_order};

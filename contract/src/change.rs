@@ -1,4 +1,4 @@
-//! The closed lists of CONTRACT.md §5: what can be said of a change, and how much it weighs.
+//! The closed lists of kinds and classes (`docs/what-is-compared.md`): what can be said of a change, and how much it weighs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The hashes of CONTRACT.md §4: SHA-256, written as lower-case hex, one type for each meaning.
+//! The hashes: SHA-256, written as lower-case hex, one type for each meaning.
 
 use crate::canonical::Sink;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! Whether what an entry newly says can go in without a look: the inert-text rule of CONTRACT.md §7.
+//! Whether what an entry newly says can go in without a look: the inert-text rule.
 
 use crate::json::{Kind, Node};
 use crate::markers::{KnownStrings, Marker, push_name, scan, scan_new};

@@ -1,4 +1,4 @@
-//! The marker scan of CONTRACT.md §7: a trip-wire for text that speaks to the model over the user's head.
+//! The marker scan (`docs/markers.md`): a trip-wire for text that speaks to the model over the user's head.
 //!
 //! It reads every string of an entry, names included, as it stands and folded. It judges words, never intent: what it
 //! finds asks for a person's look, and what it does not find is not thereby harmless.

@@ -1,4 +1,4 @@
-//! What changed between two JSON Schemas, as CONTRACT.md §5 names it.
+//! What changed between two JSON Schemas, in the words of `docs/what-is-compared.md`.
 //!
 //! The rule behind it: narrowing means that some input valid before is refused now. Where neither a breaking nor a
 //! fail-safe kind is reported, every instance that the old schema accepts is accepted by the new one.

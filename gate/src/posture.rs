@@ -1,4 +1,4 @@
-//! The postures of CONTRACT.md §6, as one table.
+//! The postures, as one table (`docs/postures.md` says when to choose which).
 
 use contract::change::{ChangeClass, ChangeKind, Finding};
 use contract::inert::InertLimits;

@@ -1,4 +1,4 @@
-//! A server's id and its status (CONTRACT.md §10).
+//! A server's id and its status.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What the client is shown of a list (CONTRACT.md §8).
+//! What the client is shown of a list.
 
 use crate::judge::SurfaceJudgement;
 use crate::pins::{EntryPins, PinBook};

@@ -1,4 +1,4 @@
-//! How a server's status moves (CONTRACT.md §10): these transitions and no others.
+//! How a server's status moves: these transitions and no others.
 
 use crate::server::ServerStatus;
 

@@ -1,4 +1,4 @@
-//! Verdicts, and the record without which none is shown (CONTRACT.md §11).
+//! Verdicts, and the record without which none is shown.
 
 use std::fmt;
 

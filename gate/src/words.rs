@@ -1,4 +1,4 @@
-//! The words a person reads, and the fewer words a model reads (CONTRACT.md §11).
+//! The words a person reads, and the fewer words a model reads.
 //!
 //! The voice is "a silent change was caught", never "this tool is unsafe". What goes to a model carries no text that
 //! nobody accepted.

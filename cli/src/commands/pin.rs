@@ -158,7 +158,8 @@ fn tell(
         return Ok(exit);
     }
     let count = |entry_type: EntryType| {
-        surface.entries().filter(|entry| entry.entry_type() == entry_type).count()
+        let entries = surface.entries().filter(|entry| !left_out.contains(entry.id()));
+        entries.filter(|entry| entry.entry_type() == entry_type).count()
     };
     let kinds = [
         (EntryType::Tool, "tool"),

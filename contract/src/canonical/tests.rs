@@ -12,7 +12,7 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn rfc_8785_published_cases() {
-    // Section 3.2.2; its first number has digits that a double loses, which we keep (CONTRACT.md §3).
+    // Section 3.2.2; its first number has digits that a double loses, which we keep.
     check(
         r#"{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],
             "string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}"#,

@@ -1,6 +1,6 @@
 //! Which schemas speak of a value inside an instance, and whether an instance keeps to the members they declare.
 //!
-//! CONTRACT.md §5: instances are closed where an object does not say `additionalProperties`, and open where it does.
+//! Instances are closed where an object does not say `additionalProperties`, and open where it does.
 //! This reading is made on its own, from JSON Schema's words, and shares nothing with the code under test.
 
 use crate::edits::subschemas;

@@ -1,4 +1,4 @@
-//! Soundness (CONTRACT.md §5): where neither a breaking nor a fail-safe kind is reported, every instance that the old
+//! Soundness: where neither a breaking nor a fail-safe kind is reported, every instance that the old
 //! schema accepts is accepted by the new one, with a validator as the judge.
 //!
 //! `HOLDPOINT_SEED` repeats a run, `HOLDPOINT_SOUNDNESS_SECONDS` makes it longer, `HOLDPOINT_CORPUS` names a directory
@@ -27,6 +27,7 @@ mod tally;
 use judge::{Counterexample, Reading, findings, is_claimed};
 use random::Random;
 use run::{Budget, Run};
+use schemas::Author;
 use serde_json::Value;
 
 const CASES: &str = include_str!("../../../conformance/soundness/cases.json");
@@ -59,10 +60,11 @@ fn where_nothing_breaks_every_old_instance_is_accepted() {
     let mut random = Random::new(seed);
     let mut run = Run::default();
     while budget.has_time() || run.is_too_small() {
-        let old = schemas::document(&mut random);
-        let new = match random.percent(92) {
-            true => edits::edited(&mut random, &old),
-            false => schemas::document(&mut random),
+        let mut author = Author::new(&mut random);
+        let old = schemas::document(&mut author);
+        let new = match author.percent(92) {
+            true => edits::edited(&mut author, &old),
+            false => schemas::document(&mut author),
         };
         run.pair(&mut random, &old, &new);
     }
@@ -84,7 +86,7 @@ fn real_schemas_and_edits_of_them_are_sound() {
     }
     while budget.has_time() || run.is_too_small() {
         let old = surfaces.any(&mut random);
-        let new = edits::edited(&mut random, old);
+        let new = edits::edited(&mut Author::new(&mut random), old);
         run.pair(&mut random, old, &new);
     }
     run.finish("real surfaces");
