@@ -231,10 +231,7 @@ fn compare(
         Ruling::Hold => judgement.verdict = Verdict::Hold,
         Ruling::Inconclusive => judgement.verdict = Verdict::Inconclusive,
         Ruling::Note => {}
-        // Monitor shows what the server says: nothing of it waits.
-        Ruling::Defer => {
-            judgement.is_deferred = observed.is_some() && settings.posture != Posture::Monitor;
-        }
+        Ruling::Defer => judgement.is_deferred = observed.is_some(),
         Ruling::AcceptIfInert => accept_if_inert(&mut judgement, accepted, settings),
     }
     if judgement.verdict.is_held() {
@@ -257,6 +254,7 @@ fn accept_if_inert(judgement: &mut Judgement, accepted: Option<&Pin>, settings: 
     match why_not_inert(judgement.before.as_ref(), after, settings) {
         None => judgement.is_accepted = !is_known,
         Some(words) => {
+            // Monitor shows what the server says: nothing of it waits.
             judgement.is_deferred = settings.posture != Posture::Monitor;
             judgement.not_inert = Some(words);
         }

@@ -105,11 +105,14 @@ impl Settings {
             _ => finding.class,
         };
         match (self.posture, class) {
-            // Monitor stops nothing; what guard would pin anew, it pins anew as well.
+            // Monitor stops nothing and hides nothing; what guard would pin anew, it pins anew as well.
             (
                 Posture::Monitor,
                 ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata,
-            ) => self.guard_benign(finding),
+            ) => match self.guard_benign(finding) {
+                Ruling::Defer => Ruling::Note,
+                ruling => ruling,
+            },
             (
                 Posture::Monitor,
                 ChangeClass::Text
