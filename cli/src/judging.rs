@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::target::{Workplace, unknown_server};
 use contract::surface::Surface;
 use gate::judge::{SurfaceJudgement, judge_surface};
-use gate::pins::Basis;
+use gate::pins::{Basis, PinBook};
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
@@ -61,6 +61,16 @@ pub(crate) fn judge(
     let auto_pins =
         history.iter().filter(|event| event.basis == Some(Basis::Auto) && event.at >= since);
     Ok(judge_surface(&snapshot.pins, surface, &settings, auto_pins.count()))
+}
+
+/// Whether anything was ever pinned. Pins that cannot be trusted count: what was lost is not first sight.
+pub(crate) fn has_baseline(book: &PinBook) -> bool {
+    !book.is_empty() || is_damaged(book)
+}
+
+/// Whether pins were edited or removed behind Holdpoint's back, so that only a person can mend them.
+pub(crate) fn is_damaged(book: &PinBook) -> bool {
+    book.lost.is_some() || !book.tampered.is_empty()
 }
 
 /// The status after a server was judged.

@@ -4,13 +4,13 @@ use crate::approver;
 use crate::arguments::{ApproveCommand, Options};
 use crate::commands::review::hash_of;
 use crate::failure::{Exit, Failure};
-use crate::judging::{Judged, judge_recorded};
+use crate::judging::{Judged, is_damaged, judge_recorded};
 use crate::observation::now;
 use crate::screen;
 use crate::target::Workplace;
 use contract::surface::{Entry, EntryId, EntryType};
 use gate::judge::Judgement;
-use gate::pins::{Basis, Pin};
+use gate::pins::{Basis, Pin, PinBook};
 use gate::reason::Reason;
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
@@ -157,7 +157,7 @@ pub(crate) fn approve_entries(
     let mut act = Act::new(id, at, &by, "server.approve");
     act.expect = Some(judged.snapshot.revision());
     act.status = Some(status);
-    act.reseal = judged.snapshot.pins.lost.is_some() || !judged.snapshot.pins.tampered.is_empty();
+    act.reseal = is_damaged(&judged.snapshot.pins);
     act.detail = Some(format!("hash {hash:.16}"));
     act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     workplace.store.record(act)?;
@@ -172,7 +172,10 @@ fn status_once_pinned(
     entries: &[Entry],
 ) -> Result<ServerStatus, Failure> {
     let mut snapshot = judged.snapshot.clone();
-    snapshot.pins.lost = None;
+    if snapshot.pins.lost.is_some() {
+        // What is approved now is all that counts from here on.
+        snapshot.pins = PinBook::default();
+    }
     for entry in entries {
         snapshot.pins.tampered.remove(entry.id());
         let by = String::new();

@@ -3,7 +3,7 @@
 use crate::approver;
 use crate::arguments::{CheckCommand, Options};
 use crate::failure::{Exit, Failure};
-use crate::judging::{judge, status_after};
+use crate::judging::{has_baseline, judge, status_after};
 use crate::observation::{now, remark_notes, surface_of};
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, DIM, styled};
@@ -17,7 +17,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     let mut workplace = Workplace::open(options)?;
     let target = Target::of(&command.target, &workplace)?;
     let snapshot = workplace.store.snapshot(&target.id)?;
-    if snapshot.pins.is_empty() && snapshot.pins.lost.is_none() {
+    if !has_baseline(&snapshot.pins) {
         return no_pin(&target.id, options);
     }
     let surface = surface_of(&target.source, options)?;

@@ -6,7 +6,7 @@ use crate::arguments::{
 };
 use crate::commands::approve;
 use crate::failure::{Exit, Failure};
-use crate::judging::{judge, judge_recorded, status_after};
+use crate::judging::{has_baseline, judge, judge_recorded, status_after};
 use crate::observation::{now, observe, surface_of};
 use crate::screen;
 use crate::target::{Reach, Target, Workplace, unknown_server};
@@ -30,7 +30,7 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
     let mut workplace = Workplace::open(options)?;
     let snapshot = workplace.store.snapshot(id)?;
     let Some(server) = &snapshot.server else { return Err(unknown_server(id)) };
-    let has_baseline = !snapshot.pins.is_empty();
+    let has_baseline = has_baseline(&snapshot.pins);
     let released = next(server.status, Happening::Released { has_baseline })
         .map_err(|error| Failure::usage(format!("`{id}`: {error}")))?;
     approver::confirm_yes(

@@ -3,7 +3,7 @@
 use crate::approver;
 use crate::arguments::{Options, PinCommand};
 use crate::failure::{Exit, Failure};
-use crate::judging::judge;
+use crate::judging::{has_baseline, is_damaged, judge};
 use crate::observation::{now, remark_notes, surface_of};
 use crate::report;
 use crate::screen::{self, BOLD, DIM, styled};
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     act.launch = target.launch.as_ref();
     act.status = Some(status);
     act.observation = Some(&observation);
-    act.reseal = snapshot.pins.lost.is_some() || !snapshot.pins.tampered.is_empty();
+    act.reseal = is_damaged(&snapshot.pins);
     act.pins = pins.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     workplace.store.record(act)?;
     tell(&target.id, &surface, count, &left_out, options)
@@ -69,24 +69,25 @@ fn entries_to_pin(
     surface: &Surface,
     options: &Options,
 ) -> Result<Chosen, Failure> {
+    // Where the book as a whole is lost nothing of it counts, and all is pinned anew.
     let is_approved = |entry: &Entry| {
-        snapshot.pins.get(entry.id()).is_some_and(|pins| {
+        let pins = snapshot.pins.get(entry.id()).filter(|_| snapshot.pins.lost.is_none());
+        pins.is_some_and(|pins| {
             pins.accepted().is_some_and(|pin| {
                 pin.basis == Basis::Person && pin.entry.entry_hash() == entry.entry_hash()
             })
         })
     };
-    let has_baseline = !snapshot.pins.is_empty() || snapshot.pins.lost.is_some();
     let mut entries: Vec<Entry> =
         surface.entries().filter(|entry| !is_approved(entry)).cloned().collect();
-    if !has_baseline {
+    if !has_baseline(&snapshot.pins) {
         return first_sight(workplace, id, entries, surface, options);
     }
     let judgement = judge(workplace, id, snapshot, surface, None, now())?;
     let gone = judgement.entries.iter().filter(|entry| entry.after.is_none());
     entries.extend(gone.map(|entry| Entry::gone(entry.id.clone())));
     // Whatever is pinned over a baseline becomes a person's approval, benign or not.
-    if !entries.is_empty() {
+    if !entries.is_empty() || is_damaged(&snapshot.pins) {
         if !options.json {
             report::say_entries(&judgement);
         }

@@ -1,0 +1,306 @@
+//! What the tests stand on: a home of their own, the binary in it with a deadline, a server that is a folder.
+#![allow(dead_code, reason = "each test binary uses its part of it")]
+
+use serde_json::{Value, json};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A program that has not ended by then never will. It is long because machines are busy.
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// Who acts in the tests.
+pub(crate) const WHO: &str = "ada";
+
+/// The id that servers have in the tests.
+pub(crate) const ID: &str = "reports";
+
+/// A folder with a home in it, and whatever else a test needs.
+pub(crate) struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Bench {
+        Bench { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// With a configuration that lets the tests decide without a terminal.
+    pub(crate) fn unattended() -> Bench {
+        let bench = Bench::new();
+        bench.run(["status"]).exits(0);
+        bench.configure("[approve]\nunattended = true\n");
+        bench
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, contents).unwrap();
+        path
+    }
+
+    pub(crate) fn configure(&self, text: &str) {
+        fs::write(self.home().join("holdpoint.toml"), text).unwrap();
+    }
+
+    /// The binary with this home, and nothing of the tester's own settings.
+    pub(crate) fn command(
+        &self,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LOGNAME", "CI"] {
+            command.env_remove(variable);
+        }
+        command.env("HOME", self.folder.path()).env("USER", WHO);
+        command.env("HOLDPOINT_HOME", self.home()).current_dir(self.folder.path());
+        command.stdin(Stdio::null()).args(arguments);
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Answer {
+        answer(self.command(arguments))
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        self.run(["status", "--json"]).exits(0).json()
+    }
+
+    /// The one server that is known.
+    pub(crate) fn server_status(&self) -> Value {
+        self.status()["servers"][0].clone()
+    }
+
+    /// What waits to be approved of the one server.
+    pub(crate) fn waiting(&self, key: &str) -> Value {
+        let status = self.server_status();
+        let mut waiting = status["waiting"].as_array().unwrap().iter();
+        waiting.find(|entry| entry["key"] == key).unwrap_or(&Value::Null).clone()
+    }
+
+    /// The hash by which what waits is approved: of what is there now, or of what is gone.
+    pub(crate) fn waiting_hash(&self, key: &str) -> String {
+        let hash = &self.waiting(key)["entry_hash"];
+        hash["after"].as_str().or(hash["before"].as_str()).unwrap().to_owned()
+    }
+}
+
+/// How a run of the binary ended.
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Answer {
+        let Answer { out, err, .. } = &self;
+        assert_eq!(self.code, Some(code), "\n--- stdout\n{out}\n--- stderr\n{err}");
+        self
+    }
+
+    /// Somewhere it says this.
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Answer {
+        let Answer { out, err, .. } = &self;
+        let is_said = out.contains(text) || err.contains(text);
+        assert!(is_said, "expected `{text}`\n--- stdout\n{out}\n--- stderr\n{err}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn never_says(self, text: &str) -> Answer {
+        let Answer { out, err, .. } = &self;
+        let is_said = out.contains(text) || err.contains(text);
+        assert!(!is_said, "unexpected `{text}`\n--- stdout\n{out}\n--- stderr\n{err}");
+        self
+    }
+
+    /// Standard output as the one JSON document that it must be.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        match serde_json::from_str(&self.out) {
+            Ok(document) => document,
+            Err(error) => panic!("not one JSON document: {error}\n{}\n{}", self.out, self.err),
+        }
+    }
+}
+
+/// Runs a command to its end, or fails when it has none.
+#[track_caller]
+pub(crate) fn answer(mut command: Command) -> Answer {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    finish(child)
+}
+
+#[track_caller]
+pub(crate) fn finish(mut child: Child) -> Answer {
+    let out = read_all(child.stdout.take());
+    let err = read_all(child.stderr.take());
+    let text = |end: &mpsc::Receiver<Vec<u8>>| end.recv_timeout(DEADLINE);
+    let (Ok(out), Ok(err)) = (text(&out), text(&err)) else {
+        child.kill().unwrap();
+        panic!("still running after {DEADLINE:?}");
+    };
+    let code = child.wait().unwrap().code();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Answer { code, out: text(out), err: text(err) }
+}
+
+fn read_all(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            stream.read_to_end(&mut bytes).unwrap();
+        }
+        // Nobody listens any more where the deadline has passed.
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// A server that is a folder of answers (`tests/servers/folder_server.rs`).
+pub(crate) struct FolderServer {
+    folder: PathBuf,
+}
+
+impl FolderServer {
+    /// A server that shakes hands, offers tools, and has these.
+    pub(crate) fn new(bench: &Bench, tools: &Value) -> FolderServer {
+        FolderServer::named(bench, "server", tools)
+    }
+
+    pub(crate) fn named(bench: &Bench, name: &str, tools: &Value) -> FolderServer {
+        let folder = bench.path(name);
+        fs::create_dir(&folder).unwrap();
+        let server = FolderServer { folder };
+        server.offers(&json!({ "tools": {} }));
+        server.lists(tools);
+        server
+    }
+
+    /// The capabilities that the handshake declares.
+    pub(crate) fn offers(&self, capabilities: &Value) {
+        let result = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": capabilities,
+            "serverInfo": { "name": "folder", "version": "1" },
+        });
+        self.answers("initialize", result.to_string());
+    }
+
+    pub(crate) fn lists(&self, tools: &Value) {
+        self.answers("tools/list", json!({ "tools": tools }).to_string());
+    }
+
+    /// The tools as the bytes of an array.
+    pub(crate) fn lists_bytes(&self, tools: &[u8]) {
+        self.answers("tools/list", [b"{\"tools\":".as_slice(), tools, b"}"].concat());
+    }
+
+    /// The result of a method.
+    pub(crate) fn answers(&self, method: &str, result: impl AsRef<[u8]>) {
+        let start = br#"{"jsonrpc":"2.0","id":$ID,"result":"#.as_slice();
+        self.sends(method, [start, result.as_ref(), b"}"].concat());
+    }
+
+    /// The whole line, or lines, that answer a method.
+    pub(crate) fn sends(&self, method: &str, bytes: impl AsRef<[u8]>) {
+        self.writes(&method.replace('/', "."), bytes);
+    }
+
+    pub(crate) fn writes(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.folder.join(name), bytes).unwrap();
+    }
+
+    pub(crate) fn is_silent_about(&self, method: &str) {
+        fs::remove_file(self.folder.join(method.replace('/', "."))).unwrap();
+    }
+
+    /// The words that start it.
+    pub(crate) fn launch(&self) -> Vec<OsString> {
+        vec![program().into_os_string(), self.folder.clone().into_os_string()]
+    }
+
+    /// `holdpoint COMMAND --server ID OPTIONS -- SERVER`.
+    pub(crate) fn run(&self, bench: &Bench, command: &str, options: &[&str]) -> Answer {
+        self.run_as(bench, ID, command, options)
+    }
+
+    pub(crate) fn run_as(
+        &self,
+        bench: &Bench,
+        id: &str,
+        command: &str,
+        options: &[&str],
+    ) -> Answer {
+        answer(self.command_as(bench, id, command, options))
+    }
+
+    pub(crate) fn command_as(
+        &self,
+        bench: &Bench,
+        id: &str,
+        command: &str,
+        options: &[&str],
+    ) -> Command {
+        let mut whole = bench.command([command, "--server", id]);
+        whole.args(options).arg("--").args(self.launch());
+        whole
+    }
+}
+
+/// Cargo builds examples for `cargo test`, beside the folder of the test binaries.
+fn program() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let built = tests.parent().and_then(Path::parent).unwrap();
+    let name = format!("folder-server{}", std::env::consts::EXE_SUFFIX);
+    let program = built.join("examples").join(name);
+    assert!(program.is_file(), "not built: run `cargo build -p holdpoint --example folder-server`");
+    program
+}
+
+/// A tool as it was approved.
+pub(crate) fn report_tool() -> Value {
+    json!({
+        "name": "make_report",
+        "description": "Makes a report.",
+        "inputSchema": {
+            "type": "object",
+            "properties": { "title": { "type": "string" } },
+            "required": ["title"],
+        },
+    })
+}
+
+/// The same tool with a new parameter that must be given.
+pub(crate) fn report_tool_with_owner() -> Value {
+    let mut tool = report_tool();
+    tool["inputSchema"]["properties"]["owner"] = json!({ "type": "string" });
+    tool["inputSchema"]["required"] = json!(["title", "owner"]);
+    tool
+}
+
+pub(crate) fn mail_tool() -> Value {
+    json!({ "name": "send_mail", "inputSchema": { "type": "object", "properties": { "to": { "type": "string" } } } })
+}
+
+/// What an array of tools reads like as a list of entries, without what moves from run to run.
+pub(crate) fn pins_of(status: &Value) -> Value {
+    json!([status["pinned"], status["basis"]])
+}

@@ -1,0 +1,247 @@
+//! The home: private, authenticated, never damaged, and safe under several processes at once.
+
+use crate::bench::*;
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Stdio;
+
+fn pinned() -> (Bench, FolderServer) {
+    let bench = Bench::new();
+    let server = FolderServer::new(&bench, &json!([report_tool(), mail_tool()]));
+    server.run(&bench, "pin", &[]).exits(0);
+    (bench, server)
+}
+
+/// Edits the pins behind Holdpoint's back.
+fn edit(bench: &Bench, sql: &str) {
+    let connection = rusqlite::Connection::open(bench.home().join("state.db")).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+#[test]
+#[cfg(unix)]
+fn the_home_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let (bench, _) = pinned();
+    let mode = |path: &str| fs::metadata(bench.home().join(path)).unwrap().permissions().mode();
+    assert_eq!(mode("") & 0o777, 0o700);
+    assert_eq!(mode("keys") & 0o777, 0o700);
+    assert_eq!(mode("state.db") & 0o777, 0o600);
+    let keys: Vec<_> = fs::read_dir(bench.home().join("keys")).unwrap().collect();
+    assert!(!keys.is_empty());
+    for key in keys {
+        let found = key.unwrap().metadata().unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_home_that_others_can_write_to_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let (bench, _) = pinned();
+    let set = |mode: u32| {
+        fs::set_permissions(bench.home(), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for mode in [0o777, 0o720, 0o702] {
+        set(mode);
+        bench.run(["status"]).exits(2).says("chmod");
+        bench.run(["check", ID]).exits(2);
+    }
+    set(0o755);
+    bench.run(["status"]).exits(0);
+}
+
+#[test]
+fn the_home_is_named_by_option_then_by_variable_then_by_the_user() {
+    let bench = Bench::new();
+    bench.file("capture.json", "[]");
+    let words = ["pin", "--file", "capture.json", "--server", ID];
+    let (first, second) = (bench.path("first"), bench.path("second"));
+    let mut command = bench.command(words);
+    command.arg("--home").arg(&first).env("HOLDPOINT_HOME", &second);
+    answer(command).exits(0);
+    assert!(first.join("state.db").is_file() && !second.exists());
+    let mut command = bench.command(words);
+    command.env("HOLDPOINT_HOME", &second);
+    answer(command).exits(0);
+    assert!(second.join("state.db").is_file());
+    for unset in [None, Some("")] {
+        let mut command = bench.command(["status", "--json"]);
+        match unset {
+            None => command.env_remove("HOLDPOINT_HOME"),
+            Some(empty) => command.env("HOLDPOINT_HOME", empty),
+        };
+        assert_eq!(answer(command).exits(0).json()["servers"], json!([]));
+        assert!(bench.path(".holdpoint").join("state.db").is_file());
+    }
+}
+
+#[test]
+fn a_home_that_is_a_file_is_refused() {
+    let bench = Bench::new();
+    let file = bench.file("file", "mine");
+    let mut command = bench.command(["status", "--home"]);
+    command.arg(&file);
+    answer(command).exits(2);
+    assert_eq!(fs::read(file).unwrap(), b"mine");
+}
+
+#[test]
+fn an_edited_pin_is_reported_and_held() {
+    let (bench, server) = pinned();
+    server.lists(&json!([report_tool_with_owner(), mail_tool()]));
+    // The pin is made to say what the server says now.
+    let raw = report_tool_with_owner().to_string().replace('\'', "''");
+    edit(&bench, &format!("UPDATE pins SET raw = '{raw}' WHERE key = 'make_report'"));
+    let document = server.run(&bench, "check", &["--json"]).exits(10).json();
+    assert_eq!(document["verdict"], "HOLD");
+    let entries = document["entries"].as_array().unwrap();
+    let edited = entries.iter().find(|entry| entry["key"] == "make_report").unwrap();
+    assert_eq!((&edited["verdict"], &edited["reason"]), (&json!("HOLD"), &json!("baseline_lost")));
+    bench.run(["status"]).exits(0).says("baseline_lost");
+    // Nothing is taken on trust instead, and a person can mend it.
+    server.run(&bench, "pin", &[]).exits(2).says("needs a terminal");
+    bench.configure("[approve]\nunattended = true\n");
+    server.run(&bench, "pin", &[]).exits(0);
+    server.run(&bench, "check", &[]).exits(0);
+}
+
+#[test]
+fn pins_that_were_removed_are_missed() {
+    for sql in [
+        "DELETE FROM pins",
+        "UPDATE pins SET raw = '{}'",
+        "DELETE FROM pins WHERE key = 'send_mail'",
+        "UPDATE servers SET status = 'verified', seal_count = 0, seal = NULL",
+    ] {
+        let (bench, server) = pinned();
+        edit(&bench, sql);
+        server.run(&bench, "check", &[]).exits(10);
+        let document = server.run(&bench, "check", &["--json"]).exits(10).json();
+        let entries = document["entries"].as_array().unwrap();
+        assert!(
+            entries.iter().any(|entry| entry["reason"] == "baseline_lost"),
+            "{sql}: {document}"
+        );
+        server.run(&bench, "pin", &[]).exits(2).says("needs a terminal");
+        server.run(&bench, "check", &[]).exits(10);
+        // A person can mend it.
+        bench.configure("[approve]\nunattended = true\n");
+        server.run(&bench, "pin", &[]).exits(0);
+        server.run(&bench, "check", &[]).exits(0);
+    }
+}
+
+#[test]
+fn of_pins_that_were_lost_only_those_count_that_are_approved_again() {
+    let (bench, server) = pinned();
+    edit(&bench, "DELETE FROM pins WHERE key = 'send_mail'");
+    server.run(&bench, "check", &[]).exits(10);
+    bench.configure("[approve]\nunattended = true\n");
+    let hash = bench.waiting_hash("send_mail");
+    bench.run(["approve", ID, "send_mail", "--hash", &hash]).exits(0).says("is changed");
+    server.run(&bench, "check", &[]).exits(10).says("make_report").never_says("send_mail");
+    let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
+    bench.run(["approve", ID, "--hash", &surface]).exits(0).says("verified");
+    server.run(&bench, "check", &[]).exits(0);
+}
+
+#[test]
+fn a_home_from_a_newer_version_is_refused_and_left_as_it_is() {
+    let (bench, server) = pinned();
+    edit(&bench, "PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);");
+    let state = bench.home().join("state.db");
+    let before = fs::read(&state).unwrap();
+    bench.run(["status"]).exits(2).says("newer holdpoint");
+    bench.run(["status", "--json"]).exits(2).json();
+    server.run(&bench, "pin", &[]).exits(2);
+    server.run(&bench, "check", &[]).exits(2);
+    bench.run(["quarantine", ID]).exits(2);
+    assert!(fs::read(&state).unwrap() == before, "the newer home was written to");
+    edit(&bench, "PRAGMA user_version = 1");
+    bench.run(["check", ID]).exits(0);
+}
+
+#[test]
+fn a_home_that_is_damaged_is_left_as_it_is() {
+    let (bench, _) = pinned();
+    let garbage =
+        b"this was never a database, and it is long enough to be taken for one".repeat(99);
+    let state = bench.home().join("state.db");
+    fs::write(&state, &garbage).unwrap();
+    let answer = bench.run(["status"]);
+    assert!(matches!(answer.code, Some(2 | 12)), "{:?} {}", answer.code, answer.err);
+    assert!(fs::read(&state).unwrap() == garbage, "the damaged home was written to");
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_by_every_command() {
+    let (bench, server) = pinned();
+    for (text, said) in [
+        ("postur = \"strict\"", "unknown key `postur`; did you mean `posture`?"),
+        ("[approve]\nunatended = true", "did you mean `approve.unattended`?"),
+        ("posture = \"lax\"", "strict"),
+        ("posture", "holdpoint.toml"),
+        ("[server.reports]\npostur = \"guard\"", "did you mean `posture`?"),
+    ] {
+        bench.configure(text);
+        bench.run(["status"]).exits(2).says(said).says("holdpoint.toml");
+        server.run(&bench, "check", &[]).exits(2).says(said);
+    }
+    bench.configure("posture = \"strict\"\n[server.reports]\nposture = \"monitor\"\n");
+    assert_eq!(server.run(&bench, "check", &["--json"]).exits(0).json()["posture"], "monitor");
+    assert_eq!(bench.server_status()["posture"], "monitor");
+}
+
+#[test]
+fn several_processes_pin_different_servers_at_once() {
+    let bench = Bench::new();
+    let ids = ["one", "two", "three", "four"];
+    let servers = ids.map(|id| (id, FolderServer::named(&bench, id, &json!([report_tool()]))));
+    let children: Vec<_> = servers
+        .iter()
+        .map(|(id, server)| {
+            let mut command = server.command_as(&bench, id, "pin", &[]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for child in children {
+        finish(child).exits(0);
+    }
+    let status = bench.status();
+    let mut known: Vec<&str> = status["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|server| server["id"].as_str())
+        .collect();
+    known.sort_unstable();
+    assert_eq!(known, ["four", "one", "three", "two"]);
+    for (id, _) in &servers {
+        bench.run(["check", id]).exits(0);
+    }
+}
+
+#[test]
+fn of_several_processes_that_pin_one_server_at_once_each_pins_or_says_that_it_did_not() {
+    let bench = Bench::new();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    let children: Vec<_> = (0..4)
+        .map(|_| {
+            let mut command = server.command_as(&bench, ID, "pin", &["--json"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let answers: Vec<Answer> = children.into_iter().map(finish).collect();
+    for answer in &answers {
+        let is_late = answer.code == Some(10) && answer.err.contains("changed in the meantime");
+        assert!(answer.code == Some(0) || is_late, "{:?} {}", answer.code, answer.err);
+    }
+    assert!(answers.iter().any(|answer| answer.code == Some(0)));
+    bench.run(["check", ID]).exits(0);
+    let history = bench.run(["history", ID, "--json"]).exits(0).json();
+    let events: Vec<&Value> = history["events"].as_array().unwrap().iter().collect();
+    let pins = events.iter().filter(|event| event["key"] == "make_report").count();
+    assert_eq!(pins, 1, "{history}");
+}

@@ -1,0 +1,23 @@
+//! The real binary, end to end: with servers that are scripted, with real ones, with captures, at a terminal.
+//!
+//! Every test has a home of its own, waits for nothing but answers, and talks to nobody but the loopback device.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
+
+mod bench;
+
+mod captures;
+mod help;
+mod home;
+mod json;
+mod lifecycle;
+mod real_servers;
+mod servers;
+#[cfg(unix)]
+mod terminal;
+mod unreadable;

@@ -1,0 +1,58 @@
+//! A stdio server that is a folder, for tests only: change a file, and the server has changed.
+//!
+//! `stdout` and `stderr` in the folder are printed at the start, `exit` holds the code to end with there. Every request
+//! is then answered with the bytes of the file that is named like its method, with `.` for `/`; `$ID` in them becomes the
+//! request's id and `$COUNT` how often the method came. A method without a file is never answered.
+#![allow(clippy::unwrap_used, reason = "it is part of the tests, which may fail loudly")]
+
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{BufRead, Write, stdin, stdout};
+use std::path::PathBuf;
+
+fn main() {
+    let folder = PathBuf::from(std::env::args_os().nth(1).unwrap());
+    let file = |name: &str| std::fs::read(folder.join(name)).ok();
+    if let Some(text) = file("stderr") {
+        std::io::stderr().write_all(&text).unwrap();
+    }
+    if let Some(text) = file("stdout") {
+        say(&text);
+    }
+    if let Some(code) = file("exit") {
+        std::process::exit(String::from_utf8(code).unwrap().parse().unwrap());
+    }
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for line in stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let Some(method) = message.get("method").and_then(Value::as_str) else { continue };
+        let count = counts.entry(method.to_owned()).or_default();
+        *count += 1;
+        if let (Some(answer), Some(id)) = (file(&method.replace('/', ".")), message.get("id")) {
+            let answer = replaced(&answer, b"$COUNT", count.to_string().as_bytes());
+            say(&replaced(&answer, b"$ID", id.to_string().as_bytes()));
+        }
+    }
+}
+
+fn say(bytes: &[u8]) {
+    let mut out = stdout().lock();
+    // A client that has read enough may be gone.
+    let _ = out.write_all(bytes).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+}
+
+/// The bytes need not be UTF-8, so no function for strings will do.
+fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(byte) = rest.first() {
+        if let Some(after) = rest.strip_prefix(from) {
+            out.extend_from_slice(to);
+            rest = after;
+        } else {
+            out.push(*byte);
+            rest = rest.get(1..).unwrap_or_default();
+        }
+    }
+    out
+}
