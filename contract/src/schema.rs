@@ -72,7 +72,8 @@ pub fn compare(old: Node<'_>, new: Node<'_>, pointer: &str) -> Vec<Finding> {
         return undiffable("the schemas differ in a way that no rule explains");
     }
     findings.sort();
-    findings.dedup();
+    // One change, one finding: branches that were compared one by one may each have met it.
+    findings.dedup_by(|left, right| left.path == right.path && left.kind == right.kind);
     findings
 }
 
