@@ -11,6 +11,7 @@ use crate::target::{Source, Target, Workplace};
 use contract::surface::Surface;
 use gate::judge::SurfaceJudgement;
 use gate::server::{ServerId, ServerStatus};
+use gate::verdict::Verdict;
 use store::{Act, Observation, Snapshot, Store};
 
 pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Failure> {
@@ -43,9 +44,9 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     let is_unreadable =
         !judgement.unreadable.is_empty() && matches!(target.source, Source::Server(_));
     Ok(match (is_unreadable, is_held) {
-        (true, true) => Exit::Unreachable,
-        (_, true) => Exit::Held,
-        (_, false) => Exit::Fine,
+        (true, _) => Exit::Unreachable,
+        (false, true) => Exit::Held,
+        (false, false) => Exit::Fine,
     })
 }
 
@@ -57,14 +58,18 @@ fn tell(
     options: &Options,
 ) {
     report::say_entries(judgement);
-    screen::say(format!("{id}: {}", report::summary(judgement)));
+    if is_quarantined {
+        let held = screen::verdict(Verdict::Hold);
+        screen::say(format!(
+            "{id}: {held}  quarantined: nothing of it is served until `holdpoint release {id}`"
+        ));
+    } else {
+        screen::say(format!("{id}: {}", report::summary(judgement)));
+    }
     if behavioral {
         screen::say(
             "behaviour: UNAVAILABLE: nothing here can observe it, so the answer stays held",
         );
-    }
-    if is_quarantined {
-        screen::say("the server is quarantined: nothing of it is served until `holdpoint release`");
     }
     if judgement.waiting().next().is_some() && !options.quiet {
         screen::say(styled(DIM, format!("next: holdpoint review {id}")));
@@ -78,7 +83,7 @@ fn no_pin(id: &ServerId, options: &Options) -> Result<Exit, Failure> {
         let document = serde_json::json!({ "server": id, "verdict": "HOLD", "reason": "no_pin", "detail": words });
         screen::print_json(&document)?;
     } else {
-        screen::say(format!("{}  {words}", screen::verdict(gate::verdict::Verdict::Hold)));
+        screen::say(format!("{}  {words}", screen::verdict(Verdict::Hold)));
     }
     Ok(Exit::Held)
 }
