@@ -140,7 +140,7 @@ fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
                 findings.push(finding(kind, &path, before, after));
             }
             "description" => {
-                findings.push(finding(ChangeKind::DescriptionOnly, &path, before, after))
+                findings.push(finding(ChangeKind::DescriptionOnly, &path, before, after));
             }
             "title" => {
                 let kind = schema::title_change(before, after, name.as_deref());

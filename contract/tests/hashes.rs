@@ -1,5 +1,10 @@
 //! What a hash must not see, and what it must: tools are written down in many ways that mean the same, and edited in
 //! ways that do not.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test may stop, and tells its seed"
+)]
 
 use contract::surface::{EntryId, EntryType, ListKind, Surface, SurfaceReader};
 
@@ -122,7 +127,7 @@ fn tool(random: &mut Random, name: usize) -> Value {
 /// Writes a value in one of the many ways that mean it.
 fn write(value: &Value, random: &mut Random, out: &mut String) {
     let space = |random: &mut Random, out: &mut String| {
-        out.push_str(["", " ", "\n", "\t "][random.below(4)])
+        out.push_str(["", " ", "\n", "\t "][random.below(4)]);
     };
     space(random, out);
     match value {
@@ -332,8 +337,10 @@ fn findings_do_not_depend_on_how_either_side_is_written() {
         }
         let mut found = Vec::new();
         for _ in 0..3 {
-            let (before, after) =
-                (surface(&[old.clone()], &mut random), surface(&[new.clone()], &mut random));
+            let (before, after) = (
+                surface(std::slice::from_ref(&old), &mut random),
+                surface(std::slice::from_ref(&new), &mut random),
+            );
             let diffs = contract::diff::diff_surfaces(&before, &after);
             let kinds: Vec<(String, String)> = diffs
                 .iter()

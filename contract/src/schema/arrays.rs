@@ -70,7 +70,7 @@ impl<'a> Comparison<'a> {
             (None, None) => {}
             (Some(before), Some(after)) => {
                 let elsewhere = location.old_speakers.of_elements();
-                self.schemas(before, after, None, level, elsewhere);
+                self.schemas(before, after, None, level, &elsewhere);
             }
             (None, Some(after)) => {
                 let elsewhere = location.old_speakers.of_elements();

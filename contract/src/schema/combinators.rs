@@ -6,6 +6,7 @@ use super::type_set::TypeSet;
 use super::view::View;
 use crate::canonical::{Position, canonical};
 use crate::change::{ChangeClass, ChangeKind};
+use crate::json::Node;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -342,10 +343,7 @@ impl<'a> Comparison<'a> {
             new.iter().zip(is_taken).filter(|(_, taken)| !taken).map(|(place, _)| place.clone());
         let mut free: Vec<Place<'a>> = free.collect();
         let label = |place: &Place<'a>| {
-            ["$ref", "title"]
-                .into_iter()
-                .find_map(|keyword| place.node.get(keyword))
-                .map(|node| node.raw())
+            ["$ref", "title"].into_iter().find_map(|keyword| place.node.get(keyword)).map(Node::raw)
         };
         self.take_pairs(&mut left, &mut free, &mut pairs, |_, old, new| {
             label(old).is_some() && label(old) == label(new)

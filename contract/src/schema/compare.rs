@@ -84,7 +84,7 @@ impl<'a> Comparison<'a> {
 
     pub(super) fn run(mut self) -> Vec<Finding> {
         let (old, new) = (self.old.root.clone(), self.new.root.clone());
-        self.schemas(&old, &new, None, 0, Vec::new());
+        self.schemas(&old, &new, None, 0, &[]);
         self.definitions(&old, &new);
         if self.work == 0 {
             let reason = Some("the comparison needs more work than it may do");
@@ -148,7 +148,7 @@ impl<'a> Comparison<'a> {
         new: &Place<'a>,
         name: Option<&Cow<'a, str>>,
         level: usize,
-        elsewhere: Vec<Place<'a>>,
+        elsewhere: &[Place<'a>],
     ) {
         let is_byte_equal = old.node.raw() == new.node.raw();
         let has_reference = self.old.features.has_reference_within(old.node)
@@ -156,7 +156,7 @@ impl<'a> Comparison<'a> {
         if is_byte_equal && !has_reference || self.work == 0 {
             return;
         }
-        if !self.enter_location(old, new, &elsewhere) {
+        if !self.enter_location(old, new, elsewhere) {
             return;
         }
         if level > MAX_LEVELS && !is_byte_equal {
@@ -165,7 +165,7 @@ impl<'a> Comparison<'a> {
         }
         let found = self.findings.len();
         let (old_view, new_view) = (self.view(Side::Old, old), self.view(Side::New, new));
-        let location = self.location(&old_view, &new_view, name, level, &elsewhere);
+        let location = self.location(&old_view, &new_view, name, level, elsewhere);
         self.views(&old_view, &new_view, &location);
         // Every keyword was looked at and none refuses or says anything else: the difference means the same.
         let is_equal =
@@ -420,7 +420,7 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let found = self.findings.split_off(0);
-            self.schemas(before, after, None, 1, Vec::new());
+            self.schemas(before, after, None, 1, &[]);
             let mut inside = std::mem::replace(&mut self.findings, found);
             inside.retain(|finding| {
                 finding.class == ChangeClass::Text

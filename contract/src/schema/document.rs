@@ -82,10 +82,8 @@ impl Features {
         let mut ids = (self.nested_ids.clone(), other.nested_ids.clone());
         ids.0.sort_unstable();
         ids.1.sort_unstable();
-        !self.has_named_references
-            && !other.has_named_references
-            && ids.0 == ids.1
-            && !(has_ids && has_references)
+        let is_ambiguous = self.has_named_references || other.has_named_references;
+        !is_ambiguous && ids.0 == ids.1 && (!has_ids || !has_references)
     }
 
     pub(super) fn of(root: Node<'_>) -> Features {

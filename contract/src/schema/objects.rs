@@ -4,7 +4,7 @@ use super::compare::{Comparison, Location, Side};
 use super::document::Place;
 use super::view::View;
 use crate::change::ChangeKind;
-use crate::json::Kind;
+use crate::json::{Kind, Node};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl<'a> Comparison<'a> {
             match (old.properties.get(name), new.properties.get(name)) {
                 (Some(before), Some(after)) => {
                     let elsewhere = location.old_speakers.of_member(name);
-                    self.schemas(before, after, Some(name), location.level + 1, elsewhere);
+                    self.schemas(before, after, Some(name), location.level + 1, &elsewhere);
                 }
                 (Some(before), None) => self.lost_property(name, before, new, location),
                 (None, Some(after)) => {
@@ -38,6 +38,7 @@ impl<'a> Comparison<'a> {
         self.dependents(old, new, location);
     }
 
+    #[expect(clippy::ptr_arg, reason = "it is kept as it was borrowed from the document")]
     fn lost_property(
         &mut self,
         name: &Cow<'a, str>,
@@ -53,13 +54,14 @@ impl<'a> Comparison<'a> {
         if let Some(further) = new.keywords.get("additionalProperties") {
             let further = further.clone();
             let elsewhere = location.old_speakers.of_member(name);
-            self.schemas(before, &further, Some(name), location.level + 1, elsewhere);
+            self.schemas(before, &further, Some(name), location.level + 1, &elsewhere);
         }
         if new.opaque.contains_key("patternProperties") {
             self.report_change(ChangeKind::DeepSchemaUndiffable, Some(before), None);
         }
     }
 
+    #[expect(clippy::ptr_arg, reason = "it is kept as it was borrowed from the document")]
     fn gained_property(
         &mut self,
         name: &Cow<'a, str>,
@@ -154,7 +156,7 @@ impl<'a> Comparison<'a> {
             }
             (Some(before), Some(after)) => {
                 let elsewhere = location.old_speakers.of_members();
-                self.schemas(before, after, None, location.level + 1, elsewhere);
+                self.schemas(before, after, None, location.level + 1, &elsewhere);
             }
             (None, _) | (_, None) => {}
         }
@@ -190,8 +192,7 @@ impl<'a> Comparison<'a> {
         type Dependents<'a> = std::collections::BTreeMap<Cow<'a, str>, BTreeSet<Cow<'a, str>>>;
         let read = |place: Option<&Place<'a>>| -> Dependents<'a> {
             let Some(place) = place else { return Dependents::new() };
-            let names =
-                |place: Place<'a>| place.node.items().filter_map(|item| item.as_str()).collect();
+            let names = |place: Place<'a>| place.node.items().filter_map(Node::as_str).collect();
             place.members().map(|(name, place)| (name, names(place))).collect()
         };
         let (was, is) = (read(before), read(after));

@@ -491,7 +491,7 @@ fn what_has_no_rule_is_undiffable() {
     ] {
         let new = format!(r#"{{"type":"string","{keyword}":{{"type":"null"}}}}"#);
         let found = kinds(
-            &format!(r#"{{"properties":{{"p":{{"type":"string"}}}}}}"#),
+            r#"{"properties":{"p":{"type":"string"}}}"#,
             &format!(r#"{{"properties":{{"p":{new}}}}}"#),
         );
         assert_eq!(found, [format!("deep-schema-undiffable /properties/p/{keyword}")]);

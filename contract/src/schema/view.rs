@@ -240,6 +240,7 @@ impl<'a> Viewer<'a, '_> {
         self.read_null_branch(view);
     }
 
+    #[expect(clippy::ptr_arg, reason = "it is kept as it was borrowed from the document")]
     fn keyword(
         &mut self,
         view: &mut View<'a>,
@@ -265,7 +266,7 @@ impl<'a> Viewer<'a, '_> {
                 if node.items().all(|item| item.kind() == Kind::String) && node.is_array() =>
             {
                 *self.work = self.work.saturating_sub(u64::from(node.size()));
-                view.required = node.items().filter_map(|item| item.as_str()).collect();
+                view.required = node.items().filter_map(Node::as_str).collect();
             }
             "properties" if node.is_object() => {
                 *self.work = self.work.saturating_sub(member.node.members().count() as u64);
