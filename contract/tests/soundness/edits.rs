@@ -1,14 +1,10 @@
 //! Random edits of a schema: those that widen, those that narrow, those that only say the same in another way.
 
-use crate::random::Random;
-use crate::schemas::{
-    ARRAY_KEYWORDS, COMBINATORS, LEAF_KEYWORDS, NAMES, OBJECT_KEYWORDS, any_value, keyword_value,
-    schema,
-};
+use crate::schemas::{Author, any_value, keyword_value, schema};
 use serde_json::{Map, Value, json};
 
 /// The schema after one to three edits.
-pub fn edited(random: &mut Random, original: &Value) -> Value {
+pub fn edited(random: &mut Author<'_>, original: &Value) -> Value {
     let mut new = original.clone();
     let count = [1, 1, 1, 2, 2, 3][random.below(6)];
     for _ in 0..count {
@@ -17,7 +13,7 @@ pub fn edited(random: &mut Random, original: &Value) -> Value {
     new
 }
 
-fn edit(random: &mut Random, root: &mut Value) {
+fn edit(random: &mut Author<'_>, root: &mut Value) {
     let places = subschemas(root);
     let place = random.pick(&places).clone();
     let donor = root.pointer(random.pick(&places).as_str()).cloned().unwrap_or(Value::Bool(true));
@@ -110,7 +106,7 @@ fn inlined(root: &Value, place: &str) -> Option<Value> {
 }
 
 /// Moves a schema into the definitions and refers to it from where it was.
-fn extract(random: &mut Random, root: &mut Value, place: &str) -> bool {
+fn extract(random: &mut Author<'_>, root: &mut Value, place: &str) -> bool {
     let is_root = place.is_empty() || place.starts_with("/$defs") || !root.is_object();
     if is_root {
         return false;
@@ -125,7 +121,7 @@ fn extract(random: &mut Random, root: &mut Value, place: &str) -> bool {
     true
 }
 
-fn change_keyword(random: &mut Random, target: &mut Value) {
+fn change_keyword(random: &mut Author<'_>, target: &mut Value) {
     let Value::Object(members) = target else {
         *target = schema(random, 1);
         return;
@@ -141,11 +137,11 @@ fn change_keyword(random: &mut Random, target: &mut Value) {
         ("enum" | "required", Value::Array(list)) => change_list(random, &keyword, list),
         ("type", _) => change_type(random, value),
         ("dependentRequired", Value::Object(entries)) => {
-            let name = (*random.pick(&NAMES)).to_owned();
+            let name = random.name().to_owned();
             if random.percent(50) {
                 entries.remove(&name);
             } else {
-                entries.insert(name, json!(random.some_of(&NAMES, 40)));
+                entries.insert(name, json!(random.some_names(40)));
             }
         }
         ("properties" | "$defs" | "definitions" | "patternProperties", _) => {}
@@ -167,7 +163,7 @@ fn change_keyword(random: &mut Random, target: &mut Value) {
     }
 }
 
-fn change_list(random: &mut Random, keyword: &str, list: &mut Vec<Value>) {
+fn change_list(random: &mut Author<'_>, keyword: &str, list: &mut Vec<Value>) {
     let is_removal = random.percent(40) && list.len() > 1;
     if is_removal {
         list.remove(random.below(list.len()));
@@ -175,14 +171,14 @@ fn change_list(random: &mut Random, keyword: &str, list: &mut Vec<Value>) {
     }
     let value = match keyword {
         "enum" => any_value(random, 1),
-        _ => json!(random.pick(&NAMES)),
+        _ => json!(random.name()),
     };
     if !list.contains(&value) {
         list.push(value);
     }
 }
 
-fn change_type(random: &mut Random, value: &mut Value) {
+fn change_type(random: &mut Author<'_>, value: &mut Value) {
     let mut types = match &*value {
         Value::Array(types) => types.clone(),
         one => vec![one.clone()],
@@ -200,7 +196,7 @@ fn change_type(random: &mut Random, value: &mut Value) {
     };
 }
 
-fn drop_keyword(random: &mut Random, target: &mut Value) {
+fn drop_keyword(random: &mut Author<'_>, target: &mut Value) {
     if let Value::Object(members) = target {
         let keywords: Vec<String> = members.keys().cloned().collect();
         if !keywords.is_empty() {
@@ -209,24 +205,19 @@ fn drop_keyword(random: &mut Random, target: &mut Value) {
     }
 }
 
-fn add_keyword(random: &mut Random, target: &mut Value) {
+fn add_keyword(random: &mut Author<'_>, target: &mut Value) {
     if target == &json!(true) {
         *target = json!({});
     }
-    let keyword = match random.below(8) {
-        0..=2 => *random.pick(&LEAF_KEYWORDS),
-        3..=4 => *random.pick(&OBJECT_KEYWORDS),
-        5 => *random.pick(&ARRAY_KEYWORDS),
-        _ => *random.pick(&COMBINATORS),
-    };
+    let keyword = random.keyword();
     if let Value::Object(members) = target {
         members.insert(keyword.to_owned(), keyword_value(random, keyword, 2));
     }
 }
 
-fn change_properties(random: &mut Random, target: &mut Value) {
+fn change_properties(random: &mut Author<'_>, target: &mut Value) {
     let Value::Object(members) = target else { return };
-    let name = (*random.pick(&NAMES)).to_owned();
+    let name = random.name().to_owned();
     let properties = members.entry("properties").or_insert_with(|| json!({}));
     if let Value::Object(properties) = properties {
         if random.percent(25) {
@@ -246,7 +237,7 @@ fn change_properties(random: &mut Random, target: &mut Value) {
 }
 
 /// Puts a schema under a combinator, alone or beside another one, with or without what it says outside.
-fn wrap(random: &mut Random, target: &mut Value) {
+fn wrap(random: &mut Author<'_>, target: &mut Value) {
     let keyword = *random.pick(&["allOf", "anyOf", "oneOf"]);
     let mut inside = target.clone();
     let mut outside = Map::new();
@@ -278,7 +269,7 @@ fn wrap(random: &mut Random, target: &mut Value) {
 }
 
 /// Takes a branch out of its combinator, over what is said beside it.
-fn unwrap(random: &mut Random, target: &mut Value) {
+fn unwrap(random: &mut Author<'_>, target: &mut Value) {
     let Value::Object(members) = target else { return };
     let keyword = *random.pick(&["allOf", "anyOf", "oneOf"]);
     let Some(Value::Array(branches)) = members.get(keyword).cloned() else { return };
@@ -294,7 +285,7 @@ fn unwrap(random: &mut Random, target: &mut Value) {
     }
 }
 
-fn rename_combinator(random: &mut Random, target: &mut Value) {
+fn rename_combinator(random: &mut Author<'_>, target: &mut Value) {
     let names = ["allOf", "anyOf", "oneOf"];
     if let Value::Object(members) = target {
         let (from, to) = (*random.pick(&names), *random.pick(&names));
@@ -304,7 +295,7 @@ fn rename_combinator(random: &mut Random, target: &mut Value) {
     }
 }
 
-fn change_branches(random: &mut Random, target: &mut Value) {
+fn change_branches(random: &mut Author<'_>, target: &mut Value) {
     let Value::Object(members) = target else { return };
     for keyword in ["anyOf", "oneOf", "allOf"] {
         let Some(Value::Array(branches)) = members.get_mut(keyword) else { continue };

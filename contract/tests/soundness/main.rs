@@ -5,7 +5,9 @@
 //! of real surfaces.
 #![allow(
     clippy::expect_used,
+    clippy::explicit_auto_deref,
     clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,

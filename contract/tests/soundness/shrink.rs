@@ -12,18 +12,13 @@ pub fn shrink(found: Counterexample, is_still: impl Fn(&Counterexample) -> bool)
     let mut tries = 0;
     loop {
         let size = weight(&best);
-        let smaller = candidates(&best).into_iter().filter(|candidate| weight(candidate) < size);
-        let mut next = None;
-        for candidate in smaller {
-            tries += 1;
-            if tries > MAX_TRIES {
-                return best;
-            }
-            if is_still(&candidate) {
-                next = Some(candidate);
-                break;
-            }
-        }
+        let next = candidates(&best)
+            .filter(|candidate| weight(candidate) < size)
+            .take(MAX_TRIES - tries)
+            .find(|candidate| {
+                tries += 1;
+                is_still(candidate)
+            });
         match next {
             Some(next) => best = next,
             None => return best,
@@ -36,36 +31,33 @@ fn weight(counterexample: &Counterexample) -> usize {
     old.to_string().len() + new.to_string().len() + instance.to_string().len()
 }
 
-fn candidates(from: &Counterexample) -> Vec<Counterexample> {
-    let mut found = Vec::new();
+/// Smaller ones, made only as they are asked for: of a large pair there are many.
+fn candidates(from: &Counterexample) -> impl Iterator<Item = Counterexample> {
     let Counterexample { old, new, instance } = from;
     // A part of both that is about a member or an element of the instance, on its own.
-    for at in pointers(new) {
-        if let (Some(old), Some(new)) = (old.pointer(&at), new.pointer(&at)) {
-            for below in pointers(instance) {
-                let instance = instance.pointer(&below).cloned().unwrap_or_default();
-                found.push(Counterexample { old: old.clone(), new: new.clone(), instance });
-            }
-        }
-    }
+    let parts = pointers(new).into_iter().skip(1).filter_map(|at| {
+        let (old, new) = (old.pointer(&at)?, new.pointer(&at)?);
+        (old.is_object() && new.is_object()).then_some((old, new))
+    });
+    let parts = parts.flat_map(move |(old, new)| {
+        pointers(instance).into_iter().filter_map(move |below| {
+            let instance = instance.pointer(&below)?.clone();
+            Some(Counterexample { old: old.clone(), new: new.clone(), instance })
+        })
+    });
     // The same part taken out of both sides.
-    for at in pointers(old) {
-        for old in simpler_at(old, &at) {
-            for new in simpler_at(new, &at) {
-                found.push(Counterexample { old: old.clone(), new, instance: instance.clone() });
-            }
-        }
-    }
-    let new_ones = simpler(new).into_iter().map(|new| Counterexample { new, ..from.clone() });
-    found.extend(new_ones);
-    found.extend(simpler(old).into_iter().map(|old| Counterexample { old, ..from.clone() }));
-    let instances = simpler(instance).into_iter();
-    found.extend(instances.map(|instance| Counterexample { instance, ..from.clone() }));
-    found
+    let both = pointers(old).into_iter().flat_map(|at| {
+        let pairs = simpler_at(old, &at).into_iter().zip(simpler_at(new, &at));
+        pairs.map(|(old, new)| Counterexample { old, new, instance: instance.clone() })
+    });
+    let new_alone = simpler(new).map(|new| Counterexample { new, ..from.clone() });
+    let old_alone = simpler(old).map(|old| Counterexample { old, ..from.clone() });
+    let instances = simpler(instance).map(|instance| Counterexample { instance, ..from.clone() });
+    both.chain(new_alone).chain(old_alone).chain(instances).chain(parts)
 }
 
-fn simpler(value: &Value) -> Vec<Value> {
-    pointers(value).iter().flat_map(|at| simpler_at(value, at)).collect()
+fn simpler(value: &Value) -> impl Iterator<Item = Value> {
+    pointers(value).into_iter().flat_map(|at| simpler_at(value, &at))
 }
 
 /// The value with the part at a pointer taken out, emptied, or replaced by a part of itself.
