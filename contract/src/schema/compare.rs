@@ -296,8 +296,8 @@ impl<'a> Comparison<'a> {
         let is_same = if old.has_combinator() || new.has_combinator() {
             self.means_the_same(&old.place, &new.place, Position::Schema, false)
         } else {
-            self.are_same_members(&old.properties, &new.properties)
-                && self.are_same_members(&old.keywords, &new.keywords)
+            self.are_same_members(&old.properties, &new.properties, |_| Position::Schema)
+                && self.are_same_members(&old.keywords, &new.keywords, Position::of_keyword)
         };
         if !is_same {
             let (before, after) = (Some(&old.place), Some(&new.place));
@@ -309,11 +309,11 @@ impl<'a> Comparison<'a> {
         &mut self,
         old: &BTreeMap<Cow<'a, str>, Place<'a>>,
         new: &BTreeMap<Cow<'a, str>, Place<'a>>,
+        position: impl Fn(&str) -> Position,
     ) -> bool {
         old.len() == new.len()
             && old.iter().zip(new).all(|((old_name, old), (new_name, new))| {
-                let position = Position::of_keyword(old_name);
-                old_name == new_name && self.means_the_same(old, new, position, false)
+                old_name == new_name && self.means_the_same(old, new, position(old_name), false)
             })
     }
 
