@@ -18,12 +18,14 @@ impl<'a> Comparison<'a> {
         let elements = (self.elements(Side::Old, old), self.elements(Side::New, new));
         let (Some(old_elements), Some(new_elements)) = elements else {
             let (before, after) = (old.keywords.get("items"), new.keywords.get("items"));
-            let is_same = match (before, after) {
+            let first = (old.keywords.get("prefixItems"), new.keywords.get("prefixItems"));
+            let is_same = [(before, after), first].into_iter().all(|pair| match pair {
                 (Some(before), Some(after)) => {
-                    self.means_the_same(before, after, Position::SchemaList, false)
+                    self.means_the_same(before, after, Position::SchemaList, true)
                 }
+                (None, None) => true,
                 _ => false,
-            };
+            });
             if !is_same {
                 self.report_change(ChangeKind::DeepSchemaUndiffable, before, after);
             }
@@ -116,7 +118,11 @@ impl<'a> Comparison<'a> {
         let old = old.speaking_like(&new);
         let kept = self.findings.len();
         let location = self.location(&old, &new, None, level, elsewhere);
+        // What is found here is not kept, so what was looked at here does not count as compared.
+        let visited = self.visited.clone();
+        self.charge(visited.len() as u64 / 8);
         self.views(&old, &new, &location);
+        self.visited = visited;
         let found = self.findings.split_off(kept.min(self.findings.len()));
         match found.into_iter().map(|finding| finding.class).max() {
             Some(ChangeClass::FailSafe) => {

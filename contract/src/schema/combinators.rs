@@ -33,6 +33,15 @@ impl<'a> Comparison<'a> {
             (true, false) => (&old.one_of, View { one_of: Vec::new(), ..old.clone() }),
             _ => return false,
         };
+        let level = location.level + 1;
+        if level > super::MAX_LEVELS {
+            self.report_change(
+                ChangeKind::DeepSchemaUndiffable,
+                Some(&old.place),
+                Some(&new.place),
+            );
+            return true;
+        }
         // What the surroundings say was compared already.
         let rest = rest.speaking_like(new);
         let silent = View::anything(old.place.clone());
@@ -50,7 +59,7 @@ impl<'a> Comparison<'a> {
         let first = self.findings.len();
         for view in merged {
             let required = self.certainly_required(Side::Old, &view);
-            let location = Location { old_required: Rc::new(required), ..location.clone() };
+            let location = Location { level, old_required: Rc::new(required), ..location.clone() };
             self.views(&view, new, &location);
         }
         // One branch is narrower than all of them together: what only looks wider beside it is not news.
@@ -132,6 +141,10 @@ impl<'a> Comparison<'a> {
         let before =
             View { all_of: Vec::new(), any_of: Vec::new(), one_of: Vec::new(), ..old.clone() };
         let inner = Location { level: location.level + 1, ..location.clone() };
+        if inner.level > super::MAX_LEVELS && !matched.gained.is_empty() {
+            let path = new.place.path.step("allOf");
+            return self.report(ChangeKind::DeepSchemaUndiffable, &path, None, None);
+        }
         for after in &matched.gained {
             self.charge(before.weight());
             if self.work == 0 {

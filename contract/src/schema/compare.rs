@@ -38,8 +38,8 @@ pub(super) struct Location<'a> {
 }
 
 /// A pair of schemas under comparison, with what beside them decides what is found.
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Visit<'a> {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Visit<'a> {
     /// The schemas of a location, with the old schemas that speak of it elsewhere.
     Location(u32, u32, Vec<u32>),
     /// Two branches of a location, with what its old instances certainly have.
@@ -52,7 +52,7 @@ pub(super) struct Comparison<'a> {
     new: SchemaDocument<'a>,
     pub(super) findings: Vec<Finding>,
     /// The pairs that were or are being compared, branches once for each location they are about: cycles end here.
-    visited: HashSet<Visit<'a>>,
+    pub(super) visited: HashSet<Visit<'a>>,
     /// The schemas that references led to, old and new.
     pub(super) referenced: (BTreeSet<u32>, BTreeSet<u32>),
     pub(super) work: u64,
@@ -234,7 +234,7 @@ impl<'a> Comparison<'a> {
             name: name.cloned(),
             level,
             old_speakers: Rc::new(self.speakers(Side::Old, old, elsewhere)),
-            new_declared: Rc::new(self.speakers(Side::New, new, &[]).names),
+            new_declared: Rc::new(self.speakers(Side::New, new, &[]).properties),
             old_required: Rc::new(self.certainly_required(Side::Old, old)),
         }
     }
@@ -363,33 +363,53 @@ impl<'a> Comparison<'a> {
             said.map(|(_, place)| place.clone()).collect()
         };
         let (before, after) = (texts(old), texts(new));
-        let form = |places: &[Place<'a>]| -> BTreeSet<Vec<u8>> {
+        let raw = |places: &[Place<'a>]| -> Vec<&'a str> {
+            places.iter().map(|place| place.node.raw()).collect()
+        };
+        if raw(&before) == raw(&after) {
+            return;
+        }
+        self.charge(before.iter().chain(&after).map(|place| u64::from(place.node.size())).sum());
+        if self.work == 0 {
+            return;
+        }
+        let form = |places: &[Place<'a>]| -> Vec<Vec<u8>> {
             places.iter().map(|place| canonical(place.node, Position::Plain)).collect()
         };
         let (old_forms, new_forms) = (form(&before), form(&after));
         if old_forms == new_forms {
             return;
         }
-        let changed = |places: &[Place<'a>], others: &BTreeSet<Vec<u8>>| {
+        let changed = |places: &[Place<'a>], others: &[Vec<u8>]| {
             let is_new =
                 |place: &&Place<'a>| !others.contains(&canonical(place.node, Position::Plain));
             places.iter().find(is_new).cloned()
         };
         let (was, is) = (changed(&before, &new_forms), changed(&after, &old_forms));
-        let spells_name = |place: &Option<Place<'a>>| {
-            place.as_ref().is_none_or(|place| is_spelling_of(place.node, property))
-        };
-        let is_harmless = keyword == "title" && spells_name(&was) && spells_name(&is);
+        let is_harmless = keyword == "title"
+            && before.iter().chain(&after).all(|place| is_spelling_of(place.node, property));
         let kind =
             if is_harmless { ChangeKind::MetadataChanged } else { ChangeKind::DescriptionOnly };
+        // Where all are there in another order, the first of each side stands for them.
+        let (was, is) = match (was, is) {
+            (None, None) => (before.first().cloned(), after.first().cloned()),
+            changed => changed,
+        };
         self.report_change(kind, was.as_ref(), is.as_ref());
     }
 
     fn default(&mut self, old: Option<&Place<'a>>, new: Option<&Place<'a>>) {
         let form = |place: &Place<'a>| canonical(place.node, Position::Plain);
         let is_null = |place: &Place<'a>| place.node.is_null();
+        if let (Some(old), Some(new)) = (old, new)
+            && old.node.raw() != new.node.raw()
+        {
+            self.charge(u64::from(old.node.size()) + u64::from(new.node.size()));
+        }
         let kind = match (old, new) {
             (None, None) => return,
+            _ if self.work == 0 => return,
+            (Some(old), Some(new)) if old.node.raw() == new.node.raw() => return,
             (Some(old), Some(new)) if form(old) == form(new) => return,
             (None, Some(only)) | (Some(only), None) if is_null(only) => ChangeKind::MetadataChanged,
             _ => ChangeKind::DefaultChanged,
@@ -472,8 +492,10 @@ fn bounded_text(node: Node<'_>) -> String {
 
 /// Whether a title only spells a property's name differently (`User ID` for `user_id`).
 pub(crate) fn is_spelling_of(title: Node<'_>, name: Option<&str>) -> bool {
+    // Only what separates words is left out: anything else in a title is something that the name does not say.
     let letters = |text: &str| -> String {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+        let is_separator = |c: &char| matches!(c, ' ' | '_' | '-' | '.' | '/');
+        text.chars().filter(|c| !is_separator(c)).flat_map(char::to_lowercase).collect()
     };
     match (title.as_str(), name) {
         (Some(title), Some(name)) => letters(&title) == letters(name) && !letters(name).is_empty(),

@@ -83,7 +83,7 @@ impl<'a> Comparison<'a> {
             }
         }
         if old.opaque.contains_key("patternProperties") {
-            self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
+            return self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
         }
         let level = location.level + 1;
         let elsewhere = location.old_speakers.of_member(name);
@@ -222,5 +222,12 @@ impl<'a> Comparison<'a> {
 
 /// Whether any part of a schema has a client copy an argument into a header.
 fn binds_a_header(place: &Place<'_>) -> bool {
-    place.node.raw().contains("x-mcp-header")
+    let mut open = vec![place.node];
+    while let Some(node) = open.pop() {
+        if node.members().any(|(name, _)| name.is_text("x-mcp-header")) {
+            return true;
+        }
+        open.extend(node.members().map(|(_, value)| value).chain(node.items()));
+    }
+    false
 }

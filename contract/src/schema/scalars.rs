@@ -183,8 +183,16 @@ impl<'a> Comparison<'a> {
     fn multiple_of(&mut self, old: &View<'a>, new: &View<'a>) {
         let (before, after) = (old.keywords.get("multipleOf"), new.keywords.get("multipleOf"));
         let value = |place: &Place<'a>| Decimal::parse(place.node.raw());
+        let is_number = |place: &&Place<'a>| place.node.kind() == Kind::Number;
         let kind = match (before, after) {
             (None, None) => return,
+            _ if !before.iter().chain(&after).all(is_number) => {
+                let form = |place: &Place<'a>| canonical(place.node, Position::Plain);
+                if before.map(form) == after.map(form) {
+                    return;
+                }
+                ChangeKind::DeepSchemaUndiffable
+            }
             (None, Some(_)) => ChangeKind::ConstraintNarrowed,
             (Some(_), None) => ChangeKind::ConstraintWidened,
             (Some(before), Some(after)) if value(before) == value(after) => return,

@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 pub(super) struct Speakers<'a> {
     /// The member names they speak of.
     pub(super) names: Names<'a>,
+    /// Those of them that are declared as properties; one that is only required is not.
+    pub(super) properties: Names<'a>,
     /// One of them speaks of members beyond those, other than that there are none.
     pub(super) is_open: bool,
     /// One of them lists objects or arrays in `enum` or `const`: what these contain is said nowhere else.
@@ -66,6 +68,7 @@ impl<'a> Speakers<'a> {
 
     fn add(&mut self, view: View<'a>) {
         self.names.extend(view.properties.keys().cloned());
+        self.properties.extend(view.properties.keys().cloned());
         self.names.extend(view.required.iter().cloned());
         let dependents = view.keywords.get("dependentRequired").into_iter();
         for place in dependents.chain(view.opaque.get("dependencies")) {
@@ -76,10 +79,12 @@ impl<'a> Speakers<'a> {
         }
         let triggers = view.opaque.get("dependentSchemas").into_iter();
         self.names.extend(triggers.flat_map(|place| place.members().map(|(name, _)| name)));
-        let further = view.keywords.get("additionalProperties").into_iter();
-        self.is_open |= further
-            .chain(view.opaque.get("unevaluatedProperties"))
-            .any(|place| place.node.kind() != Kind::False);
+        // A name may match a pattern, so patterns speak of any.
+        let further = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
+        self.is_open |= further.iter().any(|keyword| {
+            let place = view.keywords.get(*keyword).or(view.opaque.get(*keyword));
+            place.is_some_and(|place| place.node.kind() != Kind::False)
+        });
         let parts = TypeSet::OBJECT.union(TypeSet::ARRAY);
         self.lists_parts |= view.listed_types().overlaps(parts);
         self.views.push(view);

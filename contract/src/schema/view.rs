@@ -273,8 +273,8 @@ impl<'a> Viewer<'a, '_> {
                 view.properties = member.members().collect();
             }
             "allOf" if node.is_array() => *parts = member.items(),
-            "anyOf" if node.is_array() => view.any_of = member.items(),
-            "oneOf" if node.is_array() => view.one_of = member.items(),
+            "anyOf" if node.items().next().is_some() => view.any_of = member.items(),
+            "oneOf" if node.items().next().is_some() => view.one_of = member.items(),
             "description" => view.texts.push(("description", member)),
             "title" => view.texts.push(("title", member)),
             "examples" => view.texts.push(("examples", member)),
@@ -282,7 +282,8 @@ impl<'a> Viewer<'a, '_> {
             "default" => view.default = Some(member),
             "x-mcp-header" => view.header = Some(member),
             // These say nothing of an instance: references lead into them, and the document's root compares them.
-            "$ref" | "$defs" | "definitions" | "$schema" | "$id" | "$anchor" => {}
+            "$ref" | "$defs" | "definitions" | "$id" => {}
+            "$schema" if self.is_root(&view.place) => {}
             // What the other dialect has: there it is unknown and asserts nothing.
             "prefixItems"
             | "dependentRequired"
@@ -300,6 +301,10 @@ impl<'a> Viewer<'a, '_> {
                 view.opaque.insert(name.clone(), member);
             }
         }
+    }
+
+    fn is_root(&self, place: &Place<'a>) -> bool {
+        place.node.index() == self.document.root.node.index()
     }
 
     fn reference(&mut self, view: &mut View<'a>, reference: Place<'a>, open: &mut Vec<u32>) {

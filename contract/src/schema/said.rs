@@ -1,0 +1,225 @@
+//! What a schema says beside what it accepts: texts, defaults and header bindings, wherever they stand.
+//!
+//! The comparison of views looks at what is said of an instance. This one reads both schemas as they are written, so that
+//! nothing a model or a client reads hides where no instance leads: in a branch, in a definition that nothing refers
+//! to, beside a `$ref` that has the last word, under a type that excludes it.
+
+use super::MAX_FINDINGS;
+use super::compare::is_spelling_of;
+use super::document::{Place, percent_decode};
+use super::path::Path;
+use crate::canonical::{Position, canonical, canonical_text};
+use crate::change::{ChangeKind, Finding};
+use crate::json::{Kind, Node};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One thing said: the keyword, where, and of which property.
+struct Said<'a> {
+    keyword: &'static str,
+    place: Place<'a>,
+    property: Option<Cow<'a, str>>,
+}
+
+/// All that a schema says, and all its references with where they stand.
+#[derive(Default)]
+struct Sayings<'a> {
+    said: Vec<Said<'a>>,
+    references: Vec<Place<'a>>,
+}
+
+type Key<'a> = (&'static str, Cow<'a, [u8]>);
+
+impl<'a> Sayings<'a> {
+    fn of(root: Node<'a>, pointer: &'a str) -> Sayings<'a> {
+        let mut sayings = Sayings::default();
+        let place = Place { node: root, path: Path::root(pointer) };
+        sayings.walk(&place, Position::Schema, None);
+        sayings
+    }
+
+    fn walk(&mut self, place: &Place<'a>, position: Position, property: Option<&Cow<'a, str>>) {
+        match (place.node.kind(), position) {
+            (Kind::Object, Position::Schema | Position::SchemaList) => self.schema(place, property),
+            (Kind::Object, Position::SchemaMap | Position::SetMap) => {
+                for (name, member) in place.members() {
+                    self.walk(&member, Position::Schema, Some(&name));
+                }
+            }
+            (Kind::Array, Position::SchemaList) => {
+                for item in place.items() {
+                    self.walk(&item, Position::Schema, property);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn schema(&mut self, place: &Place<'a>, property: Option<&Cow<'a, str>>) {
+        for (name, member) in place.members() {
+            let keyword = match name.as_ref() {
+                "description" => "description",
+                "title" => "title",
+                "examples" => "examples",
+                "$comment" => "$comment",
+                "default" => "default",
+                "x-mcp-header" => "x-mcp-header",
+                "$ref" => {
+                    self.references.push(member);
+                    continue;
+                }
+                other => {
+                    self.walk(&member, Position::of_keyword(other), property);
+                    continue;
+                }
+            };
+            self.said.push(Said { keyword, place: member, property: property.cloned() });
+        }
+    }
+
+    fn counts(&self) -> BTreeMap<Key<'a>, usize> {
+        let mut counts = BTreeMap::new();
+        for said in &self.said {
+            *counts.entry(said.key()).or_insert(0) += 1;
+        }
+        counts
+    }
+}
+
+impl<'a> Said<'a> {
+    fn key(&self) -> Key<'a> {
+        let node = self.place.node;
+        let is_plain = node.kind() == Kind::String && !node.has_escapes();
+        let form = match is_plain {
+            true => Cow::Borrowed(node.raw().as_bytes()),
+            false => Cow::Owned(canonical(node, Position::Plain)),
+        };
+        (self.keyword, form)
+    }
+
+    fn kind(&self) -> ChangeKind {
+        match self.keyword {
+            "default" => ChangeKind::DefaultChanged,
+            "x-mcp-header" => ChangeKind::HeaderBindingChanged,
+            _ => ChangeKind::DescriptionOnly,
+        }
+    }
+
+    /// What says nothing wherever it stands: a title that spells the name, a default of null.
+    fn says_nothing(&self) -> bool {
+        match self.keyword {
+            "title" => is_spelling_of(self.place.node, self.property.as_deref()),
+            "default" => self.place.node.is_null(),
+            _ => false,
+        }
+    }
+}
+
+/// Findings for what is said in one schema and not in the other, where the comparison has none yet.
+pub(super) fn compare<'a>(
+    old: Node<'a>,
+    new: Node<'a>,
+    pointer: &'a str,
+    known: &[Finding],
+) -> Vec<Finding> {
+    let (old_said, new_said) = (Sayings::of(old, pointer), Sayings::of(new, pointer));
+    let paths = |kinds: &[ChangeKind]| -> BTreeSet<String> {
+        let found = known.iter().filter(|finding| kinds.contains(&finding.kind));
+        found.map(|finding| finding.path.clone()).collect()
+    };
+    let mut added = paths(&[ChangeKind::AddedOptionalParam, ChangeKind::AddedRequiredParam]);
+    let removed = paths(&[ChangeKind::RemovedParam]);
+    add_definitions(&mut added, old, &new_said, pointer);
+    let seen: BTreeSet<(ChangeKind, &str)> =
+        known.iter().map(|finding| (finding.kind, finding.path.as_str())).collect();
+    let (old_counts, new_counts) = (old_said.counts(), new_said.counts());
+    let mut findings = Vec::new();
+    let sides = [
+        (&new_said, &old_counts, &new_counts, &added, true),
+        (&old_said, &new_counts, &old_counts, &removed, false),
+    ];
+    for (sayings, others, own, apart, is_new) in sides {
+        for said in &sayings.said {
+            let key = said.key();
+            let there = others.get(&key).copied().unwrap_or(0);
+            // A binding counts as often as it is made; a text or a default that is elsewhere in the other has moved.
+            let is_matched = match said.keyword {
+                "x-mcp-header" => there == own.get(&key).copied().unwrap_or(0),
+                _ => there > 0,
+            };
+            if is_matched || said.says_nothing() || findings.len() >= MAX_FINDINGS {
+                continue;
+            }
+            let path = said.place.path.pointer();
+            if is_beneath(&path, apart) || seen.contains(&(said.kind(), path.as_str())) {
+                continue;
+            }
+            // Of a parameter whose text is already told to have changed, what was said before is no further change.
+            let is_told = |finding: &Finding| {
+                finding.kind == said.kind() && finding.path.starts_with(parameter_of(&path))
+            };
+            if !is_new && known.iter().chain(&findings).any(is_told) {
+                continue;
+            }
+            let text = canonical_text(said.place.node, Position::Plain);
+            let (before, after) =
+                if is_new { (None, Some(text.as_str())) } else { (Some(text.as_str()), None) };
+            findings.push(Finding::new(said.kind(), path, before, after));
+        }
+    }
+    if findings.len() >= MAX_FINDINGS {
+        let reason = Some("more is said differently than is listed");
+        findings.push(Finding::new(ChangeKind::DeepSchemaUndiffable, pointer, None, reason));
+    }
+    findings
+}
+
+/// A new parameter may bring definitions of its own: what they say is new with it.
+fn add_definitions(added: &mut BTreeSet<String>, old: Node<'_>, new: &Sayings<'_>, pointer: &str) {
+    if added.is_empty() {
+        return;
+    }
+    let mut open: Vec<(String, String)> = Vec::new();
+    for reference in &new.references {
+        let Some(text) = reference.node.as_str() else { continue };
+        let Some(target) = text.strip_prefix('#').and_then(percent_decode) else { continue };
+        let steps: Vec<&str> = target.split('/').collect();
+        let ["", container @ ("$defs" | "definitions"), name] = steps.as_slice() else { continue };
+        let name = name.replace("~1", "/").replace("~0", "~");
+        if old.get(container).is_some_and(|definitions| definitions.get(&name).is_some()) {
+            continue;
+        }
+        let definition = format!("{pointer}/{container}/{}", super::pointer_step(&name));
+        open.push((reference.path.pointer(), definition));
+    }
+    loop {
+        let count = added.len();
+        open.retain(|(place, definition)| {
+            let is_inside = is_beneath(place, added);
+            if is_inside {
+                added.insert(definition.clone());
+            }
+            !is_inside
+        });
+        if added.len() == count {
+            return;
+        }
+    }
+}
+
+/// The pointer of the parameter that a pointer leads into, or of the whole.
+fn parameter_of(path: &str) -> &str {
+    const STEP: &str = "/properties/";
+    let Some(start) = path.rfind(STEP).map(|at| at + STEP.len()) else {
+        return path.split('/').nth(1).map_or("", |first| path.get(..=first.len()).unwrap_or(""));
+    };
+    let end = path.get(start..).and_then(|rest| rest.find('/')).map_or(path.len(), |at| start + at);
+    path.get(..end).unwrap_or(path)
+}
+
+/// Whether a pointer leads below one of some others.
+fn is_beneath(path: &str, others: &BTreeSet<String>) -> bool {
+    path.char_indices()
+        .filter(|(_, character)| *character == '/')
+        .any(|(at, _)| path.get(..at).is_some_and(|ancestor| others.contains(ancestor)))
+}
