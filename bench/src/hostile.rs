@@ -73,12 +73,36 @@ pub fn pairs() -> Vec<(&'static str, String, String)> {
         schema
     };
     pair("nested_branches", nested(r#"{"type":"string"}"#), nested(r#"{"type":"integer"}"#));
+    // Every property leads to a definition that says much and asserts little.
+    let wordy = |kind: &str| {
+        let properties = list(1_000, &|n| format!(r##""p{n}":{{"$ref":"#/$defs/a"}}"##));
+        let examples = list(100_000, &|_| "0".to_owned());
+        format!(
+            r##"{{"properties":{{{properties}}},"$defs":{{"a":{{"type":{kind},"examples":[{examples}]}}}}}}"##
+        )
+    };
+    pair("wordy_definition", wordy(r#""string""#), wordy(r#"["string","null"]"#));
     let long_name = "n".repeat(300_000);
     let long = |kind: &str| {
         let inner = list(8_000, &|n| format!(r#""p{n}":{{"type":"{kind}"}}"#));
         format!(r#"{{"properties":{{"{long_name}":{{"properties":{{{inner}}}}}}}}}"#)
     };
     pair("long_name", long("string"), long("integer"));
+    // Members that MCP does not know, beside the schema.
+    let members = |count: usize| {
+        format!(
+            r#"[{{"name":"t","inputSchema":{{}},{}}}]"#,
+            list(count, &|n| format!(r#""k{n}":0"#))
+        )
+    };
+    pairs.push(("members", members(80_000), members(79_999)));
+    let annotations = |count: usize| {
+        format!(
+            r#"[{{"name":"t","annotations":{{{}}}}}]"#,
+            list(count, &|n| format!(r#""k{n}":0"#))
+        )
+    };
+    pairs.push(("annotations", annotations(80_000), annotations(79_999)));
     pairs
 }
 

@@ -23,13 +23,16 @@ impl Decimal {
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+        if !all.iter().all(u8::is_ascii_digit) {
+            return Decimal { negative: false, digits: Vec::new(), point: 0 };
+        }
         let leading = all.iter().take_while(|&&digit| digit == b'0').count();
         let trailing = all.iter().rev().take_while(|&&digit| digit == b'0').count();
         let digits = all.get(leading..all.len().saturating_sub(trailing)).unwrap_or(&[]).to_vec();
         if digits.is_empty() {
             return Decimal { negative: false, digits, point: 0 };
         }
-        let point = whole.len() as i64 - leading as i64 + exponent;
+        let point = (whole.len() as i64 - leading as i64).saturating_add(exponent);
         Decimal { negative, digits, point }
     }
 

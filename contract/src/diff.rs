@@ -5,6 +5,7 @@ use crate::change::{ChangeClass, ChangeKind, Finding};
 use crate::json::{Document, Node};
 use crate::schema;
 use crate::surface::{Entry, EntryId, EntryType, Surface};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod annotations;
@@ -76,8 +77,16 @@ fn findings(entry_type: EntryType, old: Option<&Entry>, new: Option<&Entry>) -> 
     }
     findings.sort();
     findings.dedup();
+    if findings.len() > MOST_FINDINGS {
+        findings.truncate(MOST_FINDINGS);
+        let reason = Some("more changed than is listed");
+        findings.push(Finding::new(ChangeKind::DeepSchemaUndiffable, "", None, reason));
+    }
     findings
 }
+
+/// The most findings of one entry: those of its input's comparison, and as many beside them.
+const MOST_FINDINGS: usize = 3 * schema::MAX_FINDINGS;
 
 /// The hashes differ and no rule says why: never passed over.
 fn unexplained() -> Finding {
@@ -119,9 +128,8 @@ fn new_tool(new: Node<'_>) -> Vec<Finding> {
 fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let name = new.get("name").and_then(Node::as_str);
-    for member in member_names(old, new) {
-        let (before, after) = (old.get(&member), new.get(&member));
-        let position = match member.as_str() {
+    for (member, (before, after)) in paired(Some(old), Some(new)) {
+        let position = match member.as_ref() {
             "inputSchema" | "outputSchema" => Position::Schema,
             _ => Position::Plain,
         };
@@ -130,7 +138,7 @@ fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
             continue;
         }
         let path = format!("/{}", schema::pointer_step(&member));
-        match member.as_str() {
+        match member.as_ref() {
             "inputSchema" => findings.extend(input_schema(before, after)),
             "outputSchema" => {
                 let kind = match before {
@@ -178,11 +186,10 @@ fn plain(old: Option<Node<'_>>, new: Option<Node<'_>>, kinds: [ChangeKind; 3]) -
     };
     let is_resource = matches!(changed, ChangeKind::ResourceChanged | ChangeKind::TemplateChanged);
     let mut findings = Vec::new();
-    for member in member_names(old, new) {
-        if is_resource && !["name", "title", "description", "mimeType"].contains(&member.as_str()) {
+    for (member, (before, after)) in paired(Some(old), Some(new)) {
+        if is_resource && !["name", "title", "description", "mimeType"].contains(&member.as_ref()) {
             continue;
         }
-        let (before, after) = (old.get(&member), new.get(&member));
         let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
         if form(before) != form(after) {
             let path = format!("/{}", schema::pointer_step(&member));
@@ -228,14 +235,13 @@ fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
     // A launcher in another place that starts the same package is the same server.
     let package = |node: Node<'_>| node.get("package").and_then(Node::as_str).map(String::from);
     let is_same_package = package(old).is_some() && package(old) == package(new);
-    for member in member_names(old, new) {
-        let (before, after) = (old.get(&member), new.get(&member));
+    for (member, (before, after)) in paired(Some(old), Some(new)) {
         let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
         if form(before) == form(after) {
             continue;
         }
         let is_detail =
-            !ORIGIN_IDENTITY.contains(&member.as_str()) || member == "program" && is_same_package;
+            !ORIGIN_IDENTITY.contains(&member.as_ref()) || member == "program" && is_same_package;
         let kind =
             if is_detail { ChangeKind::OriginDetailChanged } else { ChangeKind::OriginChanged };
         let path = format!("/{}", schema::pointer_step(&member));
@@ -244,10 +250,20 @@ fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
     findings
 }
 
-fn member_names(old: Node<'_>, new: Node<'_>) -> BTreeSet<String> {
-    let names = old.members().chain(new.members());
-    names.filter_map(|(name, _)| name.as_str()).map(String::from).collect()
+/// The members of two objects side by side, in the order of their names. Looking each up by its name would cost hostile
+/// entries the square of their members.
+fn paired<'a>(old: Option<Node<'a>>, new: Option<Node<'a>>) -> BTreeMap<Cow<'a, str>, Pair<'a>> {
+    let mut pairs: BTreeMap<Cow<'a, str>, Pair<'a>> = BTreeMap::new();
+    for (name, value) in old.into_iter().flat_map(Node::members) {
+        pairs.entry(name.as_str().unwrap_or_default()).or_default().0 = Some(value);
+    }
+    for (name, value) in new.into_iter().flat_map(Node::members) {
+        pairs.entry(name.as_str().unwrap_or_default()).or_default().1 = Some(value);
+    }
+    pairs
 }
+
+type Pair<'a> = (Option<Node<'a>>, Option<Node<'a>>);
 
 /// The removed tools that an added tool with equal input (at least one property) probably is, by their ids.
 pub fn mark_renames<'a>(

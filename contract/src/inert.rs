@@ -1,5 +1,6 @@
 //! Whether what an entry newly says can go in without a look: the inert-text rule.
 
+use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
 use crate::markers::{KnownStrings, Marker, push_name, scan, scan_new};
 use std::collections::BTreeSet;
@@ -217,7 +218,7 @@ impl<'a> PresetSearch<'a> {
         })
     }
 
-    /// Whether what a reference points to fixes a value. One too many to follow counts as if it did.
+    /// Whether what a reference points to fixes a value. One that cannot be followed counts as if it did.
     fn reference(&mut self, reference: &str) -> bool {
         self.references += 1;
         if self.references > MAX_REFERENCES {
@@ -225,7 +226,7 @@ impl<'a> PresetSearch<'a> {
         }
         match self.target(reference) {
             Some(target) => self.followed.insert(target.index()) && self.new_property(target),
-            None => false,
+            None => true,
         }
     }
 
@@ -250,10 +251,18 @@ impl<'a> PresetSearch<'a> {
     }
 }
 
+/// A set of one, however often it is written.
+fn is_one_value(values: Node<'_>) -> bool {
+    let mut items = values.items();
+    let Some(first) = items.next() else { return false };
+    let first = canonical(first, Position::Plain);
+    items.all(|item| canonical(item, Position::Plain) == first)
+}
+
 fn is_preset(schema: Node<'_>) -> bool {
     schema.get("const").is_some()
         || schema.get("default").is_some_and(|value| !value.is_null())
-        || schema.get("enum").is_some_and(|values| values.items().take(2).count() == 1)
+        || schema.get("enum").is_some_and(is_one_value)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod document;
 mod facts;
 mod objects;
 mod path;
+mod said;
 mod scalars;
 mod speakers;
 mod type_set;
@@ -68,6 +69,8 @@ pub fn compare(old: Node<'_>, new: Node<'_>, pointer: &str) -> Vec<Finding> {
         let kind = ChangeKind::MetadataChanged;
         findings.push(Finding::new(kind, path, before.as_deref(), after.as_deref()));
     }
+    let said = said::compare(old, new, pointer, &findings);
+    findings.extend(said);
     if findings.is_empty() {
         return undiffable("the schemas differ in a way that no rule explains");
     }

@@ -24,7 +24,9 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
     let old = |path: &str| quoted(&parameter(path), audience, true);
     let new = |path: &str| quoted(&parameter(path), audience, false);
     let path = finding.path.as_str();
-    let about = subject(path, audience);
+    // Without a before, the name itself may be new.
+    let is_known = finding.before.is_some();
+    let about = subject(path, audience, is_known);
     match finding.kind {
         Kind::AddedRequiredParam => {
             format!(
@@ -48,7 +50,9 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         Kind::AddedOptionalParam => format!("has a new optional parameter {}", new(path)),
         Kind::OutputSchemaAdded => "now declares the form of its result".to_owned(),
         Kind::ToolAdded => "is a new tool".to_owned(),
-        Kind::DescriptionOnly => format!("says something else {}", place_of_text(path, audience)),
+        Kind::DescriptionOnly => {
+            format!("says something else {}", place_of_text(path, audience, is_known))
+        }
         Kind::DeepSchemaUndiffable => {
             format!("{about} changed in a way that cannot be compared; look at it in full")
         }
@@ -75,7 +79,7 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         Kind::PromptAdded => "is a new prompt".to_owned(),
         Kind::PromptRemoved => "is not offered any more".to_owned(),
         Kind::PromptChanged | Kind::ResourceChanged | Kind::TemplateChanged => {
-            format!("says something else {}", place_of_text(path, audience))
+            format!("says something else {}", place_of_text(path, audience, is_known))
         }
         Kind::ResourceAdded => "is a new resource".to_owned(),
         Kind::ResourceRemoved => "is not listed any more".to_owned(),
@@ -91,11 +95,14 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
             "is started in another version or with other arguments".to_owned()
         }
         Kind::MarkerFound if is_about_hidden_characters(finding) => {
-            format!("has characters that a reader cannot see, {}", place_of_text(path, audience))
+            format!(
+                "has characters that a reader cannot see, {}",
+                place_of_text(path, audience, is_known)
+            )
         }
         Kind::MarkerFound => format!(
             "has wording that is written to steer a model, {}",
-            place_of_text(path, audience)
+            place_of_text(path, audience, is_known)
         ),
     }
 }
@@ -159,7 +166,7 @@ fn hint(path: &str) -> &'static str {
 }
 
 /// What within the entry a finding is about: a parameter, or the whole of it.
-fn subject(path: &str, audience: Audience) -> String {
+fn subject(path: &str, audience: Audience, is_known: bool) -> String {
     let name = parameter(path);
     if name.is_empty() {
         return if path.starts_with("/inputSchema") {
@@ -168,11 +175,10 @@ fn subject(path: &str, audience: Audience) -> String {
             "it".to_owned()
         };
     }
-    // The path of a finding about an old parameter names what was accepted already.
-    format!("the parameter {}", quoted(&name, audience, true))
+    format!("the parameter {}", quoted(&name, audience, is_known))
 }
 
-fn place_of_text(path: &str, audience: Audience) -> String {
+fn place_of_text(path: &str, audience: Audience, is_known: bool) -> String {
     let name = parameter(path);
     if name.is_empty() {
         match path.rsplit('/').next() {
@@ -181,7 +187,7 @@ fn place_of_text(path: &str, audience: Audience) -> String {
             _ => "of itself".to_owned(),
         }
     } else {
-        format!("about the parameter {}", quoted(&name, audience, true))
+        format!("about the parameter {}", quoted(&name, audience, is_known))
     }
 }
 

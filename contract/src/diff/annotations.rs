@@ -1,6 +1,6 @@
 //! A tool's annotations: hints that a server gives about itself, with MCP's defaults for what it leaves out.
 
-use super::{finding, member_names};
+use super::{finding, paired};
 use crate::canonical::{Position, canonical};
 use crate::change::{ChangeKind, Finding};
 use crate::json::Node;
@@ -22,20 +22,16 @@ pub(super) fn compare(
     if !is_object(old) || !is_object(new) {
         return vec![finding(ChangeKind::DeepSchemaUndiffable, "/annotations", old, new)];
     }
-    let names = match (old, new) {
-        (Some(old), Some(new)) => member_names(old, new),
-        (Some(only), None) | (None, Some(only)) => member_names(only, only),
-        (None, None) => return Vec::new(),
-    };
+    if old.is_none() && new.is_none() {
+        return Vec::new();
+    }
     let mut findings = Vec::new();
-    for name in names {
-        let before = old.and_then(|node| node.get(&name));
-        let after = new.and_then(|node| node.get(&name));
+    for (name, (before, after)) in paired(old, new) {
         let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
         if form(before) == form(after) {
             continue;
         }
-        let kind = match name.as_str() {
+        let kind = match name.as_ref() {
             "title" => schema::title_change(before, after, tool_name),
             "readOnlyHint" | "destructiveHint" | "idempotentHint" | "openWorldHint" => {
                 hint(&name, before, after)

@@ -126,11 +126,21 @@ fn a_preset_is_found_by_way_of_a_reference_and_cycles_end() {
 }
 
 #[test]
+fn a_reference_that_leads_nowhere_counts_as_a_preset() {
+    for reference in ["#/none", "#/%24defs/d", "https://example.com/d"] {
+        let found = against_old(&format!(r#"{{"$ref":"{reference}"}}"#));
+        assert!(matches!(found, Some(NotInert::Preset { .. })), "{reference}");
+    }
+    assert!(matches!(against_old(r#"{"enum":["x","x"]}"#), Some(NotInert::Preset { .. })));
+    assert_eq!(against_old(r#"{"enum":["x","y"]}"#), None);
+}
+
+#[test]
 fn references_are_followed_up_to_the_limit() {
     let with = |count: usize| {
         against_old(&format!(
             r#"{{"anyOf":[{}]}}"#,
-            vec![r##"{"$ref":"#/none"}"##; count].join(",")
+            vec![r##"{"$ref":"#/properties/a"}"##; count].join(",")
         ))
     };
     assert_eq!(with(MAX_REFERENCES), None);

@@ -127,8 +127,13 @@ pub(super) fn compare<'a>(
         let found = known.iter().filter(|finding| kinds.contains(&finding.kind));
         found.map(|finding| finding.path.clone()).collect()
     };
-    let mut added = paths(&[ChangeKind::AddedOptionalParam, ChangeKind::AddedRequiredParam]);
-    let removed = paths(&[ChangeKind::RemovedParam]);
+    // What comes or goes with a parameter is told with it, and so is what stands where nothing could be compared.
+    let mut added = paths(&[
+        ChangeKind::AddedOptionalParam,
+        ChangeKind::AddedRequiredParam,
+        ChangeKind::DeepSchemaUndiffable,
+    ]);
+    let removed = paths(&[ChangeKind::RemovedParam, ChangeKind::DeepSchemaUndiffable]);
     add_definitions(&mut added, old, &new_said, pointer);
     let seen: BTreeSet<(ChangeKind, &str)> =
         known.iter().map(|finding| (finding.kind, finding.path.as_str())).collect();

@@ -559,3 +559,115 @@ fn a_narrowing_in_either_dialect_counts_where_none_is_named() {
         "{found:?}"
     );
 }
+
+/// Whether the kind is found between two schemas of one property `p`.
+fn finds(kind: &str, old: &str, new: &str) {
+    let found = kinds(&object(&format!("\"p\":{old}"), ""), &object(&format!("\"p\":{new}"), ""));
+    assert!(found.iter().any(|line| line.starts_with(kind)), "{kind}: {found:?}\n  {old}\n  {new}");
+}
+
+#[test]
+fn a_binding_or_a_default_is_found_in_whatever_branch_it_hides() {
+    let string = r#"{"type":"string"}"#;
+    finds("header-binding-changed", string, r#"{"type":"string","anyOf":[{"x-mcp-header":"A"}]}"#);
+    finds("default-changed", string, r#"{"type":"string","anyOf":[{"default":"x"}]}"#);
+    let two = r#"{"anyOf":[{"type":"string"},{"type":"integer"}]}"#;
+    let three =
+        r#"{"anyOf":[{"type":"string"},{"type":"integer"},{"type":"boolean","x-mcp-header":"X"}]}"#;
+    finds("header-binding-changed", two, three);
+    finds("header-binding-changed", three, two);
+    finds("default-changed", r#"{"type":"array"}"#, r#"{"type":"array","items":{"default":1}}"#);
+    check(
+        &object("", ""),
+        &object(r#""b":{"x\u002dmcp-header":"A"}"#, ""),
+        &["added-optional-param /properties/b", "header-binding-changed /properties/b"],
+    );
+}
+
+#[test]
+fn text_is_found_where_no_instance_leads() {
+    for (old, new) in [
+        (
+            r#"{"type":"object","additionalProperties":{"description":"A"}}"#,
+            r#"{"type":"object","additionalProperties":{"description":"B"}}"#,
+        ),
+        (r#"{"type":"array"}"#, r#"{"type":"array","items":{"description":"B"}}"#),
+        (r#"{"type":"object"}"#, r#"{"type":"object","propertyNames":{"description":"B"}}"#),
+        (r#"{"type":"string"}"#, r#"{"type":"string","anyOf":[{"description":"B"}]}"#),
+        (
+            r#"{"type":"string","properties":{"x":{"description":"A"}}}"#,
+            r#"{"type":"string","properties":{"x":{"description":"B"}}}"#,
+        ),
+        (
+            r#"{"type":"string","$defs":{"x":{"description":"A"}}}"#,
+            r#"{"type":"string","$defs":{"x":{"description":"B"}}}"#,
+        ),
+        (
+            r#"{"type":"string","description":"A","allOf":[{"description":"B"}]}"#,
+            r#"{"type":"string","description":"B","allOf":[{"description":"A"}]}"#,
+        ),
+        (r#"{"type":"string"}"#, r#"{"type":"string","title":"P","allOf":[{"title":"Q"}]}"#),
+        (r#"{"type":"string"}"#, r#"{"type":"string","title":"p \u2620 q"}"#),
+    ] {
+        finds("description-only", old, new);
+    }
+    let found =
+        kinds(r#"{"type":"object"}"#, r#"{"type":"object","$defs":{"x":{"description":"B"}}}"#);
+    assert!(found.iter().any(|line| line.starts_with("description-only")), "{found:?}");
+    // What a new parameter brings along is new with it.
+    check(
+        r#"{"properties":{}}"#,
+        r##"{"properties":{"b":{"$ref":"#/$defs/x"}},"$defs":{"x":{"type":"string","description":"B"}}}"##,
+        &["added-optional-param /properties/b", "metadata-changed /$defs"],
+    );
+    // What was compared for a new member's sake still counts elsewhere.
+    let with = |text: &str, properties: &str| {
+        format!(
+            r##"{{"type":"object","additionalProperties":{{"$ref":"#/$defs/X"}}{properties},"$defs":{{"X":{{"type":"object","properties":{{"a":{{"type":"string","description":"{text}"}}}}}}}}}}"##
+        )
+    };
+    let found = kinds(&with("A", ""), &with("B", r##","properties":{"p":{"$ref":"#/$defs/X"}}"##));
+    assert!(found.iter().any(|line| line.starts_with("description-only")), "{found:?}");
+}
+
+#[test]
+fn odd_keywords_are_never_passed_over() {
+    finds("deep-schema-undiffable", r#"{"type":"string"}"#, r#"{"type":"string","anyOf":[]}"#);
+    finds("deep-schema-undiffable", r#"{"type":"string"}"#, r#"{"type":"string","oneOf":[]}"#);
+    finds(
+        "deep-schema-undiffable",
+        r#"{"type":"number","multipleOf":4}"#,
+        r#"{"type":"number","multipleOf":"2"}"#,
+    );
+    finds(
+        "deep-schema-undiffable",
+        r#"{"type":"number","multipleOf":"4"}"#,
+        r#"{"type":"number","multipleOf":2}"#,
+    );
+    finds("deep-schema-undiffable", r#"{"type":"string"}"#, r#"{"type":"string","$anchor":"x"}"#);
+    check(
+        r#"{"properties":{"a":{}},"required":["a"]}"#,
+        r#"{"properties":{},"required":["a"]}"#,
+        &["removed-param /properties/a"],
+    );
+    let items = |kind: &str| {
+        format!(
+            r#"{{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{{"p":{{"type":"array","items":[{{}}],"prefixItems":[{{"type":"{kind}"}}]}}}}}}"#
+        )
+    };
+    assert!(kinds(&items("string"), &items("integer"))[0].starts_with("deep-schema-undiffable"));
+}
+
+#[test]
+fn branches_that_lead_back_to_themselves_end() {
+    let filler = vec!["0"; 60_000].join(",");
+    let definitions = format!(r#""$defs":{{"p":{{"examples":[{filler}]}}}}"#);
+    let old = format!(r##"{{"anyOf":[{{"$ref":"#"}}],{definitions}}}"##);
+    let new = format!(r#"{{"title":"x",{definitions}}}"#);
+    assert!(!kinds(&old, &new).is_empty());
+    let old = format!(r##"{{"type":"object",{definitions}}}"##);
+    let new = format!(
+        r##"{{"allOf":[{{"additionalProperties":{{}},"allOf":[{{"$ref":"#"}}]}}],{definitions}}}"##
+    );
+    assert!(!kinds(&old, &new).is_empty());
+}
