@@ -105,6 +105,20 @@ impl<'a> Said<'a> {
         }
     }
 
+    /// A binding counts as often as it is made; a text or a default that is elsewhere in the other schema has moved.
+    fn is_matched(
+        &self,
+        others: &BTreeMap<Key<'a>, usize>,
+        own: &BTreeMap<Key<'a>, usize>,
+    ) -> bool {
+        let key = self.key();
+        let there = others.get(&key).copied().unwrap_or(0);
+        match self.keyword {
+            "x-mcp-header" => there == own.get(&key).copied().unwrap_or(0),
+            _ => there > 0,
+        }
+    }
+
     /// What says nothing wherever it stands: a title that spells the name, a default of null.
     fn says_nothing(&self) -> bool {
         match self.keyword {
@@ -139,23 +153,23 @@ pub(super) fn compare<'a>(
         known.iter().map(|finding| (finding.kind, finding.path.as_str())).collect();
     let (old_counts, new_counts) = (old_said.counts(), new_said.counts());
     let mut findings = Vec::new();
+    let mut is_more = false;
     let sides = [
         (&new_said, &old_counts, &new_counts, &added, true),
         (&old_said, &new_counts, &old_counts, &removed, false),
     ];
     for (sayings, others, own, apart, is_new) in sides {
-        for said in &sayings.said {
-            let key = said.key();
-            let there = others.get(&key).copied().unwrap_or(0);
-            // A binding counts as often as it is made; a text or a default that is elsewhere in the other has moved.
-            let is_matched = match said.keyword {
-                "x-mcp-header" => there == own.get(&key).copied().unwrap_or(0),
-                _ => there > 0,
-            };
-            if is_matched || said.says_nothing() || findings.len() >= MAX_FINDINGS {
-                continue;
-            }
-            let path = said.place.path.pointer();
+        // In the order of their pointers, whatever the order in which they are written.
+        let mut changed: Vec<(String, &Said<'_>)> = sayings
+            .said
+            .iter()
+            .filter(|said| !said.is_matched(others, own) && !said.says_nothing())
+            .take(MAX_FINDINGS + 1)
+            .map(|said| (said.place.path.pointer(), said))
+            .collect();
+        is_more |= changed.len() > MAX_FINDINGS;
+        changed.sort_by(|left, right| left.0.cmp(&right.0));
+        for (path, said) in changed {
             if is_beneath(&path, apart) || seen.contains(&(said.kind(), path.as_str())) {
                 continue;
             }
@@ -167,12 +181,14 @@ pub(super) fn compare<'a>(
                 continue;
             }
             let text = canonical_text(said.place.node, Position::Plain);
-            let (before, after) =
-                if is_new { (None, Some(text.as_str())) } else { (Some(text.as_str()), None) };
+            let (before, after) = match is_new {
+                true => (None, Some(text.as_str())),
+                false => (Some(text.as_str()), None),
+            };
             findings.push(Finding::new(said.kind(), path, before, after));
         }
     }
-    if findings.len() >= MAX_FINDINGS {
+    if is_more {
         let reason = Some("more is said differently than is listed");
         findings.push(Finding::new(ChangeKind::DeepSchemaUndiffable, pointer, None, reason));
     }

@@ -671,3 +671,17 @@ fn branches_that_lead_back_to_themselves_end() {
     );
     assert!(!kinds(&old, &new).is_empty());
 }
+
+#[test]
+fn much_new_text_cannot_hide_what_stands_behind_it() {
+    let with = |count: usize, text: &str| {
+        let inner: Vec<String> =
+            (0..count).map(|n| format!(r#""q{n}":{{"description":"{n}"}}"#)).collect();
+        let new = format!(r#""b":{{"type":"object","properties":{{{}}}}}"#, inner.join(","));
+        object(&format!(r#"{new},"z":{{"type":"array","items":{{"description":"{text}"}}}}"#), "")
+    };
+    let old = object(r#""z":{"type":"array","items":{"description":"A"}}"#, "");
+    assert_eq!(kinds(&old, &with(900, "A")), ["added-optional-param /properties/b"]);
+    let found = kinds(&old, &with(MAX_FINDINGS + 1, "B"));
+    assert!(found.iter().any(|line| line.starts_with("deep-schema-undiffable")), "{found:?}");
+}
