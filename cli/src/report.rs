@@ -1,6 +1,7 @@
 //! The JSON documents that commands print, and the same in words.
 
 use crate::screen::{self, BOLD, CYAN, DIM, styled};
+use contract::change::Finding;
 use contract::hash::{DefinitionHash, EntryHash};
 use contract::surface::EntryType;
 use gate::judge::{Judgement, SurfaceJudgement};
@@ -148,13 +149,20 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
     }
 }
 
+/// What decides comes first.
+pub(crate) fn gravest_first(findings: &[Finding]) -> Vec<&Finding> {
+    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    sorted.sort_by_key(|finding| std::cmp::Reverse(finding.class));
+    sorted
+}
+
 fn say_entry(entry: &Judgement, state: &str) {
     let kind = match entry.id.entry_type {
         EntryType::Instructions | EntryType::Identity | EntryType::Origin => String::new(),
         other => format!("{other} "),
     };
     screen::say(format!("{state}  {kind}{}", styled(BOLD, name_of(entry))));
-    for finding in &entry.findings {
+    for finding in gravest_first(&entry.findings) {
         screen::say(format!(
             "    {} {}",
             words::say(finding, Audience::Person),

@@ -6,7 +6,7 @@ use crate::commands::approve::{approve_entries, can_be_approved, quarantine};
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
-use crate::report::{EntryDocument, name_of};
+use crate::report::{EntryDocument, gravest_first, name_of};
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::side_by_side;
 use crate::target::Workplace;
@@ -120,7 +120,7 @@ fn show_entry(entry: &Judgement) {
     let state =
         if entry.is_deferred { "DEFERRED".to_owned() } else { screen::verdict(entry.verdict) };
     screen::say(format!("{state}  {} {}", entry.id.entry_type, styled(BOLD, name_of(entry))));
-    for finding in &entry.findings {
+    for finding in gravest_first(&entry.findings) {
         let kind =
             styled(DIM, format!("[{}] {}", finding.kind, words::escape_hidden(&finding.path)));
         screen::say(format!("  • {} {kind}", words::say(finding, Audience::Person)));
