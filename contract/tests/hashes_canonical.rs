@@ -1,4 +1,8 @@
 //! The canonical form over the vectors in `conformance/canonical`: text in, bytes or a refusal out.
+#![allow(
+    clippy::panic,
+    reason = "a test may stop, also in its functions that are not marked as one"
+)]
 
 use contract::canonical::{Position, canonical_text};
 use contract::json::{Document, ReadError};
