@@ -2,6 +2,7 @@
 //! are the same, with one value edited they are not, and the diff says so either way.
 #![allow(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::print_stdout,
     reason = "a test may stop, and tells its seed"
 )]
