@@ -3,6 +3,7 @@
 use super::MAX_LEVELS;
 use super::compare::{Comparison, Location, Side};
 use super::document::{Dialect, Place};
+use super::speakers::Part;
 use super::view::View;
 use crate::canonical::Position;
 use crate::change::{ChangeClass, ChangeKind};
@@ -71,12 +72,12 @@ impl<'a> Comparison<'a> {
         match (before, after) {
             (None, None) => {}
             (Some(before), Some(after)) => {
-                let elsewhere = location.old_speakers.of_elements();
-                self.schemas(before, after, None, level, &elsewhere);
+                let part = Part::Element(&location.old_speakers);
+                self.schemas(before, after, None, level, part);
             }
             (None, Some(after)) => {
-                let elsewhere = location.old_speakers.of_elements();
-                self.against_anything(&old.place, after, level, &elsewhere);
+                let part = Part::Element(&location.old_speakers);
+                self.against_anything(&old.place, after, level, part);
             }
             (Some(before), None) => {
                 if !self.view(Side::Old, before).is_anything() {
@@ -92,10 +93,10 @@ impl<'a> Comparison<'a> {
         at: &Place<'a>,
         after: &Place<'a>,
         level: usize,
-        elsewhere: &[Place<'a>],
+        part: Part<'_, 'a>,
     ) {
         let anything = View::anything(Place { node: at.node, path: after.path.clone() });
-        self.must_accept(anything, after, level, elsewhere);
+        self.must_accept(anything, after, level, part);
     }
 
     /// Reports once if a schema that now stands somewhere refuses what was accepted there.
@@ -106,7 +107,7 @@ impl<'a> Comparison<'a> {
         old: View<'a>,
         after: &Place<'a>,
         level: usize,
-        elsewhere: &[Place<'a>],
+        part: Part<'_, 'a>,
     ) {
         let new = self.view(Side::New, after);
         if new.is_anything() || level > MAX_LEVELS {
@@ -117,7 +118,8 @@ impl<'a> Comparison<'a> {
         }
         let old = old.speaking_like(&new);
         let kept = self.findings.len();
-        let location = self.location(&old, &new, None, level, elsewhere);
+        let elsewhere = self.speaking_of(part);
+        let location = self.location(&old, &new, None, level, &elsewhere);
         // What is found here is not kept, so what was looked at here does not count as compared.
         let visited = self.visited.clone();
         self.charge(visited.len() as u64 / 8);

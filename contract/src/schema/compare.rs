@@ -2,7 +2,7 @@
 
 use super::document::{Dialect, Features, Place, SchemaDocument};
 use super::path::Path;
-use super::speakers::Speakers;
+use super::speakers::{Part, Speakers};
 use super::type_set::TypeSet;
 use super::view::{View, Viewer};
 use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_NODE};
@@ -84,7 +84,7 @@ impl<'a> Comparison<'a> {
 
     pub(super) fn run(mut self) -> Vec<Finding> {
         let (old, new) = (self.old.root.clone(), self.new.root.clone());
-        self.schemas(&old, &new, None, 0, &[]);
+        self.schemas(&old, &new, None, 0, Part::Alone);
         self.definitions(&old, &new);
         if self.work == 0 {
             let reason = Some("the comparison needs more work than it may do");
@@ -141,14 +141,14 @@ impl<'a> Comparison<'a> {
         self.report(kind, &path, old.map(|place| place.node), new.map(|place| place.node));
     }
 
-    /// Compares two schemas of one instance location. `elsewhere` are the old schemas of other branches that speak of it.
+    /// Compares two schemas of one instance location, which may be a part that other branches speak of too.
     pub(super) fn schemas(
         &mut self,
         old: &Place<'a>,
         new: &Place<'a>,
         name: Option<&Cow<'a, str>>,
         level: usize,
-        elsewhere: &[Place<'a>],
+        part: Part<'_, 'a>,
     ) {
         let is_byte_equal = old.node.raw() == new.node.raw();
         let has_reference = self.old.features.has_reference_within(old.node)
@@ -156,7 +156,8 @@ impl<'a> Comparison<'a> {
         if is_byte_equal && !has_reference || self.work == 0 {
             return;
         }
-        if !self.enter_location(old, new, elsewhere) {
+        let elsewhere = self.speaking_of(part);
+        if !self.enter_location(old, new, &elsewhere) {
             return;
         }
         if level > MAX_LEVELS && !is_byte_equal {
@@ -165,7 +166,7 @@ impl<'a> Comparison<'a> {
         }
         let found = self.findings.len();
         let (old_view, new_view) = (self.view(Side::Old, old), self.view(Side::New, new));
-        let location = self.location(&old_view, &new_view, name, level, elsewhere);
+        let location = self.location(&old_view, &new_view, name, level, &elsewhere);
         self.views(&old_view, &new_view, &location);
         // Every keyword was looked at and none refuses or says anything else: the difference means the same.
         let is_equal =
@@ -440,7 +441,7 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let found = self.findings.split_off(0);
-            self.schemas(before, after, None, 1, &[]);
+            self.schemas(before, after, None, 1, Part::Alone);
             let mut inside = std::mem::replace(&mut self.findings, found);
             inside.retain(|finding| {
                 finding.class == ChangeClass::Text

@@ -2,6 +2,7 @@
 
 use super::compare::{Comparison, Location, Side};
 use super::document::Place;
+use super::speakers::Part;
 use super::view::View;
 use crate::change::ChangeKind;
 use crate::json::{Kind, Node};
@@ -21,8 +22,8 @@ impl<'a> Comparison<'a> {
         for name in names {
             match (old.properties.get(name), new.properties.get(name)) {
                 (Some(before), Some(after)) => {
-                    let elsewhere = location.old_speakers.of_member(name);
-                    self.schemas(before, after, Some(name), location.level + 1, &elsewhere);
+                    let part = Part::Member(&location.old_speakers, name);
+                    self.schemas(before, after, Some(name), location.level + 1, part);
                 }
                 (Some(before), None) => self.lost_property(name, before, new, location),
                 (None, Some(after)) => {
@@ -53,8 +54,8 @@ impl<'a> Comparison<'a> {
         // Declared in another branch: here it counts among the further members.
         if let Some(further) = new.keywords.get("additionalProperties") {
             let further = further.clone();
-            let elsewhere = location.old_speakers.of_member(name);
-            self.schemas(before, &further, Some(name), location.level + 1, &elsewhere);
+            let part = Part::Member(&location.old_speakers, name);
+            self.schemas(before, &further, Some(name), location.level + 1, part);
         }
         if new.opaque.contains_key("patternProperties") {
             self.report_change(ChangeKind::DeepSchemaUndiffable, Some(before), None);
@@ -86,17 +87,17 @@ impl<'a> Comparison<'a> {
             return self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
         }
         let level = location.level + 1;
-        let elsewhere = location.old_speakers.of_member(name);
+        let part = Part::Member(&location.old_speakers, name);
         match old.keywords.get("additionalProperties") {
             // It could not be given before, so nothing that was valid has it.
             Some(further) if further.node.kind() == Kind::False => {}
             // It could be given before, as any further member: what was accepted then must be accepted now.
             Some(further) => {
                 let further = self.view(Side::Old, &further.clone());
-                self.must_accept(further, after, level, &elsewhere);
+                self.must_accept(further, after, level, part);
             }
             None if was_declared || location.old_speakers.is_open => {
-                self.against_anything(&old.place, after, level, &elsewhere);
+                self.against_anything(&old.place, after, level, part);
             }
             None => {}
         }
@@ -155,8 +156,8 @@ impl<'a> Comparison<'a> {
                 self.report_change(ChangeKind::ConstraintWidened, before, after);
             }
             (Some(before), Some(after)) => {
-                let elsewhere = location.old_speakers.of_members();
-                self.schemas(before, after, None, location.level + 1, &elsewhere);
+                let part = Part::AnyMember(&location.old_speakers);
+                self.schemas(before, after, None, location.level + 1, part);
             }
             (None, _) | (_, None) => {}
         }

@@ -126,7 +126,10 @@ impl<'a> Comparison<'a> {
         if old_types.overlaps(TypeSet::STRING) {
             self.word("pattern", old, new);
         }
-        self.word("format", old, new);
+        // Formats are of strings, and some (`int32`) of numbers.
+        if old_types.overlaps(TypeSet::STRING.union(TypeSet::NUMBER)) {
+            self.word("format", old, new);
+        }
         if old_types.overlaps(TypeSet::ARRAY) {
             self.unique_items(old, new);
         }

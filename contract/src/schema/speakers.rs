@@ -23,9 +23,46 @@ pub(super) struct Speakers<'a> {
     views: Vec<View<'a>>,
 }
 
+/// A part of a value that several schemas may speak of. They are looked for only where the part changed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part<'s, 'a> {
+    /// The value that the whole document is about, or one that only one schema speaks of.
+    Alone,
+    Member(&'s Speakers<'a>, &'s str),
+    AnyMember(&'s Speakers<'a>),
+    Element(&'s Speakers<'a>),
+}
+
+impl<'a> Part<'_, 'a> {
+    /// The schemas that speak of it.
+    fn places(self) -> Vec<Place<'a>> {
+        match self {
+            Part::Alone => Vec::new(),
+            Part::Member(speakers, name) => speakers.of_member(name),
+            Part::AnyMember(speakers) => speakers.of_members(),
+            Part::Element(speakers) => speakers.of_elements(),
+        }
+    }
+
+    /// Work that looking for them is worth.
+    fn weight(self) -> u64 {
+        let views = match self {
+            Part::Alone => &[],
+            Part::Member(speakers, _) | Part::AnyMember(speakers) | Part::Element(speakers) => {
+                speakers.views.as_slice()
+            }
+        };
+        let members = match self {
+            Part::AnyMember(_) => views.iter().map(|view| view.properties.len()).sum(),
+            _ => 0,
+        };
+        (views.len() + members) as u64 / 4
+    }
+}
+
 impl<'a> Speakers<'a> {
     /// What they say of a member, whether by its name or not.
-    pub(super) fn of_member(&self, name: &str) -> Vec<Place<'a>> {
+    fn of_member(&self, name: &str) -> Vec<Place<'a>> {
         let mut places = Vec::new();
         for view in &self.views {
             match view.properties.get(name) {
@@ -38,7 +75,7 @@ impl<'a> Speakers<'a> {
     }
 
     /// What they say of any member.
-    pub(super) fn of_members(&self) -> Vec<Place<'a>> {
+    fn of_members(&self) -> Vec<Place<'a>> {
         let mut places = Vec::new();
         for view in &self.views {
             places.extend(view.properties.values().cloned());
@@ -49,7 +86,7 @@ impl<'a> Speakers<'a> {
     }
 
     /// What they say of any element.
-    pub(super) fn of_elements(&self) -> Vec<Place<'a>> {
+    fn of_elements(&self) -> Vec<Place<'a>> {
         let mut places = Vec::new();
         for view in &self.views {
             for keyword in ["items", "prefixItems", "additionalItems"] {
@@ -98,6 +135,12 @@ fn of_unnamed_members<'a>(view: &View<'a>) -> Vec<Place<'a>> {
 }
 
 impl<'a> Comparison<'a> {
+    /// The old schemas that speak of a part of a value.
+    pub(super) fn speaking_of(&mut self, part: Part<'_, 'a>) -> Vec<Place<'a>> {
+        self.charge(part.weight());
+        part.places()
+    }
+
     /// All that speaks of the value that a schema is about. `elsewhere` is what speaks of it from other branches.
     pub(super) fn speakers(
         &mut self,

@@ -685,3 +685,35 @@ fn much_new_text_cannot_hide_what_stands_behind_it() {
     let found = kinds(&old, &with(MAX_FINDINGS + 1, "B"));
     assert!(found.iter().any(|line| line.starts_with("deep-schema-undiffable")), "{found:?}");
 }
+
+#[test]
+fn one_change_among_many_properties_and_branches_is_within_the_work() {
+    let many = |kind: &str| {
+        let properties: Vec<String> =
+            (0..1_000).map(|n| format!(r#""p{n}":{{"type":"string"}}"#)).collect();
+        let branches: Vec<String> = (0..1_000)
+            .map(|n| format!(r#"{{"properties":{{"q{n}":{{"type":"string"}}}}}}"#))
+            .collect();
+        let (properties, branches) = (properties.join(","), branches.join(","));
+        format!(r#"{{"properties":{{"z":{{"type":{kind}}},{properties}}},"anyOf":[{branches}]}}"#)
+    };
+    check(
+        &many(r#""string""#),
+        &many(r#"["string","null"]"#),
+        &["type-widened /properties/z/type"],
+    );
+}
+
+#[test]
+fn formats_are_of_strings_and_numbers() {
+    check_property(
+        r#"{"type":"integer","format":"int64"}"#,
+        r#"{"type":"integer","format":"int32"}"#,
+        &["constraint-narrowed /format"],
+    );
+    check_property(
+        r#"{"type":"boolean"}"#,
+        r#"{"type":"boolean","format":"date"}"#,
+        &["metadata-changed"],
+    );
+}
