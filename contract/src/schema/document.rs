@@ -1,6 +1,7 @@
 //! One schema document: its dialect, its references, and what in it keeps a comparison from being sure.
 
 use super::path::Path;
+use crate::canonical::Position;
 use crate::json::{Kind, Node};
 use std::borrow::Cow;
 
@@ -147,27 +148,16 @@ impl Features {
             "items" if value.is_array() => self.is_dialect_sensitive = true,
             _ => {}
         }
-        match keyword {
-            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
-            | "dependencies" => {
+        // Which keywords hold schemas is said in one place, where the canonical form asks too.
+        match Position::of_keyword(keyword) {
+            Position::SchemaMap | Position::SetMap => {
                 value.members().for_each(|(_, schema)| self.schema(schema, false));
             }
-            "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" if value.is_array() => {
+            Position::SchemaList if value.is_array() => {
                 value.items().for_each(|schema| self.schema(schema, false));
             }
-            "items"
-            | "additionalProperties"
-            | "additionalItems"
-            | "contains"
-            | "not"
-            | "if"
-            | "then"
-            | "else"
-            | "propertyNames"
-            | "unevaluatedProperties"
-            | "unevaluatedItems"
-            | "contentSchema" => self.schema(value, false),
-            _ => {}
+            Position::Schema | Position::SchemaList => self.schema(value, false),
+            Position::Plain | Position::Set => {}
         }
     }
 }
