@@ -15,3 +15,4 @@ pub mod markers;
 pub mod origin;
 pub mod schema;
 pub mod surface;
+pub mod time;

@@ -11,6 +11,7 @@ pub mod server;
 pub mod shown;
 pub mod status;
 pub mod tiers;
-pub mod time;
 pub mod verdict;
 pub mod words;
+
+pub use contract::time;

@@ -1,0 +1,2 @@
+//! What runs beside a call, shared by every surface.
+#![forbid(unsafe_code)]

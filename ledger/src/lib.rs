@@ -1,0 +1,7 @@
+//! Receipts that prove themselves: records, hash chains, Merkle checkpoints, verification, proofs and export formats.
+//!
+//! Nothing here touches a file, a clock or a key's file: bytes go through the traits of [`folder`], moments, keys and ids
+//! are handed in.
+#![forbid(unsafe_code)]
+
+pub mod record;
