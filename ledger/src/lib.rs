@@ -4,4 +4,8 @@
 //! are handed in.
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
+pub mod folder;
+pub mod note;
 pub mod record;
+pub mod tree;

@@ -1,0 +1,136 @@
+//! The folder of receipts, as something to be read and appended to. Files, memory and failing disks are all one of these.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read};
+use std::str::FromStr;
+
+/// The longest line, in bytes, with its newline.
+pub const MAX_LINE_BYTES: usize = 256 * 1024;
+
+/// The largest checkpoint that is read, in bytes.
+pub const MAX_CHECKPOINT_BYTES: usize = 16 * 1024;
+
+/// The name of a chain: 16 hexadecimal digits, or `index` for the home's own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainId(String);
+
+/// Something that cannot name a chain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a chain is named by 16 hexadecimal digits, or `index`")]
+pub struct BadChainId;
+
+impl ChainId {
+    const INDEX: &'static str = "index";
+
+    /// The chain that lists all others.
+    pub fn index() -> ChainId {
+        ChainId(Self::INDEX.to_owned())
+    }
+
+    pub fn from_random(bytes: [u8; 8]) -> ChainId {
+        ChainId(hex::encode(bytes))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_index(&self) -> bool {
+        self.0 == Self::INDEX
+    }
+}
+
+impl FromStr for ChainId {
+    type Err = BadChainId;
+
+    fn from_str(text: &str) -> Result<Self, BadChainId> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_random = text.len() == 16 && text.bytes().all(is_digit);
+        (is_random || text == Self::INDEX).then(|| ChainId(text.to_owned())).ok_or(BadChainId)
+    }
+}
+
+impl fmt::Display for ChainId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl serde::Serialize for ChainId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// The number of a segment, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(transparent)]
+pub struct SegmentNumber(pub u32);
+
+impl SegmentNumber {
+    pub const FIRST: SegmentNumber = SegmentNumber(1);
+
+    pub fn next(self) -> SegmentNumber {
+        SegmentNumber(self.0.saturating_add(1))
+    }
+
+    pub fn file_name(self) -> String {
+        format!("{self}.jsonl")
+    }
+
+    pub fn checkpoint_name(self) -> String {
+        format!("{self}.checkpoint")
+    }
+
+    /// The number of a file's stem, where it is written as [`fmt::Display`] writes it.
+    pub fn from_stem(stem: &str) -> Option<SegmentNumber> {
+        let number = SegmentNumber(stem.parse().ok()?);
+        (number.0 > 0 && number.to_string() == stem).then_some(number)
+    }
+}
+
+impl fmt::Display for SegmentNumber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:06}", self.0)
+    }
+}
+
+/// What is in a folder, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub chains: BTreeMap<ChainId, ChainListing>,
+    /// Names that are none of ours, and what could not be looked at, each in a sentence.
+    pub foreign: Vec<String>,
+    pub unreadable: Vec<String>,
+}
+
+/// The files of one chain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChainListing {
+    /// Segments with their sizes in bytes.
+    pub segments: BTreeMap<SegmentNumber, u64>,
+    pub checkpoints: Vec<SegmentNumber>,
+}
+
+/// A folder that can be read.
+pub trait Folder {
+    fn listing(&self) -> io::Result<Listing>;
+
+    fn segment(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Box<dyn Read + Send>>;
+
+    /// The text of a checkpoint, at most [`MAX_CHECKPOINT_BYTES`] of it; none where there is no such file.
+    fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>>;
+}
+
+/// The files of one chain, held by one writer alone.
+pub trait ChainFiles {
+    /// Appends to the last segment: all of it, or on a failure nothing of it.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Appends go to a new segment from now on.
+    fn begin_segment(&mut self, number: SegmentNumber) -> io::Result<()>;
+
+    /// Puts a checkpoint in the place of the one before, in one step.
+    fn put_checkpoint(&mut self, number: SegmentNumber, text: &str) -> io::Result<()>;
+}
