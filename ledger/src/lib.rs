@@ -6,6 +6,7 @@
 
 pub mod checkpoint;
 pub mod folder;
+pub mod line;
 pub mod note;
 pub mod record;
 pub mod tree;

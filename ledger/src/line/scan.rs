@@ -1,0 +1,258 @@
+//! Reading a line: its outermost members, in one pass, without taking the values apart.
+
+use super::{HASH_DIGITS, HASH_NAME, LineHash, hash_without};
+use std::str;
+
+/// How deep a line may be nested: far more than any record is.
+pub const MAX_NESTING: u32 = 32;
+
+/// Why some bytes are not a line that Holdpoint wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    #[error("it is not a JSON object in canonical form (byte {at})")]
+    Malformed { at: usize },
+    #[error("it has no member `{0}` of the right form")]
+    Member(&'static str),
+    #[error("its hash is not the hash of what it says")]
+    WrongHash,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    /// A decision; `awaits_outcome` where the request was allowed.
+    Decision {
+        awaits_outcome: bool,
+    },
+    Outcome,
+    Event,
+}
+
+/// A line whose hash is right. Values are spans of its bytes, as they were written.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'l> {
+    pub seq: u64,
+    pub prev: LineHash,
+    pub hash: LineHash,
+    pub kind: LineKind,
+    /// The moment's text, without its quotes.
+    pub ts: &'l str,
+    /// Of a decision or an outcome.
+    pub receipt_id: Option<&'l str>,
+    /// Of an event.
+    pub name: Option<&'l str>,
+    pub bytes: &'l [u8],
+}
+
+/// Reads a line, given without its newline, and checks its hash.
+pub fn scan(bytes: &[u8]) -> Result<Line<'_>, BadLine> {
+    let members = Members::read(bytes)?;
+    let seq = number(members.seq.ok_or(BadLine::Member("seq"))?).ok_or(BadLine::Member("seq"))?;
+    let prev = digest(members.prev).ok_or(BadLine::Member("prev"))?;
+    let hash = digest(members.hash).ok_or(BadLine::Member("hash"))?;
+    let ts = text(members.ts).ok_or(BadLine::Member("ts"))?;
+    let receipt_id = text(members.receipt_id);
+    let name = text(members.name);
+    let kind = match text(members.record) {
+        Some("decision") if receipt_id.is_some() => {
+            let ruling = members.decision.ok_or(BadLine::Member("decision"))?;
+            LineKind::Decision { awaits_outcome: ruling.ends_with(b"\"result\":\"allow\"}") }
+        }
+        Some("outcome") if receipt_id.is_some() => LineKind::Outcome,
+        Some("decision" | "outcome") => return Err(BadLine::Member("receipt_id")),
+        Some("event") if name.is_some() => LineKind::Event,
+        Some("event") => return Err(BadLine::Member("name")),
+        _ => return Err(BadLine::Member("record")),
+    };
+    // The member is never the last one: `record` and others come after it, so a comma follows.
+    let cut_from = members.hash_at;
+    let cut_to = cut_from + HASH_NAME.len() + HASH_DIGITS + 2;
+    if hash_without(bytes, 0, cut_from, cut_to) != hash {
+        return Err(BadLine::WrongHash);
+    }
+    Ok(Line { seq, prev, hash, kind, ts, receipt_id, name, bytes })
+}
+
+/// Whether some bytes are what a write that was cut short leaves: the beginning of a line, or nothing that was ever
+/// written (a machine that stopped can leave zeros).
+pub(crate) fn is_torn(bytes: &[u8]) -> bool {
+    if bytes.iter().all(|byte| *byte == 0) {
+        return true;
+    }
+    match Members::read(bytes) {
+        Ok(_) => true,
+        Err(BadLine::Malformed { at }) => at >= bytes.len(),
+        Err(_) => false,
+    }
+}
+
+/// The values of the outermost members that the chain itself reads.
+#[derive(Debug, Default)]
+struct Members<'l> {
+    decision: Option<&'l [u8]>,
+    hash: Option<&'l [u8]>,
+    /// Where the name of the member `hash` starts.
+    hash_at: usize,
+    name: Option<&'l [u8]>,
+    prev: Option<&'l [u8]>,
+    receipt_id: Option<&'l [u8]>,
+    record: Option<&'l [u8]>,
+    seq: Option<&'l [u8]>,
+    ts: Option<&'l [u8]>,
+}
+
+impl<'l> Members<'l> {
+    fn read(bytes: &'l [u8]) -> Result<Self, BadLine> {
+        let mut cursor = Cursor { bytes, at: 0 };
+        let mut members = Members::default();
+        let mut before: &[u8] = b"";
+        cursor.expect(b'{')?;
+        loop {
+            let name_at = cursor.at;
+            let name = cursor.string()?;
+            // Ascending, as in the canonical form: so no name comes twice.
+            if name <= before {
+                return Err(BadLine::Malformed { at: name_at });
+            }
+            before = name;
+            cursor.expect(b':')?;
+            let value = cursor.value()?;
+            match name {
+                b"decision" => members.decision = Some(value),
+                b"hash" => (members.hash, members.hash_at) = (Some(value), name_at),
+                b"name" => members.name = Some(value),
+                b"prev" => members.prev = Some(value),
+                b"receipt_id" => members.receipt_id = Some(value),
+                b"record" => members.record = Some(value),
+                b"seq" => members.seq = Some(value),
+                b"ts" => members.ts = Some(value),
+                _ => {}
+            }
+            if cursor.peek() == Some(b'}') {
+                cursor.at += 1;
+                break;
+            }
+            cursor.expect(b',')?;
+        }
+        if cursor.at == bytes.len() {
+            Ok(members)
+        } else {
+            Err(BadLine::Malformed { at: cursor.at })
+        }
+    }
+}
+
+/// A place in a line. Running off its end is [`BadLine::Malformed`] at its length.
+struct Cursor<'l> {
+    bytes: &'l [u8],
+    at: usize,
+}
+
+impl<'l> Cursor<'l> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn malformed<T>(&self) -> Result<T, BadLine> {
+        Err(BadLine::Malformed { at: self.at.min(self.bytes.len()) })
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), BadLine> {
+        if self.peek() != Some(byte) {
+            return self.malformed();
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// A string's inside. Escapes are left as they are.
+    fn string(&mut self) -> Result<&'l [u8], BadLine> {
+        self.expect(b'"')?;
+        let start = self.at;
+        loop {
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    self.at += 1;
+                    if self.peek().is_none_or(|byte| byte < 0x20) {
+                        return self.malformed();
+                    }
+                    self.at += 1;
+                }
+                Some(byte) if byte >= 0x20 => self.at += 1,
+                _ => return self.malformed(),
+            }
+        }
+        let inside = self.bytes.get(start..self.at).unwrap_or_default();
+        self.at += 1;
+        Ok(inside)
+    }
+
+    /// Any value: for an object or an array, its brackets and strings are matched and no more.
+    fn value(&mut self) -> Result<&'l [u8], BadLine> {
+        let start = self.at;
+        let mut depth = 0_u32;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(b'{' | b'[') => {
+                    depth += 1;
+                    if depth > MAX_NESTING {
+                        return self.malformed();
+                    }
+                    self.at += 1;
+                    continue;
+                }
+                Some(b'}' | b']') if depth > 0 => {
+                    depth -= 1;
+                    self.at += 1;
+                }
+                Some(b',' | b':') if depth > 0 => {
+                    self.at += 1;
+                    continue;
+                }
+                Some(b'0'..=b'9' | b'a'..=b'z' | b'-') => self.plain(),
+                _ => return self.malformed(),
+            }
+            if depth == 0 {
+                return Ok(self.bytes.get(start..self.at).unwrap_or_default());
+            }
+        }
+    }
+
+    /// A number or a word.
+    fn plain(&mut self) {
+        while let Some(b'0'..=b'9' | b'a'..=b'z' | b'-') = self.peek() {
+            self.at += 1;
+        }
+    }
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    let is_canonical = value.first() != Some(&b'0') || value.len() == 1;
+    if !is_canonical || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// The inside of a string that has no escapes.
+fn text(value: Option<&[u8]>) -> Option<&str> {
+    let inside = value?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if inside.contains(&b'\\') {
+        return None;
+    }
+    str::from_utf8(inside).ok()
+}
+
+fn digest(value: Option<&[u8]>) -> Option<LineHash> {
+    let digits = value?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let mut bytes = [0; 32];
+    // Upper-case digits would be a second spelling of the same hash.
+    if digits.iter().any(u8::is_ascii_uppercase) {
+        return None;
+    }
+    hex::decode_to_slice(digits, &mut bytes).ok()?;
+    Some(LineHash(bytes))
+}

@@ -1,0 +1,220 @@
+use super::scan::is_torn;
+use super::*;
+use crate::record::*;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const PLACE: Place = Place { seq: 7, prev: LineHash([0xab; 32]) };
+
+fn decision<'a>(tool: &'a str, reasons: &'a [&'a str], result: RulingResult) -> Decision<'a> {
+    Decision {
+        ts: Timestamp(1_763_253_195_123),
+        receipt_id: ReceiptId([1; 16]),
+        trace_id: None,
+        principal: Principal {
+            actor_type: ActorType::Agent,
+            client_id: Some(Text("inspector")),
+            org_id: None,
+            sub: Text("ada"),
+        },
+        mcp: Mcp {
+            method: Text("tools/call"),
+            server_id: Text("files"),
+            tool_name: Some(Text(tool)),
+            trust_level: TrustLevel::Unknown,
+        },
+        request: Request {
+            args_hash: Some(Digest32([2; 32])),
+            args_hash_kind: ArgsHashKind::Keyed,
+            size_bytes_in: 12,
+        },
+        decision: Ruling { policy_id: None, reason_codes: Words(reasons), result },
+        token_handling: TokenHandling {
+            audience: None,
+            mode: TokenMode::None,
+            passthrough_detected: false,
+        },
+        sandbox: Some(Sandbox { fs_policy: FsPolicy::ReadOnly, net_policy: NetPolicy::BlockAll }),
+        approval: None,
+        drift: Some(Drift {
+            definition_hash: BeforeAfter::default(),
+            entry_hash: BeforeAfter { after: None, before: Some(Digest32([3; 32])) },
+            kinds: Words(&["description-only"]),
+            tier_reached: 0,
+            verdict: "HOLD",
+            view_age_ms: 5,
+        }),
+        admission: None,
+        incident_mode: false,
+        latency_us: Latency { ours: 9, theirs: None },
+    }
+}
+
+fn line_of(record: &Record<'_>) -> Vec<u8> {
+    let mut out = b"before".to_vec();
+    encode(record, PLACE, &mut out).unwrap();
+    out.split_off(b"before".len())
+}
+
+/// What the normative text says, done the long way: parse, take `hash` out, canonical form, SHA-256.
+fn hash_the_long_way(line: &str) -> String {
+    let Value::Object(mut members) = serde_json::from_str(line).unwrap() else { panic!("{line}") };
+    members.remove("hash").unwrap();
+    let text = Value::Object(members).to_string();
+    let canonical = canonical_text(Document::parse(&text).unwrap().root(), Position::Plain);
+    hex::encode(Sha256::digest(canonical))
+}
+
+#[test]
+fn every_kind_of_line_is_canonical_and_hashed_without_its_hash() {
+    let decision = decision("say \"hi\"\u{1b}\u{7f}é😀\\", &["contract_drift"], RulingResult::Deny);
+    let outcome = Outcome {
+        ts: Timestamp(1),
+        receipt_id: ReceiptId([1; 16]),
+        status: OutcomeStatus::Timeout,
+        size_bytes_out: u64::MAX,
+        latency_us: Latency { ours: 1, theirs: Some(2) },
+    };
+    let data = json!({"z": [1, {"hash": "x", "b": null}], "a": "é"});
+    let event = Event {
+        ts: Timestamp(0),
+        name: "server.approve",
+        by: Some(Text("ada")),
+        server_id: None,
+        data: Some(&data),
+    };
+    for record in [Record::Decision(&decision), Record::Outcome(&outcome), Record::Event(&event)] {
+        let line = line_of(&record);
+        let line = std::str::from_utf8(&line).unwrap().strip_suffix('\n').unwrap();
+        let canonical = canonical_text(Document::parse(line).unwrap().root(), Position::Plain);
+        assert_eq!(line, canonical);
+        let read = scan(line.as_bytes()).unwrap();
+        assert_eq!(read.hash.to_string(), hash_the_long_way(line));
+        assert_eq!((read.seq, read.prev), (PLACE.seq, PLACE.prev));
+    }
+}
+
+#[test]
+fn a_decision_has_every_member_of_the_receipt() {
+    let decision = decision("t", &["contract_drift"], RulingResult::Deny);
+    let line: Value = serde_json::from_slice(&line_of(&Record::Decision(&decision))).unwrap();
+    for member in [
+        "/ts",
+        "/receipt_id",
+        "/trace_id",
+        "/principal/sub",
+        "/principal/actor_type",
+        "/principal/client_id",
+        "/principal/org_id",
+        "/mcp/method",
+        "/mcp/server_id",
+        "/mcp/tool_name",
+        "/mcp/trust_level",
+        "/request/args_hash",
+        "/request/size_bytes_in",
+        "/decision/result",
+        "/decision/policy_id",
+        "/decision/reason_codes",
+        "/token_handling/mode",
+        "/token_handling/audience",
+        "/token_handling/passthrough_detected",
+        "/sandbox/fs_policy",
+        "/sandbox/net_policy",
+        "/approval",
+        "/drift/verdict",
+        "/drift/kinds",
+        "/drift/entry_hash",
+        "/drift/tier_reached",
+        "/drift/view_age_ms",
+        "/admission",
+        "/incident_mode",
+        "/latency_us",
+    ] {
+        assert!(line.pointer(member).is_some(), "{member}");
+    }
+}
+
+#[test]
+fn only_an_allowed_request_awaits_an_outcome() {
+    for (result, expected) in [
+        (RulingResult::Allow, true),
+        (RulingResult::Deny, false),
+        (RulingResult::RequireApproval, false),
+    ] {
+        // A reason that looks like the end of another ruling changes nothing.
+        let decision = decision("t", &["\"result\":\"allow\"}"], result);
+        let line = line_of(&Record::Decision(&decision));
+        let read = scan(line.trim_ascii_end()).unwrap();
+        assert_eq!(read.kind, LineKind::Decision { awaits_outcome: expected });
+    }
+}
+
+#[test]
+fn a_line_at_the_limit_is_written_and_one_past_it_is_not() {
+    let event_of = |length: usize| {
+        let data = json!({"x": "a".repeat(length)});
+        let event =
+            Event { ts: Timestamp(0), name: "e", by: None, server_id: None, data: Some(&data) };
+        let mut out = Vec::new();
+        encode(&Record::Event(&event), PLACE, &mut out).map(|_| out.len())
+    };
+    let overhead = event_of(0).unwrap();
+    assert_eq!(event_of(MAX_LINE_BYTES - overhead).unwrap(), MAX_LINE_BYTES);
+    assert!(matches!(event_of(MAX_LINE_BYTES - overhead + 1), Err(EncodeError::TooLong(_))));
+}
+
+#[test]
+fn every_single_byte_edit_is_found() {
+    let decision = decision("make_report", &["contract_drift"], RulingResult::Deny);
+    let line = line_of(&Record::Decision(&decision));
+    let line = line.trim_ascii_end();
+    assert!(scan(line).is_ok());
+    for at in 0..line.len() {
+        for bit in 0..8 {
+            let mut edited = line.to_vec();
+            edited[at] ^= 1 << bit;
+            assert!(scan(&edited).is_err(), "byte {at}, bit {bit}");
+        }
+        let mut shorter = line.to_vec();
+        shorter.remove(at);
+        assert!(scan(&shorter).is_err(), "byte {at} removed");
+    }
+}
+
+#[test]
+fn a_beginning_of_a_line_is_torn_and_an_edited_line_is_not() {
+    let decision = decision("t", &[], RulingResult::Allow);
+    let line = line_of(&Record::Decision(&decision));
+    let line = line.trim_ascii_end();
+    for end in 1..=line.len() {
+        assert!(is_torn(&line[..end]), "{end}");
+    }
+    assert!(is_torn(&[0; 100]));
+    for edited in [[line, b"x"].concat(), [line, b"{"].concat(), b"[".to_vec(), b"{x".to_vec()] {
+        assert!(!is_torn(&edited), "{}", String::from_utf8_lossy(&edited));
+    }
+}
+
+#[test]
+fn nesting_is_read_to_its_limit_and_no_further() {
+    let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+    let limit = MAX_NESTING as usize;
+    assert_eq!(scan(nested(limit).as_bytes()).unwrap_err(), BadLine::Member("seq"));
+    assert!(matches!(scan(nested(limit + 1).as_bytes()), Err(BadLine::Malformed { .. })));
+}
+
+#[test]
+fn members_out_of_order_or_twice_are_refused() {
+    for line in ["{\"seq\":1,\"prev\":1}", "{\"seq\":1,\"seq\":1}", "{}", "{\"a\":}", "{\"a\":1,}"]
+    {
+        assert!(matches!(scan(line.as_bytes()), Err(BadLine::Malformed { .. })), "{line}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(scan(&bytes).is_err());
+        is_torn(&bytes);
+    }
+}
