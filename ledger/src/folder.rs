@@ -117,7 +117,17 @@ pub struct ChainListing {
 pub trait Folder {
     fn listing(&self) -> io::Result<Listing>;
 
-    fn segment(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Box<dyn Read + Send>>;
+    /// The bytes of a segment from an offset on; past its end there are none.
+    fn segment_from(
+        &self,
+        chain: &ChainId,
+        number: SegmentNumber,
+        offset: u64,
+    ) -> io::Result<Box<dyn Read + Send>>;
+
+    fn segment(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Box<dyn Read + Send>> {
+        self.segment_from(chain, number, 0)
+    }
 
     /// The text of a checkpoint, at most [`MAX_CHECKPOINT_BYTES`] of it; none where there is no such file.
     fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>>;

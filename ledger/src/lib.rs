@@ -4,9 +4,12 @@
 //! are handed in.
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod checkpoint;
 pub mod folder;
 pub mod line;
+pub mod lines;
+pub mod memory;
 pub mod note;
 pub mod record;
 pub mod tree;

@@ -18,6 +18,7 @@ use std::fmt;
 
 mod scan;
 
+pub(crate) use scan::is_torn;
 pub use scan::{BadLine, Line, LineKind, MAX_NESTING, scan};
 
 /// The hash of one line, which the next line names as `prev`.

@@ -1,0 +1,267 @@
+//! Writing a chain: one line after the other, each naming the one before, with signed checkpoints over all of them.
+//!
+//! What a chain is after a failed append is what it was before: nothing is counted that was not written.
+
+use crate::checkpoint::{Checkpoint, origin};
+use crate::folder::{ChainFiles, ChainId, SegmentNumber};
+use crate::line::{EncodeError, LineHash, Place, encode};
+use crate::note::SigningKey;
+use crate::record::{Event, Record};
+use crate::tree::{Frontier, leaf};
+use contract::time::Timestamp;
+use serde_json::{Value, json};
+use std::io;
+use std::sync::Arc;
+
+mod tail;
+
+pub use tail::{Tail, TailError, Torn, head, read_tail};
+
+/// At most this many lines are without a checkpoint when the next one is written.
+pub const CHECKPOINT_LINES: u64 = 256;
+
+/// A line is without a checkpoint for at most this long, where somebody calls [`ChainWriter::checkpoint_if_due`].
+pub const CHECKPOINT_MILLISECONDS: i64 = 10_000;
+
+/// The most other chains whose heads an opening names.
+pub const MAX_NAMED_HEADS: usize = 1_000;
+
+/// The newest line of a chain.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Head {
+    pub chain: ChainId,
+    pub hash: LineHash,
+    pub seq: u64,
+}
+
+/// A line that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    pub seq: u64,
+    pub hash: LineHash,
+}
+
+/// When a segment is closed and the next one begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rotation {
+    pub bytes: u64,
+    pub age_milliseconds: i64,
+}
+
+impl Rotation {
+    /// For a chain that stays in one segment.
+    pub const NEVER: Rotation = Rotation { bytes: u64::MAX, age_milliseconds: i64::MAX };
+}
+
+/// Why a record was not written. The call that it belongs to must not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error("the receipt could not be written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The one writer of a chain.
+#[derive(Debug)]
+pub struct ChainWriter<F> {
+    files: F,
+    key: Arc<SigningKey>,
+    chain: ChainId,
+    rotation: Rotation,
+    /// The hash of the last line.
+    last: LineHash,
+    tree: Frontier,
+    segment: SegmentNumber,
+    /// None where the segment has no line yet.
+    segment_begun: Option<Timestamp>,
+    segment_bytes: u64,
+    /// How many lines the newest checkpoint covers.
+    covered: u64,
+    /// When the oldest line was written that it does not cover.
+    uncovered_since: Option<Timestamp>,
+    buffer: Vec<u8>,
+}
+
+impl<F: ChainFiles> ChainWriter<F> {
+    /// Begins a chain: its first line names the home, this program and the heads of the other chains.
+    pub fn create(
+        mut files: F,
+        key: Arc<SigningKey>,
+        chain: ChainId,
+        rotation: Rotation,
+        others: &[Head],
+        ts: Timestamp,
+    ) -> Result<Self, WriteError> {
+        files.begin_segment(SegmentNumber::FIRST)?;
+        let mut writer = ChainWriter {
+            files,
+            key,
+            chain,
+            rotation,
+            last: LineHash::NONE,
+            tree: Frontier::new(),
+            segment: SegmentNumber::FIRST,
+            segment_begun: None,
+            segment_bytes: 0,
+            covered: 0,
+            uncovered_since: None,
+            buffer: Vec::new(),
+        };
+        let data = json!({
+            "chain": writer.chain,
+            "holdpoint": env!("CARGO_PKG_VERSION"),
+            "key": writer.key.name(),
+            "others": named(others),
+            "tree": tree_data(&writer.tree),
+        });
+        writer.write(&[Record::Event(&event(ts, "chain.opened", &data))], ts)?;
+        writer.checkpoint()?;
+        Ok(writer)
+    }
+
+    /// Goes on with a chain where `tail` ends. The caller has cut off what is torn; the first line says so.
+    pub fn resume(
+        files: F,
+        key: Arc<SigningKey>,
+        tail: Tail,
+        rotation: Rotation,
+        others: &[Head],
+        ts: Timestamp,
+    ) -> Result<Self, WriteError> {
+        let torn = tail.torn;
+        let mut writer = ChainWriter {
+            files,
+            key,
+            chain: tail.chain,
+            rotation,
+            last: tail.last,
+            tree: tail.tree,
+            segment: tail.segment,
+            segment_begun: tail.segment_begun,
+            segment_bytes: tail.segment_bytes,
+            covered: tail.covered,
+            uncovered_since: None,
+            buffer: Vec::new(),
+        };
+        if writer.uncovered_lines() > 0 {
+            writer.uncovered_since = Some(ts);
+        }
+        let data = json!({
+            "holdpoint": env!("CARGO_PKG_VERSION"),
+            "others": named(others),
+            "torn": torn,
+        });
+        writer.append(&Record::Event(&event(ts, "chain.resumed", &data)))?;
+        Ok(writer)
+    }
+
+    /// Writes one record. When this returns, its bytes are with the operating system.
+    pub fn append(&mut self, record: &Record<'_>) -> Result<Written, WriteError> {
+        let ts = record.ts();
+        if self.uncovered_lines() >= CHECKPOINT_LINES {
+            self.checkpoint()?;
+        }
+        if self.is_rotation_due(ts) {
+            self.checkpoint()?;
+            self.files.begin_segment(self.segment.next())?;
+            self.segment = self.segment.next();
+            self.segment_begun = None;
+            self.segment_bytes = 0;
+        }
+        if self.segment_begun.is_none() {
+            let data = json!({"segment": self.segment, "tree": tree_data(&self.tree)});
+            let opening = event(ts, "chain.segment", &data);
+            return self.write(&[Record::Event(&opening), *record], ts);
+        }
+        self.write(&[*record], ts)
+    }
+
+    fn is_rotation_due(&self, now: Timestamp) -> bool {
+        let age = |begun: Timestamp| now.0.saturating_sub(begun.0);
+        self.segment_begun.is_some_and(|begun| {
+            self.segment_bytes >= self.rotation.bytes
+                || age(begun) >= self.rotation.age_milliseconds
+        })
+    }
+
+    /// Writes some records as one: all of them, or on a failure none.
+    fn write(&mut self, records: &[Record<'_>], ts: Timestamp) -> Result<Written, WriteError> {
+        self.buffer.clear();
+        let mut hashes = [LineHash::NONE; 2];
+        let mut place = Place { seq: self.tree.size(), prev: self.last };
+        for (record, hash) in records.iter().zip(&mut hashes) {
+            *hash = encode(record, place, &mut self.buffer)?;
+            place = Place { seq: place.seq + 1, prev: *hash };
+        }
+        self.files.append(&self.buffer)?;
+        for hash in hashes.iter().take(records.len()) {
+            self.tree.push(leaf(&hash.0));
+        }
+        self.last = place.prev;
+        self.segment_bytes += self.buffer.len() as u64;
+        self.segment_begun.get_or_insert(ts);
+        self.uncovered_since.get_or_insert(ts);
+        Ok(Written { seq: place.seq.saturating_sub(1), hash: self.last })
+    }
+
+    /// Signs all lines that are written, where the newest checkpoint does not cover them yet.
+    pub fn checkpoint(&mut self) -> Result<(), WriteError> {
+        if self.uncovered_lines() == 0 {
+            return Ok(());
+        }
+        let checkpoint = Checkpoint {
+            origin: origin(self.key.name(), &self.chain),
+            size: self.tree.size(),
+            root: self.tree.root(),
+        };
+        self.files.put_checkpoint(self.segment, &checkpoint.sign(&self.key))?;
+        self.covered = checkpoint.size;
+        self.uncovered_since = None;
+        Ok(())
+    }
+
+    /// Signs what has waited too long. A clock that went back counts as a long wait.
+    pub fn checkpoint_if_due(&mut self, now: Timestamp) -> Result<(), WriteError> {
+        let is_due = self.uncovered_since.is_some_and(|since| {
+            now < since || now.0.saturating_sub(since.0) >= CHECKPOINT_MILLISECONDS
+        });
+        if is_due { self.checkpoint() } else { Ok(()) }
+    }
+
+    pub fn uncovered_lines(&self) -> u64 {
+        self.tree.size().saturating_sub(self.covered)
+    }
+
+    pub fn chain(&self) -> &ChainId {
+        &self.chain
+    }
+
+    pub fn head(&self) -> Head {
+        Head { chain: self.chain.clone(), hash: self.last, seq: self.tree.size().saturating_sub(1) }
+    }
+
+    pub fn segment(&self) -> SegmentNumber {
+        self.segment
+    }
+
+    pub fn files(&mut self) -> &mut F {
+        &mut self.files
+    }
+}
+
+fn event<'a>(ts: Timestamp, name: &'a str, data: &'a Value) -> Event<'a> {
+    Event { ts, name, by: None, server_id: None, data: Some(data) }
+}
+
+/// What the first line of a segment says of all lines before it.
+fn tree_data(tree: &Frontier) -> Value {
+    json!({"frontier": tree.roots(), "size": tree.size()})
+}
+
+fn named(others: &[Head]) -> &[Head] {
+    others.get(..others.len().min(MAX_NAMED_HEADS)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

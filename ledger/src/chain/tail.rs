@@ -1,0 +1,225 @@
+//! The end of a chain, as its next writer finds it.
+
+use super::Head;
+use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::folder::{ChainId, ChainListing, Folder, MAX_LINE_BYTES, SegmentNumber};
+use crate::line::{BadLine, Line, LineHash, is_torn, scan};
+use crate::lines::{LineReader, Piece};
+use crate::note::Keyring;
+use crate::tree::{Frontier, NodeHash, leaf};
+use contract::time::Timestamp;
+use sha2::{Digest, Sha256};
+use std::io;
+
+/// Where a chain ends.
+#[derive(Debug, Clone)]
+pub struct Tail {
+    pub chain: ChainId,
+    pub segment: SegmentNumber,
+    /// The length of the last segment without what is torn: what the file is to be cut to.
+    pub segment_bytes: u64,
+    pub torn: Option<Torn>,
+    pub(crate) last: LineHash,
+    pub(crate) tree: Frontier,
+    pub(crate) segment_begun: Option<Timestamp>,
+    pub(crate) covered: u64,
+}
+
+impl Tail {
+    pub fn head(&self) -> Head {
+        Head { chain: self.chain.clone(), hash: self.last, seq: self.tree.size().saturating_sub(1) }
+    }
+}
+
+/// Bytes after the last newline: a write that a crash cut short.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Torn {
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// Why a chain cannot go on. It is left as it is, for `receipts verify` to report.
+#[derive(Debug, thiserror::Error)]
+pub enum TailError {
+    #[error("chain {chain} cannot be read: {source}")]
+    Io { chain: ChainId, source: io::Error },
+    #[error("chain {chain} has no lines")]
+    Empty { chain: ChainId },
+    #[error("chain {chain}, {segment}.jsonl, line {line}: {source}")]
+    Line { chain: ChainId, segment: SegmentNumber, line: u64, source: BadLine },
+    #[error("chain {chain}, {segment}.jsonl, line {line}: {what}")]
+    Order { chain: ChainId, segment: SegmentNumber, line: u64, what: &'static str },
+    #[error("chain {chain}, {segment}.checkpoint: {source}")]
+    Checkpoint { chain: ChainId, segment: SegmentNumber, source: CheckpointError },
+    #[error("chain {chain}, {segment}.checkpoint: it does not fit the lines")]
+    OtherLines { chain: ChainId, segment: SegmentNumber },
+}
+
+/// Reads the last segment that has lines, and checks it by itself.
+pub fn read_tail(
+    folder: &dyn Folder,
+    chain: &ChainId,
+    listing: &ChainListing,
+    keys: &Keyring,
+) -> Result<Tail, TailError> {
+    let empty = || TailError::Empty { chain: chain.clone() };
+    let (newest, size) = listing.segments.last_key_value().ok_or_else(empty)?;
+    if *size > 0 {
+        return read_segment(folder, chain, *newest, keys);
+    }
+    // Its writer was stopped between making the file and writing its first line.
+    let (before, _) = listing.segments.range(..newest).next_back().ok_or_else(empty)?;
+    let tail = read_segment(folder, chain, *before, keys)?;
+    Ok(Tail { segment: *newest, segment_bytes: 0, segment_begun: None, ..tail })
+}
+
+/// The newest line of a chain, where its last segment can be read. Nothing but that line is checked.
+pub fn head(folder: &dyn Folder, chain: &ChainId, listing: &ChainListing) -> Option<Head> {
+    let (segment, size) = listing.segments.iter().rev().find(|(_, size)| **size > 0)?;
+    // Room for a torn tail and, before it, a whole line with the end of another.
+    let offset = size.saturating_sub(3 * MAX_LINE_BYTES as u64);
+    let mut reader = LineReader::new(folder.segment_from(chain, *segment, offset).ok()?);
+    let mut last = Vec::new();
+    while let Ok(Some(piece)) = reader.next_piece() {
+        if let Piece::Line(line) = piece {
+            last.clear();
+            last.extend_from_slice(line);
+        }
+    }
+    let line = scan(&last).ok()?;
+    Some(Head { chain: chain.clone(), hash: line.hash, seq: line.seq })
+}
+
+fn read_segment(
+    folder: &dyn Folder,
+    chain: &ChainId,
+    segment: SegmentNumber,
+    keys: &Keyring,
+) -> Result<Tail, TailError> {
+    let failed = |source| TailError::Io { chain: chain.clone(), source };
+    let checkpoint = signed(folder, chain, segment, keys)?;
+    let mut reader = LineReader::new(folder.segment(chain, segment).map_err(failed)?);
+    let mut walk: Option<Walk> = None;
+    let mut torn = None;
+    let (mut line_number, mut good_bytes) = (0_u64, 0);
+    loop {
+        let start = reader.position();
+        let line_now = line_number + 1;
+        let order = |what| TailError::Order { chain: chain.clone(), segment, line: line_now, what };
+        let Some(piece) = reader.next_piece().map_err(failed)? else { break };
+        let bytes = match piece {
+            Piece::Line(bytes) => bytes,
+            Piece::Tail(bytes) if is_torn(bytes) => {
+                good_bytes = start;
+                let sha256 = hex::encode(Sha256::digest(bytes));
+                torn = Some(Torn { bytes: bytes.len() as u64, sha256 });
+                break;
+            }
+            Piece::Tail(_) => {
+                return Err(order("it has no newline, and is no beginning of a line"));
+            }
+            Piece::TooLong => return Err(order("it is longer than any line may be")),
+        };
+        line_number += 1;
+        let bad =
+            |source| TailError::Line { chain: chain.clone(), segment, line: line_number, source };
+        let line = scan(bytes).map_err(bad)?;
+        match &mut walk {
+            None => walk = Some(Walk::begin(&line).map_err(order)?),
+            Some(walk) => walk.step(&line).map_err(order)?,
+        }
+        good_bytes = reader.position();
+        let Some(walk) = &walk else { continue };
+        let is_other = |at: &Checkpoint| at.size == walk.tree.size() && at.root != walk.tree.root();
+        if checkpoint.as_ref().is_some_and(is_other) {
+            return Err(TailError::OtherLines { chain: chain.clone(), segment });
+        }
+    }
+    let walk = walk.ok_or_else(|| TailError::Empty { chain: chain.clone() })?;
+    let covered = checkpoint.map_or(walk.first_seq, |checkpoint| checkpoint.size);
+    if covered > walk.tree.size() || covered < walk.first_seq {
+        return Err(TailError::OtherLines { chain: chain.clone(), segment });
+    }
+    Ok(Tail {
+        chain: chain.clone(),
+        segment,
+        segment_bytes: good_bytes,
+        torn,
+        last: walk.last,
+        tree: walk.tree,
+        segment_begun: Some(walk.begun),
+        covered,
+    })
+}
+
+fn signed(
+    folder: &dyn Folder,
+    chain: &ChainId,
+    segment: SegmentNumber,
+    keys: &Keyring,
+) -> Result<Option<Checkpoint>, TailError> {
+    let text = folder
+        .checkpoint(chain, segment)
+        .map_err(|source| TailError::Io { chain: chain.clone(), source })?;
+    let Some(text) = text else { return Ok(None) };
+    let checkpoint = Checkpoint::open(&text, keys).map_err(|source| TailError::Checkpoint {
+        chain: chain.clone(),
+        segment,
+        source,
+    })?;
+    if checkpoint.chain().as_ref() == Some(chain) {
+        Ok(Some(checkpoint))
+    } else {
+        Err(TailError::OtherLines { chain: chain.clone(), segment })
+    }
+}
+
+/// The lines of a segment as far as they were read.
+#[derive(Debug, Clone)]
+pub(crate) struct Walk {
+    pub(crate) tree: Frontier,
+    pub(crate) last: LineHash,
+    pub(crate) first_seq: u64,
+    begun: Timestamp,
+}
+
+impl Walk {
+    /// Starts from what the first line of a segment says of all lines before it.
+    pub(crate) fn begin(line: &Line<'_>) -> Result<Walk, &'static str> {
+        let mut tree =
+            stated_tree(line).ok_or("the first line of a segment does not say where it stands")?;
+        if tree.size() != line.seq {
+            return Err("its `seq` is not the number of lines before it");
+        }
+        if line.seq == 0 && line.prev != LineHash::NONE {
+            return Err("the first line of a chain names one before it");
+        }
+        tree.push(leaf(&line.hash.0));
+        let begun = Timestamp::parse(line.ts).ok_or("its `ts` is no moment")?;
+        Ok(Walk { tree, last: line.hash, first_seq: line.seq, begun })
+    }
+
+    pub(crate) fn step(&mut self, line: &Line<'_>) -> Result<(), &'static str> {
+        if line.seq != self.tree.size() {
+            return Err("its `seq` is not the one that follows");
+        }
+        if line.prev != self.last {
+            return Err("its `prev` is not the hash of the line before");
+        }
+        self.tree.push(leaf(&line.hash.0));
+        self.last = line.hash;
+        Ok(())
+    }
+}
+
+/// The tree that an opening line states: `data.tree`.
+fn stated_tree(line: &Line<'_>) -> Option<Frontier> {
+    if !matches!(line.name, Some("chain.opened" | "chain.segment")) {
+        return None;
+    }
+    let line: serde_json::Value = serde_json::from_slice(line.bytes).ok()?;
+    let tree = line.pointer("/data/tree")?;
+    let roots: Option<Vec<NodeHash>> =
+        tree.get("frontier")?.as_array()?.iter().map(|root| root.as_str()?.parse().ok()).collect();
+    Frontier::from_parts(tree.get("size")?.as_u64()?, &roots?)
+}

@@ -1,0 +1,191 @@
+use super::*;
+use crate::folder::Folder;
+use crate::memory::{MemoryChain, MemoryFolder};
+use crate::note::Keyring;
+use crate::record::{Latency, Outcome, OutcomeStatus, ReceiptId};
+
+const NOW: Timestamp = Timestamp(1_763_253_195_123);
+
+fn key() -> Arc<SigningKey> {
+    Arc::new(SigningKey::generate("holdpoint/0011223344556677", [7; 32]).unwrap())
+}
+
+fn keys() -> Keyring {
+    Keyring::from_text(&key().verifying_key().to_string()).unwrap()
+}
+
+fn chain() -> ChainId {
+    ChainId::from_random([0xaa; 8])
+}
+
+fn outcome(number: u64) -> Outcome {
+    let mut id = [0; 16];
+    id[8..].copy_from_slice(&number.to_be_bytes());
+    Outcome {
+        ts: NOW,
+        receipt_id: ReceiptId(id),
+        status: OutcomeStatus::Success,
+        size_bytes_out: number,
+        latency_us: Latency::default(),
+    }
+}
+
+fn create(folder: &MemoryFolder, rotation: Rotation) -> ChainWriter<MemoryChain> {
+    ChainWriter::create(folder.chain(&chain()), key(), chain(), rotation, &[], NOW).unwrap()
+}
+
+fn tail(folder: &MemoryFolder) -> Result<Tail, TailError> {
+    let listing = folder.listing().unwrap();
+    read_tail(folder, &chain(), &listing.chains[&chain()], &keys())
+}
+
+fn resume(
+    folder: &MemoryFolder,
+    rotation: Rotation,
+) -> Result<ChainWriter<MemoryChain>, WriteError> {
+    let tail = tail(folder).unwrap();
+    let mut files = folder.chain(&chain());
+    if tail.torn.is_some() {
+        files.cut(tail.segment_bytes);
+    }
+    ChainWriter::resume(files, key(), tail, rotation, &[], NOW)
+}
+
+#[test]
+fn a_chain_goes_on_where_it_ended() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation::NEVER);
+    for number in 0..10 {
+        writer.append(&Record::Outcome(&outcome(number))).unwrap();
+    }
+    let end = writer.head();
+    drop(writer);
+    assert_eq!(tail(&folder).unwrap().head(), end);
+    let listing = folder.listing().unwrap();
+    assert_eq!(head(&folder, &chain(), &listing.chains[&chain()]), Some(end.clone()));
+    let resumed = resume(&folder, Rotation::NEVER).unwrap();
+    assert_eq!(resumed.head().seq, end.seq + 1);
+}
+
+#[test]
+fn at_most_256_lines_are_without_a_checkpoint() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation::NEVER);
+    let mut most = 0;
+    for number in 0..1_000 {
+        writer.append(&Record::Outcome(&outcome(number))).unwrap();
+        most = most.max(writer.uncovered_lines());
+    }
+    assert_eq!(most, CHECKPOINT_LINES);
+}
+
+#[test]
+fn a_line_waits_ten_seconds_for_its_checkpoint_and_less_when_the_clock_went_back() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation::NEVER);
+    for (moment, is_signed) in [
+        (NOW.0 + CHECKPOINT_MILLISECONDS - 1, false),
+        (NOW.0 + CHECKPOINT_MILLISECONDS, true),
+        (NOW.0 - 1, true),
+    ] {
+        writer.append(&Record::Outcome(&outcome(1))).unwrap();
+        writer.checkpoint_if_due(Timestamp(moment)).unwrap();
+        assert_eq!(writer.uncovered_lines() == 0, is_signed, "{moment}");
+    }
+}
+
+#[test]
+fn segments_are_rotated_by_size_and_by_age() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation { bytes: 4_000, age_milliseconds: 60_000 });
+    for number in 0..100 {
+        writer.append(&Record::Outcome(&outcome(number))).unwrap();
+    }
+    let by_size = writer.segment();
+    assert!(by_size.0 > 3, "{by_size}");
+    let mut late = outcome(0);
+    late.ts = Timestamp(NOW.0 + 60_000);
+    writer.append(&Record::Outcome(&late)).unwrap();
+    assert_eq!(writer.segment(), by_size.next());
+    let sizes: Vec<u64> =
+        folder.listing().unwrap().chains[&chain()].segments.values().copied().collect();
+    assert!(sizes[..sizes.len() - 2].iter().all(|size| (4_000..6_000).contains(size)), "{sizes:?}");
+    // Every segment can be read by itself.
+    assert_eq!(tail(&folder).unwrap().head(), writer.head());
+}
+
+/// Fails at each step in turn, with each amount of the failed append left behind, then goes on.
+#[test]
+fn after_a_failure_at_any_step_the_chain_goes_on_and_nothing_written_is_lost() {
+    let rotation = Rotation { bytes: 1_500, age_milliseconds: i64::MAX };
+    for steps in 0..40 {
+        for torn_bytes in [0, 1, 100, 300, 700] {
+            let folder = MemoryFolder::default();
+            let mut writer = create(&folder, rotation);
+            (folder.contents().steps_left, folder.contents().torn_bytes) =
+                (Some(steps), torn_bytes);
+            let mut written = 0;
+            while writer.append(&Record::Outcome(&outcome(written))).is_ok() {
+                written += 1;
+            }
+            drop(writer);
+            folder.contents().steps_left = None;
+            let found =
+                tail(&folder).unwrap_or_else(|error| panic!("{steps} {torn_bytes}: {error}"));
+            let mut again = resume(&folder, rotation).unwrap();
+            again.append(&Record::Outcome(&outcome(written))).unwrap();
+            again.checkpoint().unwrap();
+            let text = all_text(&folder);
+            for number in 0..=written {
+                let needle = format!("\"size_bytes_out\":{number},");
+                assert_eq!(text.matches(&needle).count(), 1, "{steps} {torn_bytes} {number}");
+            }
+            assert_eq!(text.contains("\"torn\":{\"bytes\""), found.torn.is_some());
+            assert!(tail(&folder).is_ok());
+        }
+    }
+}
+
+fn all_text(folder: &MemoryFolder) -> String {
+    folder
+        .contents()
+        .segments
+        .values()
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .collect()
+}
+
+#[test]
+fn a_writer_whose_append_failed_can_try_again() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation::NEVER);
+    folder.contents().steps_left = Some(0);
+    for _ in 0..3 {
+        assert!(matches!(writer.append(&Record::Outcome(&outcome(1))), Err(WriteError::Io(_))));
+    }
+    folder.contents().steps_left = None;
+    assert_eq!(writer.append(&Record::Outcome(&outcome(1))).unwrap().seq, 1);
+    assert!(tail(&folder).is_ok());
+}
+
+#[test]
+fn a_spoiled_tail_is_not_gone_on_with() {
+    let spoil = |change: &dyn Fn(&mut Vec<u8>)| {
+        let folder = MemoryFolder::default();
+        let mut writer = create(&folder, Rotation::NEVER);
+        for number in 0..5 {
+            writer.append(&Record::Outcome(&outcome(number))).unwrap();
+        }
+        writer.checkpoint().unwrap();
+        change(folder.contents().segments.get_mut(&(chain(), SegmentNumber::FIRST)).unwrap());
+        tail(&folder)
+    };
+    assert!(spoil(&|_| {}).is_ok());
+    let cut = spoil(&|bytes| bytes.truncate(bytes.len() - 400));
+    assert!(matches!(cut, Err(TailError::OtherLines { .. })), "{cut:?}");
+    let edited = spoil(&|bytes| bytes[600] ^= 1);
+    assert!(matches!(edited, Err(TailError::Line { .. })), "{edited:?}");
+    let ending = spoil(&|bytes| *bytes.last_mut().unwrap() = b'x');
+    assert!(matches!(ending, Err(TailError::Order { .. })), "{ending:?}");
+    assert!(matches!(spoil(&|bytes| bytes.clear()), Err(TailError::Empty { .. })));
+}
