@@ -11,5 +11,6 @@ pub mod line;
 pub mod lines;
 pub mod memory;
 pub mod note;
+pub mod proof;
 pub mod record;
 pub mod tree;

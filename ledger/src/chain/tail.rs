@@ -63,14 +63,17 @@ pub fn read_tail(
     keys: &Keyring,
 ) -> Result<Tail, TailError> {
     let empty = || TailError::Empty { chain: chain.clone() };
-    let (newest, size) = listing.segments.last_key_value().ok_or_else(empty)?;
-    if *size > 0 {
-        return read_segment(folder, chain, *newest, keys);
+    let newest = *listing.segments.last_key_value().ok_or_else(empty)?.0;
+    let end = SegmentEnd::read(folder, chain, newest, keys)?;
+    if let Some(walk) = end.walk {
+        let begun = Some(walk.begun);
+        return Ok(walk.tail(chain, newest, end.good_bytes, end.torn, begun, end.covered));
     }
-    // Its writer was stopped between making the file and writing its first line.
-    let (before, _) = listing.segments.range(..newest).next_back().ok_or_else(empty)?;
-    let tail = read_segment(folder, chain, *before, keys)?;
-    Ok(Tail { segment: *newest, segment_bytes: 0, segment_begun: None, ..tail })
+    // Its writer was stopped between making the file and having written its first line.
+    let before = *listing.segments.range(..newest).next_back().ok_or_else(empty)?.0;
+    let last = SegmentEnd::read(folder, chain, before, keys)?;
+    let walk = last.walk.ok_or_else(empty)?;
+    Ok(walk.tail(chain, newest, 0, end.torn, None, last.covered))
 }
 
 /// The newest line of a chain, where its last segment can be read. Nothing but that line is checked.
@@ -90,66 +93,70 @@ pub fn head(folder: &dyn Folder, chain: &ChainId, listing: &ChainListing) -> Opt
     Some(Head { chain: chain.clone(), hash: line.hash, seq: line.seq })
 }
 
-fn read_segment(
-    folder: &dyn Folder,
-    chain: &ChainId,
-    segment: SegmentNumber,
-    keys: &Keyring,
-) -> Result<Tail, TailError> {
-    let failed = |source| TailError::Io { chain: chain.clone(), source };
-    let checkpoint = signed(folder, chain, segment, keys)?;
-    let mut reader = LineReader::new(folder.segment(chain, segment).map_err(failed)?);
-    let mut walk: Option<Walk> = None;
-    let mut torn = None;
-    let (mut line_number, mut good_bytes) = (0_u64, 0);
-    loop {
-        let start = reader.position();
-        let line_now = line_number + 1;
-        let order = |what| TailError::Order { chain: chain.clone(), segment, line: line_now, what };
-        let Some(piece) = reader.next_piece().map_err(failed)? else { break };
-        let bytes = match piece {
-            Piece::Line(bytes) => bytes,
-            Piece::Tail(bytes) if is_torn(bytes) => {
-                good_bytes = start;
-                let sha256 = hex::encode(Sha256::digest(bytes));
-                torn = Some(Torn { bytes: bytes.len() as u64, sha256 });
-                break;
+/// What one segment holds.
+struct SegmentEnd {
+    /// None where it has no whole line.
+    walk: Option<Walk>,
+    torn: Option<Torn>,
+    good_bytes: u64,
+    covered: u64,
+}
+
+impl SegmentEnd {
+    fn read(
+        folder: &dyn Folder,
+        chain: &ChainId,
+        segment: SegmentNumber,
+        keys: &Keyring,
+    ) -> Result<SegmentEnd, TailError> {
+        let failed = |source| TailError::Io { chain: chain.clone(), source };
+        let other_lines = || TailError::OtherLines { chain: chain.clone(), segment };
+        let checkpoint = signed(folder, chain, segment, keys)?;
+        let mut reader = LineReader::new(folder.segment(chain, segment).map_err(failed)?);
+        let mut end = SegmentEnd { walk: None, torn: None, good_bytes: 0, covered: 0 };
+        for line in 1.. {
+            let order = |what| TailError::Order { chain: chain.clone(), segment, line, what };
+            let Some(piece) = reader.next_piece().map_err(failed)? else { break };
+            let bytes = match piece {
+                Piece::Line(bytes) => bytes,
+                Piece::Tail(bytes) if is_torn(bytes) => {
+                    end.torn = Some(Torn::of(bytes));
+                    break;
+                }
+                Piece::Tail(_) => {
+                    return Err(order("it is neither a line nor the beginning of one"));
+                }
+                Piece::TooLong => return Err(order("it is longer than any line may be")),
+            };
+            let bad = |source| TailError::Line { chain: chain.clone(), segment, line, source };
+            let walk = end.step(&scan(bytes).map_err(bad)?).map_err(order)?;
+            let (size, root) = (walk.tree.size(), &walk.tree);
+            if checkpoint.as_ref().is_some_and(|at| at.size == size && at.root != root.root()) {
+                return Err(other_lines());
             }
-            Piece::Tail(_) => {
-                return Err(order("it has no newline, and is no beginning of a line"));
+            end.good_bytes = reader.position();
+        }
+        let lines = end.walk.as_ref().map_or(0..=0, |walk| walk.first_seq..=walk.tree.size());
+        end.covered = checkpoint.map_or(*lines.start(), |checkpoint| checkpoint.size);
+        if lines.contains(&end.covered) { Ok(end) } else { Err(other_lines()) }
+    }
+
+    fn step(&mut self, line: &Line<'_>) -> Result<&Walk, &'static str> {
+        let walk = match self.walk.take() {
+            None => Walk::begin(line)?,
+            Some(mut walk) => {
+                walk.step(line)?;
+                walk
             }
-            Piece::TooLong => return Err(order("it is longer than any line may be")),
         };
-        line_number += 1;
-        let bad =
-            |source| TailError::Line { chain: chain.clone(), segment, line: line_number, source };
-        let line = scan(bytes).map_err(bad)?;
-        match &mut walk {
-            None => walk = Some(Walk::begin(&line).map_err(order)?),
-            Some(walk) => walk.step(&line).map_err(order)?,
-        }
-        good_bytes = reader.position();
-        let Some(walk) = &walk else { continue };
-        let is_other = |at: &Checkpoint| at.size == walk.tree.size() && at.root != walk.tree.root();
-        if checkpoint.as_ref().is_some_and(is_other) {
-            return Err(TailError::OtherLines { chain: chain.clone(), segment });
-        }
+        Ok(self.walk.insert(walk))
     }
-    let walk = walk.ok_or_else(|| TailError::Empty { chain: chain.clone() })?;
-    let covered = checkpoint.map_or(walk.first_seq, |checkpoint| checkpoint.size);
-    if covered > walk.tree.size() || covered < walk.first_seq {
-        return Err(TailError::OtherLines { chain: chain.clone(), segment });
+}
+
+impl Torn {
+    fn of(bytes: &[u8]) -> Torn {
+        Torn { bytes: bytes.len() as u64, sha256: hex::encode(Sha256::digest(bytes)) }
     }
-    Ok(Tail {
-        chain: chain.clone(),
-        segment,
-        segment_bytes: good_bytes,
-        torn,
-        last: walk.last,
-        tree: walk.tree,
-        segment_begun: Some(walk.begun),
-        covered,
-    })
 }
 
 fn signed(
@@ -184,6 +191,27 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
+    fn tail(
+        self,
+        chain: &ChainId,
+        segment: SegmentNumber,
+        segment_bytes: u64,
+        torn: Option<Torn>,
+        segment_begun: Option<Timestamp>,
+        covered: u64,
+    ) -> Tail {
+        Tail {
+            chain: chain.clone(),
+            segment,
+            segment_bytes,
+            torn,
+            last: self.last,
+            tree: self.tree,
+            segment_begun,
+            covered,
+        }
+    }
+
     /// Starts from what the first line of a segment says of all lines before it.
     pub(crate) fn begin(line: &Line<'_>) -> Result<Walk, &'static str> {
         let mut tree =
