@@ -107,7 +107,7 @@ fn note_length(text: &str) -> usize {
 }
 
 /// A decimal number, spelled in the one way that counts.
-fn parse_size(text: &str) -> Option<u64> {
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let size: u64 = text.parse().ok()?;
     (size <= MAX_SIZE && size.to_string() == text).then_some(size)
 }

@@ -1,0 +1,129 @@
+//! Proofs over the Merkle tree, as RFC 9162 §2.1.3 and §2.1.4 have them: that a line is in a tree, and that a tree only grew.
+//!
+//! They are built while the leaves stream by, and checked with nothing but a few hashes. [`document`] has them with the line and
+//! the checkpoints that they are about.
+
+use crate::tree::{Frontier, NodeHash, parent};
+use serde::{Serialize, Serializer};
+
+mod builder;
+pub mod document;
+
+pub use builder::{BuildError, ConsistencyBuilder, InclusionBuilder};
+pub use document::{ProofDocument, ProofError, ProofSummary, check};
+
+/// The most hashes that a proof is read with: no tree is deeper than its size has bits.
+pub const MAX_PATH: usize = 64;
+
+/// That a leaf is in a tree: the roots of the subtrees beside the way up from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InclusionProof {
+    pub index: u64,
+    pub size: u64,
+    #[serde(serialize_with = "base64_path")]
+    pub path: Vec<NodeHash>,
+}
+
+/// That a tree is the beginning of a larger one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConsistencyProof {
+    pub old: u64,
+    pub new: u64,
+    #[serde(serialize_with = "base64_path")]
+    pub path: Vec<NodeHash>,
+}
+
+/// What a proof is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Proven {
+    Yes,
+    No,
+}
+
+impl Proven {
+    fn when(holds: bool) -> Self {
+        if holds { Proven::Yes } else { Proven::No }
+    }
+}
+
+impl InclusionProof {
+    /// Whether the leaf has this index in the tree with this root.
+    pub fn verify(&self, leaf: NodeHash, root: NodeHash) -> Proven {
+        if self.index >= self.size {
+            return Proven::No;
+        }
+        // The place of the node and of the last node in their level of the tree.
+        let (mut place, mut last) = (self.index, self.size - 1);
+        let mut node = leaf;
+        for beside in &self.path {
+            if last == 0 {
+                return Proven::No;
+            }
+            if is_right(place) || place == last {
+                node = parent(*beside, node);
+                (place, last) = up_to_right(place, last);
+            } else {
+                node = parent(node, *beside);
+            }
+            (place, last) = (place >> 1, last >> 1);
+        }
+        Proven::when(last == 0 && node == root)
+    }
+}
+
+impl ConsistencyProof {
+    /// Whether the tree with the new root begins with all of the tree with the old one.
+    pub fn verify(&self, old_root: NodeHash, new_root: NodeHash) -> Proven {
+        if self.old > self.new {
+            return Proven::No;
+        }
+        // RFC 9162 leaves these two out, for they need no hashes: nothing begins every tree, and a tree begins itself.
+        if self.old == 0 {
+            return Proven::when(self.path.is_empty() && old_root == Frontier::new().root());
+        }
+        if self.old == self.new {
+            return Proven::when(self.path.is_empty() && old_root == new_root);
+        }
+        let (mut place, mut last) = (self.old - 1, self.new - 1);
+        while is_right(place) {
+            (place, last) = (place >> 1, last >> 1);
+        }
+        // Where the old tree is one perfect subtree, the proof starts from its root and does not repeat it.
+        let mut path = self.path.iter().copied();
+        let first = if self.old.is_power_of_two() { Some(old_root) } else { path.next() };
+        let Some(first) = first else { return Proven::No };
+        let (mut old_node, mut new_node) = (first, first);
+        for beside in path {
+            if last == 0 {
+                return Proven::No;
+            }
+            if is_right(place) || place == last {
+                old_node = parent(beside, old_node);
+                new_node = parent(beside, new_node);
+                (place, last) = up_to_right(place, last);
+            } else {
+                new_node = parent(new_node, beside);
+            }
+            (place, last) = (place >> 1, last >> 1);
+        }
+        Proven::when(last == 0 && old_node == old_root && new_node == new_root)
+    }
+}
+
+fn is_right(place: u64) -> bool {
+    place & 1 == 1
+}
+
+/// Up the right edge, past the levels at which the node stands alone, until it is a right child or the root.
+fn up_to_right(mut place: u64, mut last: u64) -> (u64, u64) {
+    while !is_right(place) && place != 0 {
+        (place, last) = (place >> 1, last >> 1);
+    }
+    (place, last)
+}
+
+fn base64_path<S: Serializer>(path: &[NodeHash], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(path.iter().map(NodeHash::base64))
+}
+
