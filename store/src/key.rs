@@ -1,6 +1,6 @@
 //! The key that pins are authenticated with: 32 random bytes in a file of its own.
 
-use crate::error::HomeError;
+use crate::error::{HomeError, StoreError};
 use crate::home::failed;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,6 +13,27 @@ pub(crate) struct Key([u8; KEY_BYTES]);
 impl Key {
     pub(crate) fn as_bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
+    }
+}
+
+/// Where a store's key is.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    path: PathBuf,
+}
+
+impl Keys {
+    pub(crate) fn at(path: PathBuf) -> Keys {
+        Keys { path }
+    }
+
+    /// Read each time it is needed: a key that vanished while the process runs is noticed.
+    pub(crate) fn read(&self) -> Result<Result<Key, KeyProblem>, StoreError> {
+        Ok(read_key(&self.path))
+    }
+
+    pub(crate) fn create(&self) -> Result<Key, StoreError> {
+        Ok(create_key(&self.path)?)
     }
 }
 

@@ -1,16 +1,20 @@
 //! Holdpoint's home directory, and what it remembers there: servers, pins, the last observed surfaces and history.
 //!
-//! One trait, [`Store`], with SQLite behind it. Pins are authenticated: what something else than Holdpoint changed
+//! One trait, [`Store`], with SQLite or PostgreSQL behind it. Pins are authenticated: what something else than Holdpoint changed
 //! comes back as tampered or lost and is never trusted. This crate judges nothing: it says what is on disk.
 #![forbid(unsafe_code)]
 
 mod act;
 mod authenticate;
+mod book;
+mod database;
 mod error;
 mod home;
 mod key;
 mod record;
 mod sqlite;
+mod tables;
+mod write;
 
 pub use act::{
     Act, MAX_CAPTURE_BYTES, MAX_DETAIL_BYTES, MAX_LAUNCH_BYTES, MAX_NAME_BYTES, MAX_NOTES_BYTES,
@@ -19,15 +23,15 @@ pub use act::{
 pub use error::{HomeError, StoreError};
 pub use home::Home;
 pub use record::{
-    HistoryEvent, Launch, Observation, ObservationError, Revision, ServerRecord, Snapshot,
+    HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision, ServerRecord, Snapshot,
 };
-pub use sqlite::{
-    BUSY_TIMEOUT_SECONDS, MAX_HISTORY_EVENTS, MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER,
-    SqliteStore,
-};
+pub use sqlite::{BUSY_TIMEOUT_SECONDS, SqliteStore};
+pub use tables::history::MAX_HISTORY_EVENTS;
+pub use write::{MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER};
 
 use gate::pins::PinBook;
 use gate::server::ServerId;
+use std::time::Duration;
 
 /// What Holdpoint remembers between two runs, shared by all its processes.
 pub trait Store: std::fmt::Debug + Send {
@@ -46,7 +50,7 @@ pub trait Store: std::fmt::Debug + Send {
     fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError>;
 
     /// Writes all of an act, or nothing of it.
-    fn record(&mut self, act: Act<'_>) -> Result<(), StoreError>;
+    fn record(&mut self, act: Act<'_>) -> Result<Recorded, StoreError>;
 
     /// The newest [`MAX_HISTORY_EVENTS`] events of a server, oldest first.
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError>;
@@ -54,4 +58,8 @@ pub trait Store: std::fmt::Debug + Send {
     /// A number that is another one after any process (also one that is not Holdpoint) wrote anything. It is cheap, and
     /// means something only beside an earlier answer of the same handle.
     fn version(&self) -> Result<u64, StoreError>;
+
+    /// Waits until the version is another one than `since`, at most for so long, and answers the version. For a process
+    /// that has nothing else to do: it costs a thread.
+    fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;
 }

@@ -28,8 +28,17 @@ pub struct ServerRecord {
     pub first_seen: Timestamp,
     pub last_seen: Timestamp,
     pub revision: Revision,
+    /// How often the record was sealed: an older copy that was put back has a smaller number.
+    pub seal_count: i64,
     /// What is wrong with the record, in words, where it does not authenticate.
     pub lost: Option<String>,
+}
+
+/// How a server stands after an act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    pub revision: Revision,
+    pub seal_count: i64,
 }
 
 /// All that is known of a server, as of one moment.

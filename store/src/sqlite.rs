@@ -2,28 +2,21 @@
 //!
 //! Opening looks before it writes: a file of a newer version, of another program or a damaged one is left as it is.
 
-use crate::act::Act;
+use crate::database::{Backend, Transaction};
 use crate::error::StoreError;
 use crate::home::{Home, failed, private_file};
-use crate::key::{Key, KeyProblem, read_key};
-use crate::record::{HistoryEvent, Observation, ServerRecord, Snapshot};
-use gate::pins::PinBook;
-use gate::server::ServerId;
+use crate::key::Keys;
+use crate::write::Limits;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-mod history;
 mod migrate;
-mod observation;
-mod pins;
-mod servers;
-mod write;
+mod transaction;
 
-pub use history::MAX_HISTORY_EVENTS;
-pub use write::{MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER};
+use transaction::Rows;
 
 /// How long one process waits for another's write.
 pub const BUSY_TIMEOUT_SECONDS: u64 = 10;
@@ -37,12 +30,15 @@ const SMALLEST_DATABASE_BYTES: u64 = 512;
 /// How long to wait between two tries where SQLite itself does not wait.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
+/// How long to wait between two looks for a change: nothing wakes a process when another writes to the file.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+
 /// A home's `state.db`.
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: Connection,
     home: Home,
-    limits: write::Limits,
+    limits: Limits,
     seen: Cell<Seen>,
 }
 
@@ -71,7 +67,7 @@ impl SqliteStore {
         Ok(SqliteStore {
             connection,
             home: home.clone(),
-            limits: write::Limits::default(),
+            limits: Limits::default(),
             seen: Cell::new(Seen::default()),
         })
     }
@@ -79,77 +75,43 @@ impl SqliteStore {
     fn fault(&self) -> FaultAt {
         FaultAt(self.home.state_path())
     }
+}
 
-    /// Read each time it is needed: a key that vanished while the process runs is noticed.
-    fn key(&self) -> Result<Key, KeyProblem> {
-        read_key(&self.home.pins_key_path())
-    }
-
-    /// Runs some reading on one state of the database.
+impl Backend for SqliteStore {
     fn read<T>(
         &self,
-        reading: impl FnOnce(&Connection) -> Result<T, ReadFault>,
+        reading: impl Fn(&dyn Transaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let fault = self.fault();
         let transaction = self.connection.unchecked_transaction().map_err(|e| fault.of(e))?;
-        reading(&transaction).map_err(|error| match error {
-            ReadFault::Sqlite(error) => fault.of(error),
-            ReadFault::Store(error) => *error,
-        })
-    }
-}
-
-impl crate::Store for SqliteStore {
-    fn servers(&self) -> Result<Vec<ServerRecord>, StoreError> {
-        self.read(|connection| servers::all(connection, &self.key()))
+        reading(&Rows { connection: &transaction, fault: &fault })
     }
 
-    fn server(&self, id: &ServerId) -> Result<Option<ServerRecord>, StoreError> {
-        self.read(|connection| servers::one(connection, &self.key(), id))
-    }
-
-    fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError> {
-        self.read(|connection| pins::book(connection, &self.key(), id))
-    }
-
-    fn observation(&self, id: &ServerId) -> Result<Option<Observation>, StoreError> {
-        self.read(|connection| observation::read(connection, id))
-    }
-
-    fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError> {
-        self.read(|connection| {
-            let key = self.key();
-            Ok(Snapshot {
-                server: servers::one(connection, &key, id)?,
-                pins: pins::book(connection, &key, id)?,
-                observation: observation::read(connection, id)?,
-            })
-        })
-    }
-
-    fn record(&mut self, act: Act<'_>) -> Result<(), StoreError> {
-        act.check_limits()?;
-        let fault = self.fault();
+    fn write<T>(
+        &mut self,
+        writing: impl Fn(&dyn Transaction, &Keys) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let (fault, keys) = (self.fault(), self.keys());
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|e| fault.of(e))?;
-        let written = write::record(&transaction, &self.home, self.limits, &act);
-        written.map_err(|error| match error {
-            ReadFault::Sqlite(error) => fault.of(error),
-            ReadFault::Store(error) => *error,
-        })?;
+        let written = writing(&Rows { connection: &transaction, fault: &fault }, &keys)?;
         transaction.commit().map_err(|e| fault.of(e))?;
         let seen = self.seen.get_mut();
         seen.version = seen.version.wrapping_add(1);
-        Ok(())
+        Ok(written)
     }
 
-    fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
-        self.read(|connection| history::read(connection, id, MAX_HISTORY_EVENTS))
+    fn keys(&self) -> Keys {
+        Keys::at(self.home.pins_key_path())
     }
 
-    /// SQLite's `data_version` moves with commits of other connections only; own ones are counted in `record`.
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// SQLite's `data_version` moves with commits of other connections only; own ones are counted in `write`.
     fn version(&self) -> Result<u64, StoreError> {
         let data_version = self
             .connection
@@ -162,24 +124,17 @@ impl crate::Store for SqliteStore {
         }
         Ok(seen.version)
     }
-}
 
-/// What ends a reading or a writing half-way.
-#[derive(Debug)]
-enum ReadFault {
-    Sqlite(rusqlite::Error),
-    Store(Box<StoreError>),
-}
-
-impl From<rusqlite::Error> for ReadFault {
-    fn from(error: rusqlite::Error) -> Self {
-        ReadFault::Sqlite(error)
-    }
-}
-
-impl From<StoreError> for ReadFault {
-    fn from(error: StoreError) -> Self {
-        ReadFault::Store(Box::new(error))
+    fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let version = Backend::version(self)?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if version != since || left.is_zero() {
+                return Ok(version);
+            }
+            std::thread::sleep(left.min(LOOK_PAUSE));
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn pin_and_count(store: &mut SqliteStore, server: &ServerId, key: &str, name: &s
         act.expect = Some(snapshot.revision());
         act.pins = vec![tool(key, 0), tool("count", count + 1)];
         match store.record(act) {
-            Ok(()) => return,
+            Ok(_) => return,
             Err(StoreError::Changed { .. }) => {}
             Err(other) => panic!("{other}"),
         }

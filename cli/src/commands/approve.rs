@@ -192,5 +192,6 @@ pub(crate) fn quarantine(workplace: &mut Workplace, id: &ServerId) -> Result<(),
     let by = approver::name();
     let mut act = Act::new(id, now(), &by, "server.quarantine");
     act.status = Some(ServerStatus::Quarantined);
-    Ok(workplace.store.record(act)?)
+    workplace.store.record(act)?;
+    Ok(())
 }

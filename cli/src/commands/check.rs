@@ -106,5 +106,6 @@ fn remember(
     // A posture that was only tried moves no status.
     let status = judgement.map(|judgement| status_after(server.status, judgement));
     act.status = status.filter(|status| *status != server.status);
-    Ok(workplace.store.record(act)?)
+    workplace.store.record(act)?;
+    Ok(())
 }

@@ -8,7 +8,7 @@ fn approve(store: &mut SqliteStore, server: &str, pins: Vec<NewPin>) -> Result<(
     let mut act = act(&server, "server.approve");
     act.pins = pins;
     act.reseal = true;
-    store.record(act)
+    store.record(act).map(drop)
 }
 
 fn discarded(store: &SqliteStore, server: &str) -> Vec<(Option<String>, Option<String>)> {

@@ -1,8 +1,9 @@
 //! Limits at and one past them, and how the time to load grows.
 
 use super::*;
-use crate::sqlite::history;
-use crate::sqlite::write::Limits;
+use crate::database::Backend;
+use crate::tables::history;
+use crate::write::Limits;
 use crate::{MAX_CAPTURE_BYTES, MAX_LAUNCH_BYTES, MAX_NAME_BYTES, MAX_PINS_PER_ACT, StoreError};
 use contract::surface::MAX_ENTRY_BYTES;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ fn tool_of(bytes: usize) -> Entry {
 }
 
 #[track_caller]
-fn check_over(result: Result<(), StoreError>, expected: &str) {
+fn check_over<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &str) {
     let error = result.unwrap_err();
     assert!(matches!(error, StoreError::OverLimit { .. }), "{error}");
     assert_eq!(error.to_string(), expected);
@@ -130,7 +131,7 @@ fn history_hands_out_the_newest_events() {
         store.record(act(&server, name)).unwrap();
     }
     let actions = |limit| -> Vec<String> {
-        let events = history::read(&store.connection, &server, limit).unwrap();
+        let events = store.read(|rows| history::read(rows, &server, limit)).unwrap();
         events.into_iter().map(|event| event.action).collect()
     };
     assert_eq!(actions(3), ["server.pin", "server.quarantine", "server.release"]);

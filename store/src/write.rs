@@ -3,21 +3,20 @@
 //! INVARIANT: a seal is made anew only over what was sealed before and this act's own changes. Where the old one does
 //! not hold, only a person's approval gets past it, and then nothing older stays pinned.
 
-use super::observation;
-use super::pins::{PinRow, columns, has_traces};
-use super::servers::{ServerRow, any_sealed, sealed_pins};
-use super::{ReadFault, history};
 use crate::act::{Act, MAX_LAUNCH_BYTES, within};
-use crate::authenticate::PinFields;
+use crate::database::{Transaction, Value};
 use crate::error::StoreError;
-use crate::home::Home;
-use crate::key::{Key, KeyProblem, create_key, read_key};
-use crate::record::Observation;
+use crate::key::{Key, KeyProblem, Keys};
+use crate::record::{Observation, Recorded, Revision};
+use crate::tables::history::{Line, Lines};
+use crate::tables::observation;
+use crate::tables::pins::{PinRow, columns, named};
+use crate::tables::servers::{self, ServerRow, any_sealed, has_traces, sealed_pins};
 use contract::surface::EntryId;
 use gate::pins::Basis;
 use gate::server::ServerStatus;
-use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 mod change;
 
@@ -28,9 +27,9 @@ pub const MAX_PIN_BYTES_PER_SERVER: usize = 256 * 1024 * 1024;
 
 /// The limits of a server's pins. Tests have smaller ones.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) pins: usize,
-    pub(super) bytes: usize,
+pub(crate) struct Limits {
+    pub(crate) pins: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Default for Limits {
@@ -40,18 +39,18 @@ impl Default for Limits {
 }
 
 /// Writes an act. The caller commits, or drops everything.
-pub(super) fn record(
-    connection: &Connection,
-    home: &Home,
+pub(crate) fn record(
+    rows: &dyn Transaction,
+    keys: &Keys,
     limits: Limits,
     act: &Act<'_>,
-) -> Result<(), ReadFault> {
-    let before = ServerRow::read(connection, act.server)?;
+) -> Result<Recorded, StoreError> {
+    let before = ServerRow::read(rows, act.server)?;
     let revision = before.as_ref().map_or(0, |row| row.revision);
     if act.expect.is_some_and(|expected| expected.0 != revision) {
-        return Err(StoreError::Changed { server: act.server.clone() }.into());
+        return Err(StoreError::Changed { server: act.server.clone() });
     }
-    let seen = previous_observation(connection, act)?;
+    let seen = previous_observation(rows, act)?;
     let mut row = before.clone().unwrap_or_else(|| new_row(act));
     apply_fields(&mut row, act)?;
     let is_sealed_anew = act.reseal
@@ -62,54 +61,76 @@ pub(super) fn record(
         (is_sealed_anew, &act.detail, act.observation, &seen)
         && seen.shows_the_same(now)
     {
-        return seen_again(connection, act, seen, now);
+        seen_again(rows, act, seen, now)?;
+        return Ok(recorded(&row));
     }
-    let standing = if is_sealed_anew {
-        Some(Standing::of(connection, home, act, before.as_ref())?)
-    } else {
-        None
-    };
+    let standing =
+        if is_sealed_anew { Some(Standing::of(rows, keys, act, before.as_ref())?) } else { None };
     row.revision = revision.saturating_add(1);
-    row.write(connection)?;
-    let act_seq = history::write_act(connection, act, before.as_ref(), &row, seen.as_ref())?;
+    row.write(rows)?;
     if let Some(observation) = act.observation {
-        observation::write(connection, act.server, observation)?;
+        observation::write(rows, act.server, observation)?;
     }
+    let own = own_line(act, before.as_ref(), &row, seen.as_ref());
+    let mut lines = Lines::new(rows, act, own)?;
     if let Some(standing) = standing {
-        let change = change::Change { connection, act, act_seq, limits };
-        change.make(standing, row)?;
+        change::Change { rows, act, limits }.make(standing, &mut row, &mut lines)?;
     }
-    Ok(())
+    lines.finish()?;
+    Ok(recorded(&row))
+}
+
+fn recorded(row: &ServerRow) -> Recorded {
+    Recorded { revision: Revision(row.revision), seal_count: row.seal_count }
+}
+
+/// The line of the act itself.
+fn own_line(
+    act: &Act<'_>,
+    before: Option<&ServerRow>,
+    after: &ServerRow,
+    seen: Option<&Observation>,
+) -> Line {
+    let status_before = before.map(|row| row.status.clone());
+    let has_new_status = status_before.as_ref() != Some(&after.status);
+    let observed = act.observation.map(|now| now.surface_hash.to_string());
+    Line {
+        action: act.name,
+        surface_hash_before: seen
+            .filter(|_| observed.is_some())
+            .map(|seen| seen.surface_hash.to_string()),
+        surface_hash_after: observed,
+        status_before: status_before.filter(|_| has_new_status),
+        status_after: has_new_status.then(|| after.status.clone()),
+        detail: act.detail.clone(),
+        ..Line::default()
+    }
 }
 
 /// One that cannot be read is as good as none: it is replaced.
 fn previous_observation(
-    connection: &Connection,
+    rows: &dyn Transaction,
     act: &Act<'_>,
-) -> Result<Option<Observation>, ReadFault> {
-    match observation::read(connection, act.server) {
-        Err(ReadFault::Store(_)) => Ok(None),
+) -> Result<Option<Observation>, StoreError> {
+    match observation::read(rows, act.server) {
+        Err(StoreError::Unreadable { .. }) => Ok(None),
         other => other,
     }
 }
 
 /// The same surface as before is no event: a gate sees it again every few seconds.
 fn seen_again(
-    connection: &Connection,
+    rows: &dyn Transaction,
     act: &Act<'_>,
     seen: &Observation,
     now: &Observation,
-) -> Result<(), ReadFault> {
+) -> Result<(), StoreError> {
     if seen.capture == now.capture && seen.origin == now.origin {
-        observation::seen_again(connection, act.server, now.observed_at)?;
+        observation::seen_again(rows, act.server, now.observed_at)?;
     } else {
-        observation::write(connection, act.server, now)?;
+        observation::write(rows, act.server, now)?;
     }
-    connection.execute(
-        "UPDATE servers SET last_seen = ?2 WHERE id = ?1",
-        params![act.server.as_str(), act.at.0],
-    )?;
-    Ok(())
+    servers::seen(rows, act.server, act.at)
 }
 
 fn new_row(act: &Act<'_>) -> ServerRow {
@@ -140,28 +161,6 @@ fn apply_fields(row: &mut ServerRow, act: &Act<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-impl ServerRow {
-    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
-        connection.execute(
-            "INSERT INTO servers (id, status, launch, first_seen, last_seen, revision, seal_count, seal)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (id) DO UPDATE SET status = ?2, launch = ?3, first_seen = ?4, last_seen = ?5, revision = ?6,
-                                            seal_count = ?7, seal = ?8",
-            params![
-                self.id,
-                self.status,
-                self.launch,
-                self.first_seen,
-                self.last_seen,
-                self.revision,
-                self.seal_count,
-                self.seal
-            ],
-        )?;
-        Ok(())
-    }
-}
-
 /// How a server's record stands before an act that seals it.
 enum Standing {
     /// It is as it was sealed, or new.
@@ -174,11 +173,11 @@ enum Standing {
 
 impl Standing {
     fn of(
-        connection: &Connection,
-        home: &Home,
+        rows: &dyn Transaction,
+        keys: &Keys,
         act: &Act<'_>,
         before: Option<&ServerRow>,
-    ) -> Result<Standing, ReadFault> {
+    ) -> Result<Standing, StoreError> {
         let is_approval = act.reseal
             && !act.pins.is_empty()
             && act.pins.iter().all(|pin| pin.basis == Basis::Person);
@@ -186,24 +185,21 @@ impl Standing {
         let broken = |key: Option<Key>, reason: String| match key {
             Some(key) if is_approval => Ok(Standing::Mended { key, reason }),
             _ if act.pins.is_empty() && act.withdraw.is_empty() => Ok(Standing::StaysBroken),
-            _ => Err(untrusted(reason).into()),
+            _ => Err(untrusted(reason)),
         };
-        let path = home.pins_key_path();
-        let is_first = !any_sealed(connection)?;
-        let (key, was_missing) = match read_key(&path) {
+        let is_first = !any_sealed(rows)?;
+        let (key, was_missing) = match keys.read()? {
             Ok(key) => (key, None),
-            Err(KeyProblem::Missing(_)) if is_first => {
-                (create_key(&path).map_err(StoreError::from)?, None)
-            }
+            Err(KeyProblem::Missing(_)) if is_first => (keys.create()?, None),
             Err(problem @ KeyProblem::Missing(_)) if is_approval => {
-                (create_key(&path).map_err(StoreError::from)?, Some(problem.to_string()))
+                (keys.create()?, Some(problem.to_string()))
             }
             Err(problem) => return broken(None, problem.to_string()),
         };
         let wrong = match (was_missing, before) {
             (Some(reason), _) => Some(reason),
-            (None, Some(row)) => row.wrong_seal(sealed_pins(connection, &key, &row.id)?.seal),
-            (None, None) if has_traces(connection, act.server)? => {
+            (None, Some(row)) => row.wrong_seal(sealed_pins(rows, &key, &row.id)?.seal),
+            (None, None) if has_traces(rows, act.server)? => {
                 Some("the record was removed by something else than holdpoint".to_owned())
             }
             (None, None) => None,
@@ -211,53 +207,36 @@ impl Standing {
         if let Some(reason) = wrong {
             return broken(Some(key), reason);
         }
-        let discard =
-            if before.is_some() { bad_rows(connection, &key, act)? } else { BTreeSet::new() };
+        let discard = if before.is_some() { bad_rows(rows, &key, act)? } else { BTreeSet::new() };
         if discard.is_empty() || is_approval {
             Ok(Standing::Sound { key, discard })
         } else {
             Err(untrusted(
                 "a pin of the entry was changed by something else than holdpoint".to_owned(),
-            )
-            .into())
+            ))
         }
     }
 }
 
 /// The rows of the act's entries that do not authenticate.
-fn bad_rows(connection: &Connection, key: &Key, act: &Act<'_>) -> Result<BTreeSet<i64>, ReadFault> {
-    let entries: BTreeSet<&EntryId> =
-        act.pins.iter().map(|pin| pin.entry.id()).chain(&act.withdraw).collect();
+fn bad_rows(rows: &dyn Transaction, key: &Key, act: &Act<'_>) -> Result<BTreeSet<i64>, StoreError> {
     let query = format!(
-        "SELECT {} FROM pins WHERE server = ?1 AND entry_type = ?2 AND key = ?3",
+        "SELECT {} FROM pins WHERE server = $1 AND entry_type = $2 AND key = $3",
         columns()
     );
-    let mut statement = connection.prepare(&query)?;
     let mut bad = BTreeSet::new();
-    for entry in entries {
-        let mut rows = statement.query([
-            act.server.as_str(),
-            entry.entry_type.as_str(),
-            entry.key.as_str(),
-        ])?;
-        while let Some(row) = rows.next()? {
-            if PinRow::from_row(row).and_then(|pin| pin.authentic(key)).is_none() {
-                bad.insert(row.get(0)?);
-            }
+    rows.query_each(&query, &entries_of(act), &mut |row| {
+        if PinRow::from_row(row).and_then(|pin| pin.authentic(key)).is_none() {
+            bad.extend(row.cell(0).integer());
         }
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     Ok(bad)
 }
 
-/// The next number of a table whose numbers are never used twice.
-fn next_seq(connection: &Connection, table: &'static str) -> rusqlite::Result<i64> {
-    let query = format!(
-        "SELECT 1 + max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0),
-                        coalesce((SELECT max(seq) FROM {table}), 0))"
-    );
-    connection.query_row(&query, [table], |row| row.get(0))
-}
-
-pub(super) fn next_history_seq(connection: &Connection) -> rusqlite::Result<i64> {
-    next_seq(connection, "history")
+/// Each entry that an act adds to or withdraws from, once.
+fn entries_of<'a>(act: &'a Act<'_>) -> Vec<Vec<Value<'a>>> {
+    let entries: BTreeSet<&EntryId> =
+        act.pins.iter().map(|pin| pin.entry.id()).chain(&act.withdraw).collect();
+    entries.into_iter().map(|entry| named(act.server, entry).to_vec()).collect()
 }

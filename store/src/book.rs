@@ -1,0 +1,58 @@
+//! The store's one implementation, over whichever database is behind it.
+
+use crate::act::Act;
+use crate::database::Backend;
+use crate::error::StoreError;
+use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
+use crate::tables::{history, observation, pins, servers};
+use crate::{MAX_HISTORY_EVENTS, Store, write};
+use gate::pins::PinBook;
+use gate::server::ServerId;
+use std::time::Duration;
+
+impl<B: Backend> Store for B {
+    fn servers(&self) -> Result<Vec<ServerRecord>, StoreError> {
+        self.read(|rows| servers::all(rows, &self.keys().read()?))
+    }
+
+    fn server(&self, id: &ServerId) -> Result<Option<ServerRecord>, StoreError> {
+        self.read(|rows| servers::one(rows, &self.keys().read()?, id))
+    }
+
+    fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError> {
+        self.read(|rows| pins::book(rows, &self.keys().read()?, id))
+    }
+
+    fn observation(&self, id: &ServerId) -> Result<Option<Observation>, StoreError> {
+        self.read(|rows| observation::read(rows, id))
+    }
+
+    fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError> {
+        self.read(|rows| {
+            let key = self.keys().read()?;
+            Ok(Snapshot {
+                server: servers::one(rows, &key, id)?,
+                pins: pins::book(rows, &key, id)?,
+                observation: observation::read(rows, id)?,
+            })
+        })
+    }
+
+    fn record(&mut self, act: Act<'_>) -> Result<Recorded, StoreError> {
+        act.check_limits()?;
+        let limits = self.limits();
+        self.write(|rows, keys| write::record(rows, keys, limits, &act))
+    }
+
+    fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
+        self.read(|rows| history::read(rows, id, MAX_HISTORY_EVENTS))
+    }
+
+    fn version(&self) -> Result<u64, StoreError> {
+        Backend::version(self)
+    }
+
+    fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
+        Backend::wait_for_change(self, since, patience)
+    }
+}

@@ -1,0 +1,47 @@
+//! The numbers of rows, which are never used twice: a pin that was discarded leaves a gap.
+//!
+//! They are counted here and not by the database, so that both number alike and a copy goes on where the original was.
+
+use crate::database::Transaction;
+use crate::error::StoreError;
+
+/// A table whose rows are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbered {
+    Pins,
+    History,
+}
+
+impl Numbered {
+    const fn table(self) -> &'static str {
+        match self {
+            Numbered::Pins => "pins",
+            Numbered::History => "history",
+        }
+    }
+
+    const fn largest(self) -> &'static str {
+        match self {
+            Numbered::Pins => "SELECT max(seq) FROM pins",
+            Numbered::History => "SELECT max(seq) FROM history",
+        }
+    }
+
+    /// The next number. Rows that something else put there count too.
+    pub(crate) fn next(self, rows: &dyn Transaction) -> Result<i64, StoreError> {
+        let number = |sql, values: &[_]| -> Result<i64, StoreError> {
+            let found = rows.first(sql, values, |row| Ok(row.cell(0).integer()))?;
+            Ok(found.flatten().unwrap_or_default())
+        };
+        let counted = number("SELECT value FROM counters WHERE name = $1", &[self.table().into()])?;
+        Ok(counted.max(number(self.largest(), &[])?).saturating_add(1))
+    }
+
+    /// Notes that numbers up to this one are used.
+    pub(crate) fn used(self, rows: &dyn Transaction, last: i64) -> Result<(), StoreError> {
+        let sql = "INSERT INTO counters (name, value) VALUES ($1, $2)
+                   ON CONFLICT (name) DO UPDATE SET value = $2";
+        rows.execute(sql, &[self.table().into(), last.into()])?;
+        Ok(())
+    }
+}
