@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 mod tail;
 
+pub(crate) use tail::Walk;
 pub use tail::{Tail, TailError, Torn, head, read_tail};
 
 /// At most this many lines are without a checkpoint when the next one is written.

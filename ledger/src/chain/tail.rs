@@ -212,13 +212,20 @@ impl Walk {
         }
     }
 
-    /// Starts from what the first line of a segment says of all lines before it.
-    pub(crate) fn begin(line: &Line<'_>) -> Result<Walk, &'static str> {
-        let mut tree =
-            stated_tree(line).ok_or("the first line of a segment does not say where it stands")?;
-        if tree.size() != line.seq {
-            return Err("its `seq` is not the number of lines before it");
+    /// What the first line of a segment says of all lines before it.
+    pub(crate) fn before(line: &Line<'_>) -> Result<Frontier, &'static str> {
+        let tree =
+            stated_tree(line).ok_or("it begins a segment and does not say where it stands")?;
+        if tree.size() == line.seq {
+            Ok(tree)
+        } else {
+            Err("its `seq` is not the number of lines before it")
         }
+    }
+
+    /// Starts from there.
+    pub(crate) fn begin(line: &Line<'_>) -> Result<Walk, &'static str> {
+        let mut tree = Walk::before(line)?;
         if line.seq == 0 && line.prev != LineHash::NONE {
             return Err("the first line of a chain names one before it");
         }

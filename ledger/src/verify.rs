@@ -1,0 +1,120 @@
+//! Verification of a whole folder: with the public key alone, each segment read once, in constant memory.
+//!
+//! One bad line does not end it: the rest of its segment is left out, everything else is still verified.
+
+use crate::checkpoint::Checkpoint;
+use crate::folder::{ChainId, Folder, Listing};
+use crate::index::Index;
+use crate::line::Line;
+use crate::note::Keyring;
+use std::io;
+
+mod chain;
+mod claims;
+mod report;
+
+use chain::ChainCheck;
+pub use chain::MAX_OPEN_CALLS;
+use claims::Claims;
+pub use claims::MAX_CLAIMS_PER_CHAIN;
+pub use report::{ChainReport, MAX_PROBLEMS, Problem, Report};
+
+/// Verifies all of a folder. `heads` are checkpoints that were kept elsewhere; `progress` is told of bytes as they are read.
+///
+/// An error means that there is no folder to verify; whatever is wrong inside is in the report.
+pub fn verify(
+    folder: &dyn Folder,
+    keys: &Keyring,
+    heads: &[Checkpoint],
+    progress: &dyn Fn(u64),
+) -> io::Result<Report> {
+    let mut report = Report::default();
+    let mut claims = Claims::default();
+    // The index is read before the other chains are listed: a chain that is opened meanwhile is one too many, not too few.
+    let index = check_index(folder, keys, heads, progress, &mut claims, &mut report)?;
+    let listing = folder.listing()?;
+    note_names(&listing, &mut report);
+    for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {
+        let check = ChainCheck { folder, chain, files, keys, heads, index: &index, progress };
+        let found = check.run(&mut claims, &mut |_, _| Ok(()), &mut report);
+        if !index.chains.contains_key(chain) {
+            judge_unlisted(&found, &mut report);
+        }
+        report.chains.push(found);
+    }
+    for chain in index.chains.keys().filter(|chain| !listing.chains.contains_key(*chain)) {
+        report.problem(Problem::of_chain(chain, "the index lists it, and it is gone"));
+    }
+    for head in heads {
+        let is_there = head.chain().is_some_and(|chain| listing.chains.contains_key(&chain));
+        if !is_there {
+            let what =
+                format!("the checkpoint kept elsewhere is about `{}`, which is gone", head.origin);
+            report.problem(Problem { chain: head.chain(), ..Problem::of_folder(what) });
+        }
+    }
+    claims.check(folder, &index, &mut report);
+    Ok(report)
+}
+
+/// The index alone, as far as signed lines of it say anything.
+pub fn read_index(folder: &dyn Folder, keys: &Keyring) -> io::Result<(Index, Report)> {
+    let mut report = Report::default();
+    let index = check_index(folder, keys, &[], &|_| {}, &mut Claims::default(), &mut report)?;
+    Ok((index, report))
+}
+
+fn check_index(
+    folder: &dyn Folder,
+    keys: &Keyring,
+    heads: &[Checkpoint],
+    progress: &dyn Fn(u64),
+    claims: &mut Claims,
+    report: &mut Report,
+) -> io::Result<Index> {
+    let name = ChainId::index();
+    let listing = folder.listing()?;
+    let mut index = Index::default();
+    let Some(files) = listing.chains.get(&name) else {
+        if !listing.chains.is_empty() {
+            report.problem(Problem::of_chain(
+                &name,
+                "it is gone: nothing tells which chains there were",
+            ));
+        }
+        return Ok(index);
+    };
+    let none = Index::default();
+    let check = ChainCheck { folder, chain: &name, files, keys, heads, index: &none, progress };
+    // A line that is not signed yet could be anybody's: it drops no segment and lists no chain.
+    let mut take = |line: &Line<'_>, is_signed: bool| {
+        if is_signed { index.take(line) } else { Ok(()) }
+    };
+    let found = check.run(claims, &mut take, report);
+    report.chains.push(found);
+    Ok(index)
+}
+
+/// A chain is listed right after its first line was signed. Its writer may have been stopped between the two.
+fn judge_unlisted(found: &ChainReport, report: &mut Report) {
+    if found.covered > 0 {
+        report.note(format!(
+            "chain {}: not in the index (its writer was stopped as it opened it); it is signed",
+            found.chain
+        ));
+    } else {
+        report.problem(Problem::of_chain(&found.chain, "it is neither in the index nor signed"));
+    }
+}
+
+fn note_names(listing: &Listing, report: &mut Report) {
+    for name in &listing.foreign {
+        report.note(format!("{name}: not one of Holdpoint's files; it was left out"));
+    }
+    for sentence in &listing.unreadable {
+        report.problem(Problem::of_folder(sentence.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

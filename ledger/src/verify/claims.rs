@@ -1,0 +1,148 @@
+//! What chains say of each other: a chain that is opened or gone on with names the newest line of every other.
+//!
+//! So the newest part of one chain cannot be taken away, nor the chain put back from an older copy, while another
+//! chain remembers it.
+
+use super::report::{Problem, Report};
+use crate::folder::{ChainId, Folder, SegmentNumber};
+use crate::index::Index;
+use crate::line::{Line, LineHash, scan};
+use crate::lines::{LineReader, Piece};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The most lines of one chain that others' claims about are remembered. The newest are kept.
+pub const MAX_CLAIMS_PER_CHAIN: usize = 10_000;
+
+/// Who said it.
+#[derive(Debug, Clone)]
+struct Claim {
+    hash: LineHash,
+    by: ChainId,
+    segment: SegmentNumber,
+    line: u64,
+}
+
+/// Claims by the chain that they are about, and the number of the line there.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    about: BTreeMap<ChainId, BTreeMap<u64, Claim>>,
+}
+
+impl Claims {
+    /// Remembers what a line says of other chains.
+    pub(super) fn take(
+        &mut self,
+        by: &ChainId,
+        segment: SegmentNumber,
+        number: u64,
+        line: &Line<'_>,
+    ) {
+        if !matches!(line.name, Some("chain.opened" | "chain.resumed")) {
+            return;
+        }
+        let Ok(value) = serde_json::from_slice::<Value>(line.bytes) else { return };
+        let others = value.pointer("/data/others").and_then(Value::as_array);
+        for other in others.into_iter().flatten() {
+            let Some((about, seq, hash)) = read_claim(other) else { continue };
+            let claims = self.about.entry(about).or_default();
+            claims.insert(seq, Claim { hash, by: by.clone(), segment, line: number });
+            if claims.len() > MAX_CLAIMS_PER_CHAIN {
+                claims.pop_first();
+            }
+        }
+    }
+
+    /// Looks up every line that was named. The folder is listed anew: a chain may have gone on since it was read.
+    pub(super) fn check(&self, folder: &dyn Folder, index: &Index, report: &mut Report) {
+        let Ok(listing) = folder.listing() else { return };
+        for (about, claims) in &self.about {
+            let Some(files) = listing.chains.get(about) else {
+                // One that the index lists was missed already.
+                let newest = claims.last_key_value().filter(|_| !index.chains.contains_key(about));
+                if let Some((_, claim)) = newest {
+                    report.problem(claim.broken(&format!("it names chain {about}, which is gone")));
+                }
+                continue;
+            };
+            let mut open = claims.clone();
+            for number in files.segments.keys() {
+                if open.is_empty() {
+                    break;
+                }
+                compare_segment(folder, about, *number, &mut open, report);
+            }
+            // What lies before the first segment was dropped with it.
+            let rest = open.last_key_value();
+            if let Some((seq, claim)) = rest.filter(|(seq, _)| !is_dropped(index, about, **seq)) {
+                report.problem(Problem::of_chain(
+                    about,
+                    format!(
+                        "line {} is gone, which chain {} saw (its segment {}, line {})",
+                        seq + 1,
+                        claim.by,
+                        claim.segment,
+                        claim.line
+                    ),
+                ));
+            }
+        }
+    }
+}
+
+impl Claim {
+    fn broken(&self, what: &str) -> Problem {
+        Problem {
+            chain: Some(self.by.clone()),
+            segment: Some(self.segment),
+            line: Some(self.line),
+            what: what.to_owned(),
+        }
+    }
+}
+
+fn read_claim(other: &Value) -> Option<(ChainId, u64, LineHash)> {
+    let chain = other.get("chain")?.as_str()?.parse().ok()?;
+    let hash = other.get("hash")?.as_str()?.parse().ok()?;
+    Some((chain, other.get("seq")?.as_u64()?, hash))
+}
+
+fn is_dropped(index: &Index, chain: &ChainId, seq: u64) -> bool {
+    let dropped = index.dropped.get(chain);
+    dropped.is_some_and(|segments| segments.values().any(|segment| seq < segment.next_seq()))
+}
+
+/// Compares the claims about lines of one segment, and takes them out. Lines were verified before; here they are counted.
+fn compare_segment(
+    folder: &dyn Folder,
+    about: &ChainId,
+    number: SegmentNumber,
+    open: &mut BTreeMap<u64, Claim>,
+    report: &mut Report,
+) {
+    let Ok(source) = folder.segment(about, number) else { return };
+    let mut reader = LineReader::new(source);
+    let mut seq = None;
+    while let Ok(Some(Piece::Line(bytes))) = reader.next_piece() {
+        let here = match seq {
+            Some(seq) => seq,
+            None => match scan(bytes) {
+                Ok(first) => first.seq,
+                // A segment whose first line is bad was reported; what is claimed of it cannot be looked up.
+                Err(_) => return,
+            },
+        };
+        if let Some(claim) = open.remove(&here) {
+            let is_same = scan(bytes).is_ok_and(|line| line.hash == claim.hash);
+            if !is_same {
+                let what =
+                    format!("it names line {} of chain {about}, which is another now", here + 1);
+                report.problem(claim.broken(&what));
+            }
+        }
+        if open.is_empty() {
+            return;
+        }
+        seq = Some(here + 1);
+    }
+}
