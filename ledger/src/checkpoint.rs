@@ -111,3 +111,6 @@ pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let size: u64 = text.parse().ok()?;
     (size <= MAX_SIZE && size.to_string() == text).then_some(size)
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,3 +115,6 @@ fn is_forbidden(character: char) -> bool {
 fn line_number(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
+
+#[cfg(test)]
+mod tests;

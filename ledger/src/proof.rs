@@ -126,4 +126,5 @@ fn up_to_right(mut place: u64, mut last: u64) -> (u64, u64) {
 fn base64_path<S: Serializer>(path: &[NodeHash], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(path.iter().map(NodeHash::base64))
 }
-
+#[cfg(test)]
+mod tests;

@@ -158,3 +158,6 @@ impl fmt::Debug for Frontier {
         shown.field("size", &self.size).field("roots", &self.roots()).finish()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -254,3 +254,6 @@ fn parse_parts(text: &str, bad_shape: BadKey) -> Result<Parts<'_>, BadKey> {
     let key = key.first_chunk().ok_or(bad_shape)?;
     Ok((name, hash, Zeroizing::new(*key)))
 }
+
+#[cfg(test)]
+mod tests;

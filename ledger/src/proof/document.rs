@@ -275,3 +275,6 @@ impl fmt::Display for ProofSummary {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
