@@ -6,11 +6,15 @@
 
 pub mod chain;
 pub mod checkpoint;
+pub mod export;
 pub mod folder;
+pub mod index;
 pub mod line;
 pub mod lines;
 pub mod memory;
 pub mod note;
 pub mod proof;
+pub mod receipt;
 pub mod record;
 pub mod tree;
+pub mod verify;

@@ -1,0 +1,84 @@
+//! Receipts and events in the forms that other tools read. Each form is a function from an item to bytes.
+//!
+//! Nothing is in them that is not in the ledger. What a name, a reason or an event's data may hold was chosen by somebody
+//! else, so every form escapes what would break out of its field.
+
+use crate::receipt::Item;
+use std::fmt;
+use std::str::FromStr;
+
+mod cef;
+mod csv;
+mod ocsf;
+mod text;
+
+pub use ocsf::OCSF_VERSION;
+pub use text::{Weight, message, visible, weight_of};
+
+/// How an item is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line, as `receipts list --json` prints it.
+    Jsonl,
+    /// RFC 4180, with a header.
+    Csv,
+    /// One OCSF event a line, as JSON.
+    Ocsf,
+    /// ArcSight's Common Event Format, an event a line.
+    Cef,
+}
+
+/// A form that nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a format is one of `jsonl`, `csv`, `ocsf`, `cef`")]
+pub struct BadFormat;
+
+impl Format {
+    pub const ALL: [Format; 4] = [Format::Jsonl, Format::Csv, Format::Ocsf, Format::Cef];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Csv => "csv",
+            Format::Ocsf => "ocsf",
+            Format::Cef => "cef",
+        }
+    }
+
+    /// What comes before all items.
+    pub fn write_header(self, out: &mut String) {
+        match self {
+            Format::Csv => csv::write_header(out),
+            Format::Jsonl | Format::Ocsf | Format::Cef => {}
+        }
+    }
+
+    /// Writes an item with the end of its line.
+    pub fn write(self, item: &Item, out: &mut String) -> Result<(), serde_json::Error> {
+        match self {
+            Format::Jsonl => out.push_str(&serde_json::to_string(item)?),
+            Format::Csv => return csv::write(item, out),
+            Format::Ocsf => out.push_str(&serde_json::to_string(&ocsf::document(item)?)?),
+            Format::Cef => cef::write(item, out),
+        }
+        out.push('\n');
+        Ok(())
+    }
+}
+
+impl FromStr for Format {
+    type Err = BadFormat;
+
+    fn from_str(text: &str) -> Result<Self, BadFormat> {
+        Format::ALL.into_iter().find(|format| format.as_str() == text).ok_or(BadFormat)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What all forms share: a sentence for each item, how grave it is, and characters that hide made visible.
+
+use crate::receipt::{EventReceipt, Item, Receipt, State};
+use crate::record::{OutcomeStatus, RulingResult};
+
+/// How grave an item is, from least to most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    Informational,
+    Low,
+    Medium,
+    High,
+}
+
+/// How grave an item is.
+pub fn weight_of(item: &Item) -> Weight {
+    match item {
+        Item::Receipt(receipt) => weight_of_receipt(receipt),
+        Item::Event(event) => weight_of_event(event),
+    }
+}
+
+fn weight_of_receipt(receipt: &Receipt) -> Weight {
+    if receipt.token_handling.passthrough_detected {
+        return Weight::High;
+    }
+    match (receipt.decision.result, receipt.state, &receipt.outcome) {
+        (RulingResult::Deny | RulingResult::RequireApproval, ..) => Weight::Medium,
+        (RulingResult::Allow, State::NoOutcome | State::Refused, _) => Weight::Low,
+        (RulingResult::Allow, State::Open, _) | (RulingResult::Allow, State::Ended, None) => {
+            Weight::Informational
+        }
+        (RulingResult::Allow, State::Ended, Some(outcome)) => match outcome.status {
+            OutcomeStatus::Success => Weight::Informational,
+            OutcomeStatus::Error | OutcomeStatus::Timeout => Weight::Low,
+        },
+    }
+}
+
+fn weight_of_event(event: &EventReceipt) -> Weight {
+    let name = event.name.as_str();
+    if name.starts_with("incident.") || name == "egress.blocked" {
+        Weight::High
+    } else if name.ends_with(".deny") || name == "server.quarantine" || name == "chain.retention" {
+        Weight::Medium
+    } else if name.ends_with(".warn") || name == "outcome.overridden" {
+        Weight::Low
+    } else {
+        Weight::Informational
+    }
+}
+
+/// What happened, in a sentence.
+pub fn message(item: &Item) -> String {
+    match item {
+        Item::Receipt(receipt) => {
+            let what = match &receipt.mcp.tool_name {
+                Some(tool) => format!("{} `{tool}`", receipt.mcp.method),
+                None => receipt.mcp.method.clone(),
+            };
+            let reasons = receipt.decision.reason_codes.join(", ");
+            let why = if reasons.is_empty() { String::new() } else { format!(" ({reasons})") };
+            let became = match receipt.decision.result {
+                RulingResult::Allow => match (&receipt.outcome, receipt.state) {
+                    (Some(outcome), _) => format!("allowed, {}", outcome.word()),
+                    (None, State::NoOutcome) => "allowed, no outcome recorded".to_owned(),
+                    (None, State::Open | State::Ended | State::Refused) => "allowed".to_owned(),
+                },
+                RulingResult::Deny => "denied".to_owned(),
+                RulingResult::RequireApproval => "needs approval".to_owned(),
+            };
+            let server = &receipt.mcp.server_id;
+            visible(&format!("{what} on `{server}`: {became}{why}"))
+        }
+        Item::Event(event) => {
+            let server = event.server_id.as_ref().map(|id| format!(" on `{id}`"));
+            let by = event.by.as_ref().map(|by| format!(" by {by}"));
+            let (server, by) = (server.unwrap_or_default(), by.unwrap_or_default());
+            visible(&format!("{}{server}{by}", event.name))
+        }
+    }
+}
+
+/// Control characters, line ends among them, and characters that turn the direction of writing, spelled out.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        let hides = character.is_control()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        if hides {
+            shown.push_str(&format!("\\u{{{:x}}}", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
