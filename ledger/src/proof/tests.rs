@@ -245,6 +245,27 @@ fn every_tree_is_the_beginning_of_every_larger_one_and_of_no_other() {
 }
 
 #[test]
+fn a_path_that_ends_below_the_root_of_a_deeper_tree_proves_nothing() {
+    // Trees of one depth can have paths of one shape, and the signed sizes tell those apart.
+    let leaves = leaves(SIZES as u64);
+    for new in 1..=SIZES {
+        let deeper = 2 * new.next_power_of_two() as u64;
+        let root = reference_root(&leaves[..new]);
+        for index in 0..new {
+            let proof = inclusion(index as u64, new as u64, &leaves).unwrap();
+            let proof = InclusionProof { size: deeper, ..proof };
+            assert_eq!(proof.verify(leaves[index], root), Proven::No, "{proof:?}");
+        }
+        for old in 1..=new {
+            let proof = consistency(old as u64, new as u64, &leaves).unwrap();
+            let proof = ConsistencyProof { new: deeper, ..proof };
+            let old_root = reference_root(&leaves[..old]);
+            assert_eq!(proof.verify(old_root, root), Proven::No, "{proof:?}");
+        }
+    }
+}
+
+#[test]
 fn the_empty_tree_begins_every_tree_and_nothing_else_passes_for_it() {
     let leaves = leaves(5);
     let (empty, root) = (reference_root(&[]), reference_root(&leaves));
