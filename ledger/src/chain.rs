@@ -121,7 +121,8 @@ impl<F: ChainFiles> ChainWriter<F> {
         Ok(writer)
     }
 
-    /// Goes on with a chain where `tail` ends. The caller has cut off what is torn; the first line says so.
+    /// Goes on with a chain where `tail` ends. The caller has cut off what is torn; the first line says so, and names
+    /// the other heads where there are any to name.
     pub fn resume(
         files: F,
         key: Arc<SigningKey>,
@@ -147,6 +148,9 @@ impl<F: ChainFiles> ChainWriter<F> {
         };
         if writer.uncovered_lines() > 0 {
             writer.uncovered_since = Some(ts);
+        }
+        if torn.is_none() && others.is_empty() {
+            return Ok(writer);
         }
         let data = json!({
             "holdpoint": env!("CARGO_PKG_VERSION"),

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 
 /// Written when a chain was opened.
 pub const CHAIN_LISTED: &str = "chain.listed";
+/// Written when an index is begun by a key that has signed another before.
+pub const CHAIN_ANEW: &str = "chain.anew";
 /// Written before segments are dropped.
 pub const CHAIN_RETENTION: &str = "chain.retention";
 
@@ -25,6 +27,8 @@ pub struct Index {
     pub dropped: BTreeMap<ChainId, BTreeMap<SegmentNumber, Dropped>>,
     /// How often each server's record was sealed, as far as the ledger has seen.
     pub seals: BTreeMap<String, u64>,
+    /// When it was begun in the place of another one that was gone.
+    pub begun_anew: Option<String>,
 }
 
 /// A segment that retention dropped.
@@ -82,6 +86,9 @@ impl Index {
             return Err("the index holds a receipt");
         }
         let name = line.name.unwrap_or_default();
+        if name == CHAIN_ANEW {
+            self.begun_anew = Some(line.ts.to_owned());
+        }
         let is_ours = matches!(name, CHAIN_LISTED | CHAIN_RETENTION);
         if !is_ours && !name.starts_with("server.") {
             return Ok(());

@@ -32,6 +32,10 @@ pub fn verify(
     let mut claims = Claims::default();
     // The index is read before the other chains are listed: a chain that is opened meanwhile is one too many, not too few.
     let index = check_index(folder, keys, heads, progress, &mut claims, &mut report)?;
+    if let Some(moment) = &index.begun_anew {
+        let what = format!("it was begun anew at {moment}: all receipts before are gone");
+        report.problem(Problem::of_chain(&ChainId::index(), what));
+    }
     let listing = folder.listing()?;
     note_names(&listing, &mut report);
     for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {

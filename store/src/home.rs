@@ -48,6 +48,23 @@ impl Home {
         self.path.join("holdpoint.toml")
     }
 
+    pub fn receipts_path(&self) -> PathBuf {
+        self.path.join("receipts")
+    }
+
+    /// What `receipts verify` needs besides the folder.
+    pub fn receipts_public_key_path(&self) -> PathBuf {
+        self.keys_path().join("receipts.pub")
+    }
+
+    pub(crate) fn receipts_key_path(&self) -> PathBuf {
+        self.keys_path().join("receipts.key")
+    }
+
+    pub(crate) fn args_key_path(&self) -> PathBuf {
+        self.keys_path().join("args.key")
+    }
+
     pub(crate) fn pins_key_path(&self) -> PathBuf {
         self.keys_path().join("pins.key")
     }
@@ -90,7 +107,7 @@ pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
 }
 
 /// Another process may make it at the same time: then it is only checked, like one that was there before.
-fn create_directory(path: &Path) -> Result<(), HomeError> {
+pub(crate) fn create_directory(path: &Path) -> Result<(), HomeError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(failed("make", parent))?;
     }

@@ -48,7 +48,8 @@ fn resume(
     if tail.torn.is_some() {
         files.cut(tail.segment_bytes);
     }
-    ChainWriter::resume(files, key(), tail, rotation, &[], NOW)
+    let others = [Head { chain: ChainId::index(), hash: LineHash::NONE, seq: 0 }];
+    ChainWriter::resume(files, key(), tail, rotation, &others, NOW)
 }
 
 #[test]

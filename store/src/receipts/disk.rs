@@ -1,0 +1,262 @@
+//! The folder `receipts` as files.
+
+use super::error::ReceiptsError;
+use crate::home::{create_directory, failed};
+use ledger::folder::{
+    ChainFiles, ChainId, ChainListing, Folder, Listing, MAX_CHECKPOINT_BYTES, SegmentNumber,
+};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Held by the one writer of a chain, and by who writes to the index or changes what is in the folder.
+pub(super) const LOCK: &str = "lock";
+/// Given up to be able to write on a full disk.
+pub(super) const RESERVE: &str = "reserve";
+/// A chain that is being made.
+pub(super) const UNFINISHED: &str = ".new-";
+const UNFINISHED_CHECKPOINT: &str = "checkpoint.new";
+
+/// A folder of receipts. It is only ever read through this.
+#[derive(Debug, Clone)]
+pub struct DiskFolder {
+    path: PathBuf,
+}
+
+impl DiskFolder {
+    pub fn new(path: &Path) -> DiskFolder {
+        DiskFolder { path: path.to_owned() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn chain_path(&self, chain: &ChainId) -> PathBuf {
+        self.path.join(chain.as_str())
+    }
+
+    fn list_chain(&self, chain: &ChainId, listing: &mut Listing) -> io::Result<()> {
+        let mut found = ChainListing::default();
+        for entry in fs::read_dir(self.chain_path(chain))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let is_file = entry.file_type()?.is_file();
+            let number = name
+                .split_once('.')
+                .and_then(|(stem, extension)| Some((SegmentNumber::from_stem(stem)?, extension)));
+            match number {
+                Some((number, "jsonl")) if is_file => {
+                    found.segments.insert(number, entry.metadata()?.len());
+                }
+                Some((number, "checkpoint")) if is_file => found.checkpoints.push(number),
+                Some((_, UNFINISHED_CHECKPOINT)) if is_file => {}
+                None if name == LOCK && is_file => {}
+                _ => listing.foreign.push(format!("{chain}/{name}")),
+            }
+        }
+        found.checkpoints.sort();
+        listing.chains.insert(chain.clone(), found);
+        Ok(())
+    }
+}
+
+impl Folder for DiskFolder {
+    fn listing(&self) -> io::Result<Listing> {
+        let mut listing = Listing::default();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if matches!(&*name, LOCK | RESERVE) || name.starts_with(UNFINISHED) {
+                continue;
+            }
+            let chain = name.parse::<ChainId>().ok().filter(|_| {
+                // A link would lead out of the folder.
+                entry.file_type().is_ok_and(|kind| kind.is_dir())
+            });
+            match chain {
+                Some(chain) => {
+                    if let Err(error) = self.list_chain(&chain, &mut listing) {
+                        listing
+                            .unreadable
+                            .push(format!("chain {chain} cannot be looked at: {error}"));
+                        listing.chains.insert(chain, ChainListing::default());
+                    }
+                }
+                None => listing.foreign.push(name.into_owned()),
+            }
+        }
+        listing.foreign.sort();
+        Ok(listing)
+    }
+
+    fn segment_from(
+        &self,
+        chain: &ChainId,
+        number: SegmentNumber,
+        offset: u64,
+    ) -> io::Result<Box<dyn Read + Send>> {
+        let mut file = File::open(self.chain_path(chain).join(number.file_name()))?;
+        if offset > 0 {
+            file.seek(SeekFrom::Start(offset))?;
+        }
+        Ok(Box::new(file))
+    }
+
+    fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>> {
+        let file = match File::open(self.chain_path(chain).join(number.checkpoint_name())) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_CHECKPOINT_BYTES as u64).read_to_end(&mut bytes)?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+/// A chain that this process alone writes to, for as long as this lives.
+#[derive(Debug)]
+pub(super) struct DiskChain {
+    directory: PathBuf,
+    /// Its lock is what keeps others out.
+    _lock: File,
+    segment: Option<Arc<File>>,
+    length: u64,
+    /// A write that failed left bytes behind that could not be cut off yet.
+    is_ragged: bool,
+    /// Whether a segment is brought to the disk before the next one is begun.
+    is_synced: bool,
+}
+
+impl DiskChain {
+    /// Takes the lock of a chain's directory; none where another process has it.
+    pub(super) fn try_lock(
+        directory: &Path,
+        is_synced: bool,
+    ) -> Result<Option<DiskChain>, ReceiptsError> {
+        let path = directory.join(LOCK);
+        let lock = private_options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(failed("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(failed("lock", &path)(error).into()),
+        }
+        Ok(Some(DiskChain {
+            directory: directory.to_owned(),
+            _lock: lock,
+            segment: None,
+            length: 0,
+            is_ragged: false,
+            is_synced,
+        }))
+    }
+
+    /// A new chain, in a directory that gets its name when its first line is signed.
+    pub(super) fn unfinished(
+        directory: &Path,
+        is_synced: bool,
+    ) -> Result<DiskChain, ReceiptsError> {
+        create_directory(directory)?;
+        let busy = || ReceiptsError::Busy { seconds: 0 };
+        DiskChain::try_lock(directory, is_synced)?.ok_or_else(busy)
+    }
+
+    /// Gives the directory its name.
+    pub(super) fn finish(&mut self, directory: &Path) -> Result<(), ReceiptsError> {
+        fs::rename(&self.directory, directory).map_err(ReceiptsError::io("make", directory))?;
+        self.directory = directory.to_owned();
+        sync_directory(directory);
+        if let Some(parent) = directory.parent() {
+            sync_directory(parent);
+        }
+        Ok(())
+    }
+
+    /// Goes on with a segment, cut to its good part.
+    pub(super) fn continue_segment(
+        &mut self,
+        number: SegmentNumber,
+        length: u64,
+    ) -> io::Result<()> {
+        let file = private_options()
+            .create(true)
+            .append(true)
+            .open(self.directory.join(number.file_name()))?;
+        if file.metadata()?.len() != length {
+            file.set_len(length)?;
+        }
+        (self.segment, self.length, self.is_ragged) = (Some(Arc::new(file)), length, false);
+        Ok(())
+    }
+
+    /// The file of the last segment, to be synced while others append.
+    pub(super) fn file(&self) -> Option<Arc<File>> {
+        self.segment.clone()
+    }
+}
+
+impl ChainFiles for DiskChain {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let file = self.segment.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        if self.is_ragged {
+            file.set_len(self.length)?;
+            self.is_ragged = false;
+        }
+        let written = (&mut &**file).write_all(bytes);
+        if written.is_ok() {
+            self.length += bytes.len() as u64;
+        } else {
+            self.is_ragged = file.set_len(self.length).is_err();
+        }
+        written
+    }
+
+    fn begin_segment(&mut self, number: SegmentNumber) -> io::Result<()> {
+        let path = self.directory.join(number.file_name());
+        if let Some(before) = self.segment.as_ref().filter(|_| self.is_synced) {
+            before.sync_data()?;
+        }
+        // One that is there already is what a failed try left: it has no line.
+        let file = private_options().create(true).append(true).open(&path)?;
+        file.set_len(0)?;
+        (self.segment, self.length, self.is_ragged) = (Some(Arc::new(file)), 0, false);
+        if self.is_synced {
+            sync_directory(&self.directory);
+        }
+        Ok(())
+    }
+
+    fn put_checkpoint(&mut self, number: SegmentNumber, text: &str) -> io::Result<()> {
+        let unfinished = self.directory.join(format!("{number}.{UNFINISHED_CHECKPOINT}"));
+        let mut file =
+            private_options().create(true).write(true).truncate(true).open(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        drop(file);
+        fs::rename(&unfinished, self.directory.join(number.checkpoint_name()))
+    }
+}
+
+pub(super) fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Names survive the machine too. Where a directory cannot be synced, nothing is lost but that.
+pub(super) fn sync_directory(path: &Path) {
+    #[cfg(unix)]
+    if let Ok(directory) = File::open(path) {
+        let _ = directory.sync_all();
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}

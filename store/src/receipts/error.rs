@@ -1,0 +1,61 @@
+//! What can go wrong with receipts, in sentences that say what to do.
+
+use crate::error::HomeError;
+use ledger::chain::WriteError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a receipt could not be written. The call that it belongs to is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiptsError {
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error("`{}` {what}: put the right one back; or move the folder `receipts` and this file away together, to begin anew", path.display())]
+    Key { path: PathBuf, what: String },
+    #[error("the index of the receipts does not verify ({problem}): look with `holdpoint receipts verify`; to begin anew, move the folder `{}` away and keep it as evidence", path.display())]
+    Index { path: PathBuf, problem: String },
+    #[error(
+        "another process kept the index of the receipts locked for {seconds} seconds: try again"
+    )]
+    Busy { seconds: u64 },
+    #[error("no room for receipts in `{}`: make room there, or set `receipts.on_full = \"drop-oldest\"`", path.display())]
+    Full { path: PathBuf },
+    #[error(
+        "the disk did not take the receipts ({0}): nothing is written any more until this process is started again"
+    )]
+    Sync(String),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl ReceiptsError {
+    /// Names what was tried with a file.
+    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ReceiptsError {
+        let path = path.to_owned();
+        move |source| {
+            if is_full(&source) {
+                ReceiptsError::Full { path }
+            } else {
+                ReceiptsError::Home(HomeError::Io { doing, path, source })
+            }
+        }
+    }
+
+    /// Tells a full disk from other faults of a write.
+    pub(super) fn of_write(error: WriteError, folder: &Path) -> ReceiptsError {
+        match error {
+            WriteError::Io(source) if is_full(&source) => {
+                ReceiptsError::Full { path: folder.to_owned() }
+            }
+            other => ReceiptsError::Write(other),
+        }
+    }
+
+    pub fn is_full(&self) -> bool {
+        matches!(self, ReceiptsError::Full { .. })
+    }
+}
+
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

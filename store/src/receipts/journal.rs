@@ -1,0 +1,204 @@
+//! The home's own chain, the index: chains that were opened, what retention dropped, what people did.
+//!
+//! Any process may write to it, one at a time and for a moment only; each line is signed and on disk when it returns.
+
+use super::disk::{DiskChain, DiskFolder, LOCK, UNFINISHED, private_options};
+use super::error::ReceiptsError;
+use super::keys::signing_key;
+use crate::home::{Home, create_directory, failed};
+use contract::time::Timestamp;
+use ledger::chain::{ChainWriter, Head, Rotation, Written, head, read_tail};
+use ledger::folder::{ChainId, Folder, Listing};
+use ledger::index::{CHAIN_ANEW, Index};
+use ledger::note::{Keyring, SigningKey};
+use ledger::record::{Event, Record};
+use ledger::verify::read_index;
+use std::fs::{self, File, TryLockError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long one process waits for another that writes to the index.
+pub const LOCK_PATIENCE_SECONDS: u64 = 10;
+
+const RETRY_PAUSE: Duration = Duration::from_millis(2);
+
+/// The index of a home.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    home: Home,
+    folder: DiskFolder,
+}
+
+/// The index while this process alone may write to it.
+#[derive(Debug)]
+pub struct LockedJournal {
+    /// Held until this is dropped.
+    _lock: File,
+    pub(super) folder: DiskFolder,
+    pub(super) key: Arc<SigningKey>,
+    pub(super) keys: Keyring,
+    writer: ChainWriter<DiskChain>,
+    index: Index,
+}
+
+impl Journal {
+    pub fn new(home: &Home) -> Journal {
+        Journal { home: home.clone(), folder: DiskFolder::new(&home.receipts_path()) }
+    }
+
+    pub fn folder(&self) -> &DiskFolder {
+        &self.folder
+    }
+
+    /// What the index says now; nothing where there is none yet.
+    pub fn read(&self) -> Result<Index, ReceiptsError> {
+        if !self.folder.path().exists() {
+            return Ok(Index::default());
+        }
+        let listing = self.listing()?;
+        if listing.chains.is_empty() && !self.home.receipts_key_path().exists() {
+            return Ok(Index::default());
+        }
+        let key = signing_key(&self.home, false)?;
+        self.sound_index(&keyring(&key)?)
+    }
+
+    /// Writes one event.
+    pub fn append(&self, event: &Event<'_>) -> Result<Written, ReceiptsError> {
+        self.lock(event.ts)?.append(event)
+    }
+
+    /// Waits until no other process writes to the index. Makes the index where there is none.
+    pub fn lock(&self, now: Timestamp) -> Result<LockedJournal, ReceiptsError> {
+        let path = self.folder.path();
+        create_directory(path)?;
+        let lock = wait_for_lock(&path.join(LOCK))?;
+        let listing = self.listing()?;
+        let index = ChainId::index();
+        let has_signed = self.home.receipts_key_path().exists();
+        let key = Arc::new(signing_key(&self.home, listing.chains.is_empty())?);
+        let keys = keyring(&key)?;
+        remove_unfinished(path);
+        let (writer, index) = if let Some(files) = listing.chains.get(&index) {
+            let found = self.sound_index(&keys)?;
+            let tail = read_tail(&self.folder, &index, files, &keys)
+                .map_err(|error| self.damaged(error.to_string()))?;
+            let chain = DiskChain::try_lock(&self.folder.chain_path(&index), true)?;
+            let mut chain = chain.ok_or(ReceiptsError::Busy { seconds: 0 })?;
+            chain
+                .continue_segment(tail.segment, tail.segment_bytes)
+                .map_err(ReceiptsError::io("open", path))?;
+            let writer = ChainWriter::resume(chain, key.clone(), tail, Rotation::NEVER, &[], now)
+                .map_err(|error| ReceiptsError::of_write(error, path))?;
+            (writer, found)
+        } else if listing.chains.is_empty() {
+            (self.create(&key, has_signed, now)?, Index::default())
+        } else {
+            return Err(self.damaged("it is gone, and chains are there".to_owned()));
+        };
+        Ok(LockedJournal { _lock: lock, folder: self.folder.clone(), key, keys, writer, index })
+    }
+
+    /// An index in the place of one that is gone says so: the key is the same, and the receipts before are not there.
+    fn create(
+        &self,
+        key: &Arc<SigningKey>,
+        has_signed: bool,
+        now: Timestamp,
+    ) -> Result<ChainWriter<DiskChain>, ReceiptsError> {
+        let path = self.folder.path();
+        let index = ChainId::index();
+        let unfinished = path.join(format!("{UNFINISHED}{index}"));
+        let chain = DiskChain::unfinished(&unfinished, true)?;
+        let created =
+            ChainWriter::create(chain, key.clone(), index.clone(), Rotation::NEVER, &[], now);
+        let full = |error| ReceiptsError::of_write(error, path);
+        let mut writer = created.map_err(full)?;
+        if has_signed {
+            let anew = Event { ts: now, name: CHAIN_ANEW, by: None, server_id: None, data: None };
+            writer.append(&Record::Event(&anew)).map_err(full)?;
+            writer.checkpoint().map_err(full)?;
+        }
+        writer.files().finish(&self.folder.chain_path(&index))?;
+        Ok(writer)
+    }
+
+    fn listing(&self) -> Result<Listing, ReceiptsError> {
+        self.folder.listing().map_err(ReceiptsError::io("look at", self.folder.path()))
+    }
+
+    fn sound_index(&self, keys: &Keyring) -> Result<Index, ReceiptsError> {
+        let read = read_index(&self.folder, keys);
+        let (index, report) = read.map_err(ReceiptsError::io("read", self.folder.path()))?;
+        match report.problems.first() {
+            Some(problem) => Err(self.damaged(problem.to_string())),
+            None => Ok(index),
+        }
+    }
+
+    fn damaged(&self, problem: String) -> ReceiptsError {
+        ReceiptsError::Index { path: self.folder.path().to_owned(), problem }
+    }
+}
+
+impl LockedJournal {
+    /// What the index said when it was locked.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Writes one event: signed and on disk when this returns.
+    pub fn append(&mut self, event: &Event<'_>) -> Result<Written, ReceiptsError> {
+        let path = self.folder.path().to_owned();
+        let full = |error| ReceiptsError::of_write(error, &path);
+        let written = self.writer.append(&Record::Event(event)).map_err(full)?;
+        self.writer.checkpoint().map_err(full)?;
+        if let Some(file) = self.writer.files().file() {
+            file.sync_data().map_err(ReceiptsError::io("write", &path))?;
+        }
+        Ok(written)
+    }
+
+    /// The newest line of every chain, the index with them.
+    pub(super) fn heads(&self, listing: &Listing) -> Vec<Head> {
+        let others = listing.chains.iter().filter(|(chain, _)| !chain.is_index());
+        let heads = others.filter_map(|(chain, files)| head(&self.folder, chain, files));
+        std::iter::once(self.writer.head()).chain(heads).collect()
+    }
+}
+
+fn keyring(key: &SigningKey) -> Result<Keyring, ReceiptsError> {
+    Keyring::from_text(&key.verifying_key().to_string())
+        .map_err(|error| ReceiptsError::Key { path: key.name().into(), what: error.to_string() })
+}
+
+fn wait_for_lock(path: &std::path::Path) -> Result<File, ReceiptsError> {
+    let lock = private_options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(ReceiptsError::io("open", path))?;
+    let deadline = Instant::now() + Duration::from_secs(LOCK_PATIENCE_SECONDS);
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(RETRY_PAUSE)
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(ReceiptsError::Busy { seconds: LOCK_PATIENCE_SECONDS });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed("lock", path)(error).into()),
+        }
+    }
+}
+
+/// Chains are made under the lock, so one that is still unfinished belongs to nobody.
+fn remove_unfinished(path: &std::path::Path) {
+    let Ok(entries) = fs::read_dir(path) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The keys of the ledger: one signs checkpoints, one makes the hashes of arguments.
+
+use super::error::ReceiptsError;
+use crate::home::{Home, failed};
+use crate::key::{Key, KeyProblem, create_file, create_key, read_key};
+use hmac::{Hmac, KeyInit, Mac};
+use ledger::note::{Keyring, SigningKey};
+use ledger::record::{ArgsHashKind, Digest32};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The largest key file that is read.
+const MAX_KEY_FILE_BYTES: u64 = 4_096;
+
+/// The home's signing key, made where there is none and `may_create` says that nothing was signed yet.
+pub(super) fn signing_key(home: &Home, may_create: bool) -> Result<SigningKey, ReceiptsError> {
+    let path = home.receipts_key_path();
+    let wrong = |what: String| ReceiptsError::Key { path: path.clone(), what };
+    match read_small(&path) {
+        Ok(text) => {
+            #[cfg(unix)]
+            {
+                let found = fs::metadata(&path).map_err(failed("look at", &path))?;
+                if std::os::unix::fs::MetadataExt::mode(&found) & 0o077 != 0 {
+                    return Err(wrong(
+                        "can be read by others, so what it signed proves nothing".to_owned(),
+                    ));
+                }
+            }
+            SigningKey::parse(text.trim_end())
+                .map_err(|error| wrong(format!("is not a key ({error})")))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && may_create => create(home),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(wrong("is gone, and with it the key that the receipts are signed with".to_owned()))
+        }
+        Err(error) => Err(failed("read", &path)(error).into()),
+    }
+}
+
+/// INVARIANT: the caller holds the lock of the home's keys, so no other process makes one at the same time.
+fn create(home: &Home) -> Result<SigningKey, ReceiptsError> {
+    let path = home.receipts_key_path();
+    let mut random = [0; 40];
+    getrandom::fill(&mut random)
+        .map_err(|error| failed("find randomness for", &path)(io::Error::other(error)))?;
+    let (name, seed) = random.split_at(8);
+    let seed: [u8; 32] = seed.try_into().unwrap_or_default();
+    let wrong = |what: String| ReceiptsError::Key { path: path.clone(), what };
+    let key = SigningKey::generate(&format!("holdpoint/{}", hex::encode(name)), seed)
+        .map_err(|error| wrong(format!("cannot be made ({error})")))?;
+    // The public half first: a signing key whose public half is missing would sign what nobody can check.
+    let public = home.receipts_public_key_path();
+    let _ = fs::remove_file(&public);
+    create_file(&public, format!("{}\n", key.verifying_key()).as_bytes())?;
+    create_file(&path, format!("{}\n", &*key.to_text()).as_bytes())?;
+    Ok(key)
+}
+
+/// The public keys of a file, as `receipts verify` takes them.
+pub fn public_keys(path: &Path) -> Result<Keyring, ReceiptsError> {
+    let text = read_small(path).map_err(failed("read", path))?;
+    Keyring::from_text(&text).map_err(|error| ReceiptsError::Key {
+        path: path.to_owned(),
+        what: format!("holds no public key ({error})"),
+    })
+}
+
+fn read_small(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Makes the hashes of arguments that receipts carry.
+pub struct ArgsKey {
+    /// None: plain SHA-256.
+    key: Option<Key>,
+}
+
+impl std::fmt::Debug for ArgsKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ArgsKey").field("kind", &self.kind()).finish()
+    }
+}
+
+impl ArgsKey {
+    pub(super) fn open(home: &Home, kind: ArgsHashKind) -> Result<ArgsKey, ReceiptsError> {
+        if kind == ArgsHashKind::Plain {
+            return Ok(ArgsKey { key: None });
+        }
+        let path = home.args_key_path();
+        let key = match read_key(&path) {
+            Err(KeyProblem::Missing(_)) => create_key(&path)?,
+            found => found.map_err(|error| ReceiptsError::Key {
+                path: path.clone(),
+                what: format!("cannot be used ({error})"),
+            })?,
+        };
+        Ok(ArgsKey { key: Some(key) })
+    }
+
+    pub fn kind(&self) -> ArgsHashKind {
+        if self.key.is_some() { ArgsHashKind::Keyed } else { ArgsHashKind::Plain }
+    }
+
+    /// The hash of arguments, over their bytes as they are forwarded.
+    pub fn hash(&self, arguments: &[u8]) -> Digest32 {
+        match &self.key {
+            None => Digest32(Sha256::digest(arguments).into()),
+            Some(key) => {
+                let block: &hmac::digest::Key<Hmac<Sha256>> =
+                    &crate::authenticate::padded(key).into();
+                let mut state = <Hmac<Sha256> as KeyInit>::new(block);
+                state.update(arguments);
+                Digest32(state.finalize().into_bytes().into())
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Retention: whole old segments go, after a signed record of the index has named them.
+
+use super::disk::DiskFolder;
+use super::error::ReceiptsError;
+use super::journal::LockedJournal;
+use contract::time::Timestamp;
+use ledger::checkpoint::Checkpoint;
+use ledger::folder::{ChainId, Folder, Listing, SegmentNumber};
+use ledger::index::{CHAIN_RETENTION, Dropped, MAX_DROPPED_AT_ONCE, retention_data};
+use ledger::line::scan;
+use ledger::lines::{LineReader, Piece};
+use ledger::record::Event;
+use std::fs;
+
+/// How much is kept. What is left out is kept without end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Keep {
+    pub age_milliseconds: Option<i64>,
+    pub bytes: Option<u64>,
+}
+
+/// A segment that is complete, so that it may go.
+#[derive(Debug)]
+struct Closed {
+    chain: ChainId,
+    number: SegmentNumber,
+    bytes: u64,
+    /// When the segment after it was begun.
+    closed_at: Timestamp,
+}
+
+/// Drops what `keep` does not cover; answers the bytes that were freed.
+pub(super) fn apply(
+    journal: &mut LockedJournal,
+    keep: Keep,
+    now: Timestamp,
+) -> Result<u64, ReceiptsError> {
+    if keep == Keep::default() {
+        return Ok(0);
+    }
+    let listing = list(&journal.folder)?;
+    let mut total: u64 = listing.chains.values().flat_map(|files| files.segments.values()).sum();
+    let is_too_much = |closed: &Closed| {
+        let is_old = keep
+            .age_milliseconds
+            .is_some_and(|age| now.0.saturating_sub(closed.closed_at.0) >= age);
+        let is_over = keep.bytes.is_some_and(|bytes| total > bytes);
+        if is_old || is_over {
+            total = total.saturating_sub(closed.bytes);
+        }
+        is_old || is_over
+    };
+    let mut too_much = is_too_much;
+    let closed = closed_segments(&journal.folder, &listing);
+    let chosen = closed.into_iter().filter(|segment| too_much(segment)).collect();
+    drop_segments(journal, chosen, now)
+}
+
+/// Drops the oldest segments until at least `wanted` bytes are free; answers how many are.
+pub(super) fn free(
+    journal: &mut LockedJournal,
+    wanted: u64,
+    now: Timestamp,
+) -> Result<u64, ReceiptsError> {
+    let listing = list(&journal.folder)?;
+    let mut sum = 0;
+    let mut chosen = Vec::new();
+    for segment in closed_segments(&journal.folder, &listing) {
+        if sum >= wanted {
+            break;
+        }
+        sum += segment.bytes;
+        chosen.push(segment);
+    }
+    drop_segments(journal, chosen, now)
+}
+
+fn list(folder: &DiskFolder) -> Result<Listing, ReceiptsError> {
+    folder.listing().map_err(ReceiptsError::io("look at", folder.path()))
+}
+
+/// All segments but the last of each chain, oldest first. The index is never dropped.
+fn closed_segments(folder: &DiskFolder, listing: &Listing) -> Vec<Closed> {
+    let mut closed = Vec::new();
+    for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {
+        for (number, bytes) in &files.segments {
+            let next = files.segments.contains_key(&number.next()).then(|| number.next());
+            let begun = next.and_then(|next| first_line(folder, chain, next));
+            // Without a readable line after it, nobody can tell whether it is complete.
+            let Some((_, closed_at)) = begun else { break };
+            closed.push(Closed { chain: chain.clone(), number: *number, bytes: *bytes, closed_at });
+        }
+    }
+    closed.sort_by_key(|segment| (segment.closed_at, segment.number));
+    closed
+}
+
+/// The number and moment of a segment's first line.
+fn first_line(
+    folder: &DiskFolder,
+    chain: &ChainId,
+    number: SegmentNumber,
+) -> Option<(u64, Timestamp)> {
+    let mut reader = LineReader::new(folder.segment(chain, number).ok()?);
+    let Some(Piece::Line(bytes)) = reader.next_piece().ok()? else { return None };
+    let line = scan(bytes).ok()?;
+    Some((line.seq, Timestamp::parse(line.ts)?))
+}
+
+/// Records, signs, then removes: whoever finds a segment gone finds its name in the index.
+fn drop_segments(
+    journal: &mut LockedJournal,
+    mut chosen: Vec<Closed>,
+    now: Timestamp,
+) -> Result<u64, ReceiptsError> {
+    // From the first segment of each chain upwards, so that what is left has no gap.
+    chosen.sort_by(|left, right| (&left.chain, left.number).cmp(&(&right.chain, right.number)));
+    chosen.truncate(MAX_DROPPED_AT_ONCE);
+    let mut named = Vec::new();
+    let mut going = Vec::new();
+    for segment in chosen {
+        let Some(dropped) = describe(journal, &segment) else { continue };
+        named.push(dropped);
+        going.push(segment);
+    }
+    if going.is_empty() {
+        return Ok(0);
+    }
+    let data = retention_data(&named);
+    let event =
+        Event { ts: now, name: CHAIN_RETENTION, by: None, server_id: None, data: Some(&data) };
+    journal.append(&event)?;
+    let mut freed = 0;
+    for segment in &going {
+        let directory = journal.folder.chain_path(&segment.chain);
+        let path = directory.join(segment.number.file_name());
+        fs::remove_file(&path).map_err(ReceiptsError::io("remove", &path))?;
+        let _ = fs::remove_file(directory.join(segment.number.checkpoint_name()));
+        freed += segment.bytes;
+    }
+    Ok(freed)
+}
+
+/// What the segment was, by its own signed checkpoint. One that has none is kept: it would prove nothing.
+fn describe(journal: &LockedJournal, segment: &Closed) -> Option<Dropped> {
+    let (first_seq, _) = first_line(&journal.folder, &segment.chain, segment.number)?;
+    let text = journal.folder.checkpoint(&segment.chain, segment.number).ok()??;
+    let checkpoint = Checkpoint::open(&text, &journal.keys).ok()?;
+    let is_own = checkpoint.chain().as_ref() == Some(&segment.chain);
+    is_own.then(|| Dropped {
+        chain: segment.chain.clone(),
+        segment: segment.number,
+        first_seq,
+        lines: checkpoint.size.saturating_sub(first_seq),
+        root: checkpoint.root,
+    })
+}

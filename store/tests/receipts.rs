@@ -1,0 +1,279 @@
+//! Receipts on a real disk, through the public interface.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "all of this file is a test, also the functions that are not marked as one"
+)]
+
+use contract::time::Timestamp;
+use ledger::chain::Rotation;
+use ledger::folder::{ChainId, Folder};
+use ledger::record::*;
+use ledger::verify::{Report, verify};
+use std::fs;
+use store::Home;
+use store::receipts::*;
+use tempfile::TempDir;
+
+const NOW: Timestamp = Timestamp(1_763_253_195_123);
+
+fn home() -> (TempDir, Home) {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Home::open(&directory.path().join("home")).unwrap();
+    (directory, home)
+}
+
+fn decision(id: u8) -> Decision<'static> {
+    Decision {
+        ts: NOW,
+        receipt_id: ReceiptId([id; 16]),
+        trace_id: None,
+        principal: Principal {
+            actor_type: ActorType::User,
+            client_id: None,
+            org_id: None,
+            sub: Text("ada"),
+        },
+        mcp: Mcp {
+            method: Text("tools/call"),
+            server_id: Text("files"),
+            tool_name: Some(Text("read_file")),
+            trust_level: TrustLevel::Unknown,
+        },
+        request: Request { args_hash: None, args_hash_kind: ArgsHashKind::Keyed, size_bytes_in: 2 },
+        decision: Ruling { policy_id: None, reason_codes: Words(&[]), result: RulingResult::Allow },
+        token_handling: TokenHandling {
+            audience: None,
+            mode: TokenMode::None,
+            passthrough_detected: false,
+        },
+        sandbox: None,
+        approval: None,
+        drift: None,
+        admission: None,
+        incident_mode: false,
+        latency_us: Latency::default(),
+    }
+}
+
+fn outcome(id: u8) -> Outcome {
+    Outcome {
+        ts: NOW,
+        receipt_id: ReceiptId([id; 16]),
+        status: OutcomeStatus::Success,
+        size_bytes_out: 5,
+        latency_us: Latency { ours: 1, theirs: Some(2) },
+    }
+}
+
+fn small_segments() -> Settings {
+    let rotation = Rotation { bytes: 4_000, age_milliseconds: i64::MAX };
+    Settings { rotation, ..Settings::default() }
+}
+
+fn verified(home: &Home) -> Report {
+    let keys = public_keys(&home.receipts_public_key_path()).unwrap();
+    let folder = DiskFolder::new(&home.receipts_path());
+    verify(&folder, &keys, &[], &|_| {}).unwrap()
+}
+
+#[track_caller]
+fn assert_sound(home: &Home) -> Report {
+    let report = verified(home);
+    assert_eq!(report.problems, []);
+    report
+}
+
+fn chains(home: &Home) -> Vec<ChainId> {
+    let listing = DiskFolder::new(&home.receipts_path()).listing().unwrap();
+    listing.chains.into_keys().filter(|chain| !chain.is_index()).collect()
+}
+
+#[test]
+fn receipts_verify_with_the_public_key_alone() {
+    let (_directory, home) = home();
+    for fsync in [Fsync::Always, Fsync::Interval, Fsync::Never] {
+        let receipts = Receipts::open(&home, Settings { fsync, ..small_segments() }).unwrap();
+        for id in 0..20 {
+            receipts.decision(&decision(id)).unwrap();
+            receipts.outcome(&outcome(id)).unwrap();
+        }
+    }
+    let report = assert_sound(&home);
+    assert_eq!((report.uncovered(), report.without_outcome()), (0, 0));
+    assert_eq!(report.chains[1].decisions, 60);
+    // One after the other they are one writer, so one chain.
+    assert_eq!(chains(&home).len(), 1);
+}
+
+#[test]
+fn writers_at_the_same_time_have_chains_of_their_own() {
+    let (_directory, home) = home();
+    let writers: Vec<_> =
+        (0..3).map(|_| Receipts::open(&home, Settings::default()).unwrap()).collect();
+    std::thread::scope(|scope| {
+        for receipts in &writers {
+            scope.spawn(move || {
+                for id in 0..100 {
+                    receipts.decision(&decision(id)).unwrap();
+                }
+            });
+        }
+    });
+    let named: std::collections::BTreeSet<_> =
+        writers.iter().map(|writer| writer.chain().to_string()).collect();
+    assert_eq!((named.len(), chains(&home).len()), (3, 3));
+    drop(writers);
+    let report = assert_sound(&home);
+    assert_eq!(report.without_outcome(), 300);
+}
+
+#[test]
+fn a_folder_can_be_verified_while_it_is_written_to() {
+    let (_directory, home) = home();
+    let receipts = Receipts::open(&home, small_segments()).unwrap();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for id in 0..=255 {
+                receipts.decision(&decision(id)).unwrap();
+            }
+        });
+        while !writing.is_finished() {
+            assert_sound(&home);
+        }
+    });
+}
+
+#[test]
+fn retention_drops_old_segments_and_what_is_left_verifies() {
+    let (_directory, home) = home();
+    let keep = Keep { bytes: Some(20_000), age_milliseconds: None };
+    let receipts = Receipts::open(&home, Settings { keep, ..small_segments() }).unwrap();
+    for id in 0..=200 {
+        receipts.decision(&decision(id)).unwrap();
+    }
+    drop(receipts);
+    let report = assert_sound(&home);
+    let chain = &report.chains[1];
+    assert!(chain.size > chain.lines, "{chain:?}");
+    assert!(chain.bytes < 30_000, "{chain:?}");
+    // One more than was recorded is missed.
+    let listing = DiskFolder::new(&home.receipts_path()).listing().unwrap();
+    let (chain, files) = listing.chains.iter().find(|(chain, _)| !chain.is_index()).unwrap();
+    let oldest = files.segments.keys().next().unwrap();
+    fs::remove_file(home.receipts_path().join(chain.as_str()).join(oldest.file_name())).unwrap();
+    assert!(!verified(&home).is_sound());
+}
+
+#[test]
+fn retention_by_age_keeps_what_is_young() {
+    let (_directory, home) = home();
+    let receipts = Receipts::open(&home, small_segments()).unwrap();
+    for id in 0..50 {
+        receipts.decision(&decision(id)).unwrap();
+    }
+    drop(receipts);
+    let dropped = |age| {
+        let keep = Keep { bytes: None, age_milliseconds: Some(age) };
+        drop(Receipts::open(&home, Settings { keep, ..small_segments() }).unwrap());
+        let chain = assert_sound(&home).chains[1].clone();
+        chain.size - chain.lines
+    };
+    assert_eq!(dropped(i64::MAX), 0);
+    assert!(dropped(1_000) > 0);
+}
+
+#[test]
+fn a_damaged_chain_is_left_alone_and_another_begun() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let damaged = chains(&home)[0].clone();
+    let path = home.receipts_path().join(damaged.as_str()).join("000001.jsonl");
+    let before = [fs::read(&path).unwrap(), b"garbage\n".to_vec()].concat();
+    fs::write(&path, &before).unwrap();
+    let receipts = Receipts::open(&home, Settings::default()).unwrap();
+    assert_ne!(receipts.chain(), damaged);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert!(verified(&home).problems[0].to_string().contains("line 2"), "{:?}", verified(&home));
+}
+
+#[test]
+fn a_torn_end_is_closed_with_a_line_that_says_so() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let path = home.receipts_path().join(chains(&home)[0].as_str()).join("000001.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{whole}{{\"admission\":null,\"appr")).unwrap();
+    assert_eq!(assert_sound(&home).notes.len(), 1);
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    assert!(assert_sound(&home).notes.is_empty());
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(&whole) && text.contains("\"torn\":{\"bytes\":23,"), "{text}");
+}
+
+#[test]
+fn a_missing_or_damaged_index_is_refused() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let index = home.receipts_path().join("index");
+    let kept = fs::read(index.join("000001.jsonl")).unwrap();
+    let mut edited = kept.clone();
+    edited[200] ^= 1;
+    fs::write(index.join("000001.jsonl"), edited).unwrap();
+    let refused = Receipts::open(&home, Settings::default());
+    assert!(matches!(refused, Err(ReceiptsError::Index { .. })), "{refused:?}");
+    fs::write(index.join("000001.jsonl"), kept).unwrap();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    fs::remove_dir_all(&index).unwrap();
+    let refused = Receipts::open(&home, Settings::default());
+    assert!(matches!(refused, Err(ReceiptsError::Index { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_folder_that_was_removed_is_missed_for_ever() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    assert_sound(&home);
+    fs::remove_dir_all(home.receipts_path()).unwrap();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    assert!(verified(&home).problems[0].what.contains("begun anew"), "{:?}", verified(&home));
+}
+
+#[test]
+fn a_key_that_is_gone_or_open_to_others_is_refused() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let path = home.path().join("keys").join("receipts.key");
+    let key = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(Receipts::open(&home, Settings::default()), Err(ReceiptsError::Key { .. })));
+    fs::write(&path, &key).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(
+            Receipts::open(&home, Settings::default()),
+            Err(ReceiptsError::Key { .. })
+        ));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(Receipts::open(&home, Settings::default()).is_ok());
+    }
+}
+
+#[test]
+fn arguments_are_hashed_with_a_key_of_the_home() {
+    let (_directory, first) = home();
+    let (_other_directory, second) = home();
+    let open = |home: &Home, args_hash| {
+        Receipts::open(home, Settings { args_hash, ..Settings::default() }).unwrap()
+    };
+    let hash = |receipts: &Receipts| receipts.args_key().hash(b"{}");
+    let (one, two) = (open(&first, ArgsHashKind::Keyed), open(&second, ArgsHashKind::Keyed));
+    assert_eq!(hash(&one), hash(&open(&first, ArgsHashKind::Keyed)));
+    assert_ne!(hash(&one), hash(&two));
+    let plain = open(&first, ArgsHashKind::Plain);
+    assert_eq!(hex::encode(hash(&plain).0), contract::hash::sha256_hex(b"{}"));
+}
