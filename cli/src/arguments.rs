@@ -1,5 +1,7 @@
 //! What can be typed. Help texts are part of the interface: each command has an example.
 
+pub(crate) mod receipts;
+
 use clap::{Args, Parser, Subcommand};
 use gate::posture::Posture;
 use gate::server::ServerId;
@@ -92,6 +94,11 @@ pub(crate) enum Command {
     /// Show all that happened to a server, by whom and when
     #[command(after_help = "Example:\n  holdpoint history files")]
     History(ServerCommand),
+    /// Look at the ledger: what was decided on every call, provably
+    #[command(
+        after_help = "Examples:\n  holdpoint receipts verify\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
+    )]
+    Receipts(receipts::ReceiptsCommand),
 }
 
 #[derive(Debug, Args)]

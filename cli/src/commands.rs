@@ -9,5 +9,6 @@ pub(crate) mod hash;
 pub(crate) mod history;
 pub(crate) mod lifecycle;
 pub(crate) mod pin;
+pub(crate) mod receipts;
 pub(crate) mod review;
 pub(crate) mod status;

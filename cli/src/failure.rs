@@ -12,6 +12,8 @@ pub(crate) enum Exit {
     Held,
     Unreachable,
     Internal,
+    /// Evidence does not verify.
+    Evidence,
 }
 
 impl Exit {
@@ -22,6 +24,7 @@ impl Exit {
             Exit::Held => 10,
             Exit::Unreachable => 11,
             Exit::Internal => 12,
+            Exit::Evidence => 14,
         }
     }
 }
@@ -65,6 +68,10 @@ impl Failure {
         Failure { exit: Exit::Held, ..Failure::unreadable(message) }
     }
 
+    pub(crate) fn evidence(message: impl fmt::Display) -> Failure {
+        Failure { exit: Exit::Evidence, reason: None, message: message.to_string() }
+    }
+
     pub(crate) fn internal(message: impl fmt::Display) -> Failure {
         Failure { exit: Exit::Internal, reason: Some("internal"), message: message.to_string() }
     }
@@ -84,14 +91,36 @@ impl From<store::StoreError> for Failure {
             Error::Home(_)
             | Error::Newer { .. }
             | Error::Foreign { .. }
-            | Error::NotShareable { .. } => Failure::usage(error),
+            | Error::NotShareable { .. }
+            | Error::Address(_)
+            | Error::UnfitServer { .. }
+            | Error::NewerSchema { .. }
+            | Error::ForeignSchema { .. }
+            | Error::OtherKey { .. }
+            | Error::NoKey { .. } => Failure::usage(error),
             Error::NothingToWithdraw { .. } | Error::OverLimit { .. } => Failure::usage(error),
             Error::Untrusted { .. } => Failure::held(error),
             Error::Damaged { .. }
             | Error::Busy { .. }
             | Error::Database { .. }
+            | Error::Unreachable { .. }
+            | Error::Unresolved { .. }
+            | Error::Server { .. }
             | Error::Nameless
             | Error::Unreadable { .. } => Failure::internal(error),
+        }
+    }
+}
+
+impl From<store::receipts::ReceiptsError> for Failure {
+    fn from(error: store::receipts::ReceiptsError) -> Failure {
+        use store::receipts::ReceiptsError as Error;
+        match error {
+            Error::Home(_) => Failure::usage(error),
+            Error::Key { .. } | Error::Index { .. } => Failure::evidence(error),
+            Error::Busy { .. } | Error::Full { .. } | Error::Sync(_) | Error::Write(_) => {
+                Failure { reason: Some("ledger_unavailable"), ..Failure::internal(error) }
+            }
         }
     }
 }

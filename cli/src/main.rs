@@ -63,5 +63,6 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Release(command) => commands::lifecycle::release(command, options),
         Command::Rollback(command) => commands::lifecycle::rollback(command, options),
         Command::History(command) => commands::history::run(command, options),
+        Command::Receipts(command) => commands::receipts::run(command, options),
     }
 }

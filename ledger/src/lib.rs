@@ -14,6 +14,7 @@ pub mod lines;
 pub mod memory;
 pub mod note;
 pub mod proof;
+pub mod prove;
 pub mod receipt;
 pub mod record;
 pub mod tree;
