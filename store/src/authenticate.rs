@@ -108,6 +108,15 @@ impl Seal {
     }
 }
 
+/// A value that shows to who has the key that it is the same one, and to nobody else anything.
+pub(crate) fn key_check(key: &Key) -> [u8; 32] {
+    Authenticator::new(key, "holdpoint key check 1").finish()
+}
+
+pub(crate) fn matches_check(key: &Key, check: &[u8]) -> bool {
+    Authenticator::new(key, "holdpoint key check 1").matches(check)
+}
+
 #[derive(Debug)]
 struct Authenticator(Hmac<Sha256>);
 
@@ -154,7 +163,7 @@ impl Authenticator {
 }
 
 /// HMAC pads a shorter key with zeros to its block, so this is the same key, in the form that cannot be refused.
-fn padded(key: &Key) -> [u8; 64] {
+pub(crate) fn padded(key: &Key) -> [u8; 64] {
     let mut block = [0; 64];
     for (to, from) in block.iter_mut().zip(key.as_bytes()) {
         *to = *from;

@@ -5,7 +5,7 @@ use crate::database::Backend;
 use crate::error::StoreError;
 use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
 use crate::tables::{history, observation, pins, servers};
-use crate::{MAX_HISTORY_EVENTS, Store, write};
+use crate::{Store, write};
 use gate::pins::PinBook;
 use gate::server::ServerId;
 use std::time::Duration;
@@ -45,14 +45,14 @@ impl<B: Backend> Store for B {
     }
 
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
-        self.read(|rows| history::read(rows, id, MAX_HISTORY_EVENTS))
+        self.read(|rows| history::read(rows, id, self.limits().events))
     }
 
     fn version(&self) -> Result<u64, StoreError> {
-        Backend::version(self)
+        self.current_version()
     }
 
     fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
-        Backend::wait_for_change(self, since, patience)
+        self.wait_beyond_version(since, patience)
     }
 }

@@ -192,7 +192,7 @@ pub(crate) trait Backend: fmt::Debug + Send {
 
     fn limits(&self) -> Limits;
 
-    fn version(&self) -> Result<u64, StoreError>;
+    fn current_version(&self) -> Result<u64, StoreError>;
 
-    fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;
+    fn wait_beyond_version(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;
 }

@@ -1,5 +1,6 @@
 //! What can go wrong with the home directory and the store, in sentences that say what to do.
 
+use crate::postgres::AddressError;
 use contract::surface::EntryId;
 use gate::server::ServerId;
 use std::io;
@@ -39,8 +40,8 @@ pub enum StoreError {
         path.display()
     )]
     Damaged { path: PathBuf, source: rusqlite::Error },
-    #[error("another process kept `{}` locked for {seconds} seconds: try again", path.display())]
-    Busy { path: PathBuf, seconds: u64 },
+    #[error("another process kept `{place}` locked for {seconds} seconds: try again")]
+    Busy { place: String, seconds: u64 },
     #[error(
         "the file system of `{}` cannot share a database between processes: name another home with `--home`",
         path.display()
@@ -48,6 +49,36 @@ pub enum StoreError {
     NotShareable { path: PathBuf },
     #[error("`{}`: {source}", path.display())]
     Database { path: PathBuf, source: rusqlite::Error },
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// Nothing was written.
+    #[error("cannot reach `{place}`: {reason}")]
+    Unreachable { place: String, reason: String },
+    /// The connection was lost in the middle of a commit, and the database did not come back in time to tell.
+    #[error(
+        "the connection to `{place}` was lost while it was written to, and whether that counts is not known: look again, then decide"
+    )]
+    Unresolved { place: String },
+    #[error("`{place}`: {said}")]
+    Server { place: String, said: String, source: tokio_postgres::Error },
+    #[error("`{place}` cannot hold holdpoint's data: {reason}")]
+    UnfitServer { place: String, reason: String },
+    #[error(
+        "`{place}` was written by a newer holdpoint (format {found}, this one knows {known}): update holdpoint"
+    )]
+    NewerSchema { place: String, found: i64, known: i64 },
+    #[error(
+        "the schema in `{place}` has tables that are not holdpoint's: add `?schema=NAME` with a name that is free"
+    )]
+    ForeignSchema { place: String },
+    #[error(
+        "`{}` is not the key that the pins in `{place}` are authenticated with: copy `keys/pins.key` from the home of a node that uses this database, and keep it private (`chmod 600`)",
+        path.display()
+    )]
+    OtherKey { path: PathBuf, place: String },
+    /// The key cannot be read, so it is not known whether it is the right one.
+    #[error("{problem}")]
+    NoKey { problem: String },
     /// Something was written between the reading that a decision rests on and the decision.
     #[error("server `{server}` changed in the meantime: look again, then decide")]
     Changed { server: ServerId },

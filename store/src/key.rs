@@ -1,5 +1,6 @@
 //! The key that pins are authenticated with: 32 random bytes in a file of its own.
 
+use crate::authenticate;
 use crate::error::{HomeError, StoreError};
 use crate::home::failed;
 use std::fs;
@@ -16,20 +17,47 @@ impl Key {
     }
 }
 
-/// Where a store's key is.
+/// Where a store's key is, and which one it has to be.
 #[derive(Debug)]
 pub(crate) struct Keys {
     path: PathBuf,
+    required: Option<Required>,
+}
+
+/// The key that a database is shared under.
+#[derive(Debug, Clone)]
+pub(crate) struct Required {
+    pub(crate) check: Vec<u8>,
+    /// The database.
+    pub(crate) place: String,
 }
 
 impl Keys {
     pub(crate) fn at(path: PathBuf) -> Keys {
-        Keys { path }
+        Keys { path, required: None }
     }
 
-    /// Read each time it is needed: a key that vanished while the process runs is noticed.
+    pub(crate) fn required(path: PathBuf, required: Required) -> Keys {
+        Keys { path, required: Some(required) }
+    }
+
+    /// Read each time it is needed: a key that vanished while the process runs is noticed. Where other nodes have one,
+    /// another key or none is an error of this node, and says nothing about the pins.
     pub(crate) fn read(&self) -> Result<Result<Key, KeyProblem>, StoreError> {
-        Ok(read_key(&self.path))
+        let key = read_key(&self.path);
+        let Some(required) = &self.required else { return Ok(key) };
+        let is_other = match &key {
+            Ok(key) => !authenticate::matches_check(key, &required.check),
+            Err(KeyProblem::Missing(_)) => true,
+            Err(KeyProblem::Malformed(_) | KeyProblem::Exposed(_) | KeyProblem::Unreadable(..)) => {
+                false
+            }
+        };
+        if is_other {
+            let place = required.place.clone();
+            return Err(StoreError::OtherKey { path: self.path.clone(), place });
+        }
+        Ok(key)
     }
 
     pub(crate) fn create(&self) -> Result<Key, StoreError> {
@@ -83,8 +111,14 @@ pub(crate) fn create_key(path: &Path) -> Result<Key, HomeError> {
     if path.exists() {
         return Err(failed("make", path)(io::ErrorKind::AlreadyExists.into()));
     }
-    // A file that an earlier process left behind when it was killed here holds a key that nothing was made with.
-    let unfinished = path.with_extension("key.new");
+    create_file(path, &bytes)?;
+    Ok(Key(bytes))
+}
+
+/// Makes a private file: it appears under its name whole or not at all.
+pub(crate) fn create_file(path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
+    // A file that an earlier process left behind when it was killed here holds what nothing was made with.
+    let unfinished = path.with_added_extension("new");
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(failed("replace", &unfinished)(error));
@@ -96,17 +130,17 @@ pub(crate) fn create_key(path: &Path) -> Result<Key, HomeError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&unfinished).map_err(failed("make", &unfinished))?;
-    file.write_all(&bytes).map_err(failed("write", &unfinished))?;
+    file.write_all(bytes).map_err(failed("write", &unfinished))?;
     file.sync_all().map_err(failed("write", &unfinished))?;
     fs::rename(&unfinished, path).map_err(failed("make", path))?;
-    // The name has to survive the machine before the first pin that was made with the key does.
+    // The name has to survive the machine before anything that was made with the key does.
     #[cfg(unix)]
     if let Some(directory) = path.parent() {
         fs::File::open(directory)
             .and_then(|directory| directory.sync_all())
             .map_err(failed("write", directory))?;
     }
-    Ok(Key(bytes))
+    Ok(())
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ mod database;
 mod error;
 mod home;
 mod key;
+mod location;
+mod postgres;
+pub mod receipts;
 mod record;
 mod sqlite;
 mod tables;
@@ -22,6 +25,8 @@ pub use act::{
 };
 pub use error::{HomeError, StoreError};
 pub use home::Home;
+pub use location::{Location, LocationError, open};
+pub use postgres::{Address, AddressError, PostgresStore};
 pub use record::{
     HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision, ServerRecord, Snapshot,
 };
@@ -63,3 +68,6 @@ pub trait Store: std::fmt::Debug + Send {
     /// that has nothing else to do: it costs a thread.
     fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;
 }
+
+#[cfg(test)]
+mod tests;

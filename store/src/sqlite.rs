@@ -38,7 +38,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 pub struct SqliteStore {
     connection: Connection,
     home: Home,
-    limits: Limits,
+    pub(crate) limits: Limits,
     seen: Cell<Seen>,
 }
 
@@ -112,7 +112,7 @@ impl Backend for SqliteStore {
     }
 
     /// SQLite's `data_version` moves with commits of other connections only; own ones are counted in `write`.
-    fn version(&self) -> Result<u64, StoreError> {
+    fn current_version(&self) -> Result<u64, StoreError> {
         let data_version = self
             .connection
             .pragma_query_value(None, "data_version", |row| row.get(0))
@@ -125,10 +125,10 @@ impl Backend for SqliteStore {
         Ok(seen.version)
     }
 
-    fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
+    fn wait_beyond_version(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
         let deadline = Instant::now() + patience;
         loop {
-            let version = Backend::version(self)?;
+            let version = self.current_version()?;
             let left = deadline.saturating_duration_since(Instant::now());
             if version != since || left.is_zero() {
                 return Ok(version);
@@ -159,9 +159,10 @@ impl Fault<'_> {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 StoreError::Damaged { path, source }
             }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::Busy { path, seconds: BUSY_TIMEOUT_SECONDS }
-            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy {
+                place: path.display().to_string(),
+                seconds: BUSY_TIMEOUT_SECONDS,
+            },
             _ => StoreError::Database { path, source },
         }
     }

@@ -8,7 +8,7 @@ use crate::database::{Transaction, Value};
 use crate::error::StoreError;
 use crate::key::{Key, KeyProblem, Keys};
 use crate::record::{Observation, Recorded, Revision};
-use crate::tables::history::{Line, Lines};
+use crate::tables::history::{Line, Lines, MAX_HISTORY_EVENTS};
 use crate::tables::observation;
 use crate::tables::pins::{PinRow, columns, named};
 use crate::tables::servers::{self, ServerRow, any_sealed, has_traces, sealed_pins};
@@ -25,16 +25,21 @@ pub const MAX_PINS_PER_SERVER: usize = 100_000;
 /// The most bytes of pinned entries that are kept of one server.
 pub const MAX_PIN_BYTES_PER_SERVER: usize = 256 * 1024 * 1024;
 
-/// The limits of a server's pins. Tests have smaller ones.
+/// The limits of what is kept and handed out of a server. Tests have smaller ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) pins: usize,
     pub(crate) bytes: usize,
+    pub(crate) events: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { pins: MAX_PINS_PER_SERVER, bytes: MAX_PIN_BYTES_PER_SERVER }
+        Limits {
+            pins: MAX_PINS_PER_SERVER,
+            bytes: MAX_PIN_BYTES_PER_SERVER,
+            events: MAX_HISTORY_EVENTS,
+        }
     }
 }
 

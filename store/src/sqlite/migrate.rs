@@ -10,7 +10,7 @@ const APPLICATION_ID: i64 = 0x486f_6c64;
 /// What each version adds to the one before. Never edited, only added to: `PRAGMA user_version` counts them.
 ///
 /// In `pins` the columns that are long come last, so that sealing reads no entry's text.
-pub(super) const MIGRATIONS: &[&str] = &[PINS_AND_HISTORY, COUNTERS];
+pub(super) const MIGRATIONS: &[&str] = &[PINS_AND_HISTORY, include_str!("migrations/2.sql")];
 
 const PINS_AND_HISTORY: &str = "
 CREATE TABLE servers (
@@ -78,12 +78,6 @@ CREATE TRIGGER history_is_not_edited BEFORE UPDATE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END;
 CREATE TRIGGER history_is_not_removed BEFORE DELETE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END;
-";
-
-/// Numbers of rows are counted in a table of their own from here on, and no longer in SQLite's `sqlite_sequence`.
-const COUNTERS: &str = "
-CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
-INSERT INTO counters SELECT name, seq FROM sqlite_sequence WHERE name IN ('pins', 'history');
 ";
 
 /// The version that the last migration leads to.

@@ -1,114 +1,181 @@
-//! The SQLite store as a whole: acts, opening, tampering, sizes.
+//! Opening: what is made, and what is refused and left as it was.
 
 use super::SqliteStore;
-use crate::{Act, Home, NewPin, Observation, Store};
-use contract::surface::{Entry, EntryId, EntryType, Surface};
-use gate::pins::Basis;
-use gate::server::{ServerId, ServerStatus};
-use gate::time::Timestamp;
+use crate::sqlite::migrate::MIGRATIONS;
+use crate::tests::bench::{Bench, Kind, act, id, pin_tools, pinned};
+use crate::{Store, StoreError};
 use rusqlite::Connection;
-use tempfile::TempDir;
+use std::fs;
 
-mod acts;
-mod mending;
-mod observing;
-mod opening;
-mod sizes;
-mod tampering;
-
-const NOON: Timestamp = Timestamp(1_700_000_000_000);
-
-/// A home in a directory of its own, gone with the test.
-struct Bench {
-    _directory: TempDir,
-    home: Home,
+fn open_error(bench: &Bench) -> StoreError {
+    SqliteStore::open(&bench.home).unwrap_err()
 }
 
-impl Bench {
-    fn new() -> Bench {
-        let directory = tempfile::tempdir().unwrap();
-        let home = Home::open(&directory.path().join("home")).unwrap();
-        Bench { _directory: directory, home }
+#[test]
+fn a_new_home_gets_a_store_that_opens_again() {
+    let bench = Bench::new(Kind::Sqlite);
+    pin_tools(&mut bench.sqlite(), "reports", &[("make", "one")]);
+    assert_eq!(pinned(&bench.sqlite(), "reports", "make"), ["one"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn every_file_of_the_store_is_its_users_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(Kind::Sqlite);
+    let mut store = bench.sqlite();
+    pin_tools(&mut store, "reports", &[("make", "one")]);
+    let mut names = Vec::new();
+    for directory in [bench.home.path().to_owned(), bench.home.keys_path()] {
+        assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+        for file in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            if file.metadata().unwrap().is_file() {
+                let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+                assert_eq!(mode, 0o600, "{:?}", file.path());
+                names.push(file.file_name().into_string().unwrap());
+            }
+        }
     }
-
-    fn store(&self) -> SqliteStore {
-        SqliteStore::open(&self.home).unwrap()
-    }
-
-    /// Changes the file behind Holdpoint's back.
-    fn edit(&self, sql: &str) {
-        let connection = Connection::open(self.home.state_path()).unwrap();
-        connection
-            .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
-            .unwrap();
-        connection.execute_batch(sql).unwrap();
-    }
+    names.sort();
+    assert_eq!(names, ["pins.key", "state.db", "state.db-shm", "state.db-wal"]);
 }
 
-fn id(text: &str) -> ServerId {
-    text.parse().unwrap()
+#[cfg(unix)]
+#[test]
+fn a_database_that_others_can_write_is_refused_and_one_they_can_read_made_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(Kind::Sqlite);
+    drop(bench.sqlite());
+    let path = bench.home.state_path();
+    let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    set(0o620);
+    let error = open_error(&bench).to_string();
+    assert!(error.contains("others can write to") && error.contains("chmod 600 "), "{error}");
+    set(0o644);
+    drop(bench.sqlite());
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-fn tool_id(name: &str) -> EntryId {
-    EntryId::new(EntryType::Tool, name)
-}
-
-fn tool(name: &str, description: &str) -> Entry {
-    let raw = format!(
-        r#"{{"name":"{name}","description":"{description}","inputSchema":{{"type":"object"}}}}"#
+#[test]
+fn a_home_of_a_newer_version_is_refused_and_not_touched() {
+    let bench = Bench::new(Kind::Sqlite);
+    pin_tools(&mut bench.sqlite(), "reports", &[("make", "one")]);
+    let newer = MIGRATIONS.len() + 1;
+    bench.edit(&format!("PRAGMA user_version = {newer}; PRAGMA wal_checkpoint(TRUNCATE);"));
+    let before = fs::read(bench.home.state_path()).unwrap();
+    let error = open_error(&bench);
+    assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("newer holdpoint") && text.contains(&format!("format {newer}")),
+        "{text}"
     );
-    Entry::from_raw(tool_id(name), &raw).unwrap()
+    assert_eq!(fs::read(bench.home.state_path()).unwrap(), before);
+    bench.edit(&format!("PRAGMA user_version = {}", MIGRATIONS.len()));
+    assert_eq!(pinned(&bench.sqlite(), "reports", "make"), ["one"]);
 }
 
-fn pin(name: &str, description: &str, basis: Basis) -> NewPin {
-    NewPin { entry: tool(name, description), basis }
+#[test]
+fn a_newer_version_that_is_only_in_the_log_is_noticed_too() {
+    let bench = Bench::new(Kind::Sqlite);
+    let store = bench.sqlite();
+    // The open connection keeps SQLite from moving the log into the file when the other one closes.
+    bench.edit(&format!("PRAGMA user_version = {}", MIGRATIONS.len() + 1));
+    assert!(matches!(open_error(&bench), StoreError::Newer { .. }));
+    drop(store);
 }
 
-fn surface(tools: &[Entry]) -> Surface {
-    let mut surface = Surface::default();
-    for entry in tools {
-        surface.insert(entry.clone());
+#[test]
+fn a_database_of_another_program_is_refused_and_not_touched() {
+    for sql in ["CREATE TABLE theirs (a)", "PRAGMA application_id = 7", "PRAGMA user_version = 1"] {
+        let bench = Bench::new(Kind::Sqlite);
+        bench.edit(sql);
+        let before = fs::read(bench.home.state_path()).unwrap();
+        let error = open_error(&bench);
+        assert!(matches!(error, StoreError::Foreign { .. }), "{sql}: {error}");
+        assert_eq!(fs::read(bench.home.state_path()).unwrap(), before);
     }
-    surface
 }
 
-fn observed(tools: &[Entry]) -> Observation {
-    Observation::of(&surface(tools), NOON)
+#[test]
+fn a_file_that_is_no_database_is_refused_and_not_touched() {
+    let bench = Bench::new(Kind::Sqlite);
+    let garbage = b"this was never a database, and it is long enough to be read as one".repeat(200);
+    fs::write(bench.home.state_path(), &garbage).unwrap();
+    let error = open_error(&bench);
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("damaged and was left as it is"), "{error}");
+    assert_eq!(fs::read(bench.home.state_path()).unwrap(), garbage);
 }
 
-/// An act by a person, to be filled in.
-fn act<'a>(server: &'a ServerId, name: &'static str) -> Act<'a> {
-    Act::new(server, NOON, "ada", name)
-}
-
-/// Pins tools of a server on a person's word.
-fn pin_tools(store: &mut SqliteStore, server: &str, tools: &[(&str, &str)]) {
-    let server = id(server);
-    let mut act = act(&server, "server.pin");
-    act.status = Some(ServerStatus::Verified);
-    act.pins = tools.iter().map(|(name, text)| pin(name, text, Basis::Person)).collect();
-    store.record(act).unwrap();
-}
-
-/// The descriptions of an entry's pins, oldest first.
-fn pinned(store: &SqliteStore, server: &str, name: &str) -> Vec<String> {
-    let book = store.pins(&id(server)).unwrap();
-    let texts = book.get(&tool_id(name)).map(|pins| {
-        pins.iter()
-            .map(|pin| {
-                let value: serde_json::Value = serde_json::from_str(pin.entry.raw()).unwrap();
-                value["description"].as_str().unwrap().to_owned()
-            })
-            .collect()
-    });
-    texts.unwrap_or_default()
-}
-
-/// Whether nothing is wrong with a server's pins.
-fn is_sound(store: &SqliteStore, server: &str) -> bool {
-    let book = store.pins(&id(server)).unwrap();
-    if let Some(record) = store.server(&id(server)).unwrap() {
-        assert_eq!(record.lost, book.lost, "both ways of asking agree");
+#[test]
+fn a_damaged_page_ends_in_an_error_and_the_file_stays() {
+    let bench = Bench::new(Kind::Sqlite);
+    let tools: Vec<(String, String)> =
+        (0..200).map(|index| (format!("tool{index}"), "text ".repeat(100))).collect();
+    let tools: Vec<(&str, &str)> =
+        tools.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    pin_tools(&mut bench.sqlite(), "reports", &tools);
+    bench.edit("PRAGMA wal_checkpoint(TRUNCATE)");
+    let mut bytes = fs::read(bench.home.state_path()).unwrap();
+    let page = 4096;
+    assert!(bytes.len() > 20 * page);
+    for byte in bytes.iter_mut().skip(page) {
+        *byte = 0xa5;
     }
-    book.lost.is_none() && book.tampered.is_empty()
+    fs::write(bench.home.state_path(), &bytes).unwrap();
+    let failed =
+        SqliteStore::open(&bench.home).and_then(|store| store.pins(&id("reports"))).unwrap_err();
+    assert!(matches!(failed, StoreError::Damaged { .. }), "{failed}");
+    assert_eq!(fs::read(bench.home.state_path()).unwrap(), bytes);
+}
+
+#[test]
+fn a_truncated_database_gives_the_true_pins_or_none() {
+    let bench = Bench::new(Kind::Sqlite);
+    pin_tools(&mut bench.sqlite(), "reports", &[("make", "one")]);
+    bench.edit("PRAGMA wal_checkpoint(TRUNCATE)");
+    let true_pins = bench.sqlite().pins(&id("reports")).unwrap();
+    let whole = fs::read(bench.home.state_path()).unwrap();
+    let sizes = (1..600).chain((600..whole.len()).step_by(997));
+    for size in sizes {
+        fs::write(bench.home.state_path(), &whole[..size]).unwrap();
+        let read = SqliteStore::open(&bench.home).and_then(|store| store.pins(&id("reports")));
+        // Where only history lay in what was cut off, the pins are all there, and authenticate.
+        let is_right = read.as_ref().map_or(true, |book| book.lost.is_some() || *book == true_pins);
+        assert!(is_right, "{size} of {} bytes: {read:?}", whole.len());
+    }
+}
+
+#[test]
+fn the_journal_durability_and_keys_are_as_decided() {
+    let store = Bench::new(Kind::Sqlite);
+    let store = store.sqlite();
+    let text = |pragma: &str| -> String {
+        store.connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap()
+    };
+    let number = |pragma: &str| -> i64 {
+        store.connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap()
+    };
+    assert_eq!(text("journal_mode"), "wal");
+    assert_eq!(number("synchronous"), 2, "full");
+    assert_eq!(number("foreign_keys"), 1);
+    assert_eq!(number("trusted_schema"), 0);
+    assert_eq!(number("busy_timeout"), 10_000);
+}
+
+#[test]
+fn a_writer_that_is_kept_out_gives_up_with_a_sentence() {
+    let bench = Bench::new(Kind::Sqlite);
+    let mut store = bench.sqlite();
+    store.connection.busy_timeout(std::time::Duration::from_millis(20)).unwrap();
+    let other = Connection::open(bench.home.state_path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let server = id("reports");
+    let error = store.record(act(&server, "server.observe")).unwrap_err();
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+    assert!(error.to_string().contains("try again"), "{error}");
+    assert!(store.servers().unwrap().is_empty(), "reading goes on meanwhile");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.record(act(&server, "server.observe")).unwrap();
 }

@@ -1,11 +1,12 @@
 //! Limits at and one past them, and how the time to load grows.
 
-use super::*;
-use crate::database::Backend;
-use crate::tables::history;
+use crate::tests::bench::*;
 use crate::write::Limits;
+use crate::{Act, NewPin};
 use crate::{MAX_CAPTURE_BYTES, MAX_LAUNCH_BYTES, MAX_NAME_BYTES, MAX_PINS_PER_ACT, StoreError};
+use contract::surface::Entry;
 use contract::surface::MAX_ENTRY_BYTES;
+use gate::pins::Basis;
 use std::time::{Duration, Instant};
 
 /// A tool whose JSON has exactly so many bytes.
@@ -23,22 +24,20 @@ fn check_over<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &str)
     assert_eq!(error.to_string(), expected);
 }
 
-#[test]
-fn an_entry_may_be_as_large_as_one_that_is_read() {
-    let bench = Bench::new();
+fn an_entry_may_be_as_large_as_one_that_is_read(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let mut act = act(&server, "server.pin");
     act.pins = vec![NewPin { entry: tool_of(MAX_ENTRY_BYTES), basis: Basis::Person }];
     store.record(act.clone()).unwrap();
-    assert!(is_sound(&store, "reports"));
+    assert!(is_sound(&*store, "reports"));
     act.pins = vec![NewPin { entry: tool_of(MAX_ENTRY_BYTES + 1), basis: Basis::Person }];
     check_over(store.record(act), "an entry is over the limit of 1048576");
 }
 
-#[test]
-fn who_acts_has_a_name_and_not_a_long_one() {
-    let bench = Bench::new();
+fn who_acts_has_a_name_and_not_a_long_one(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let name = "a".repeat(MAX_NAME_BYTES);
@@ -51,9 +50,8 @@ fn who_acts_has_a_name_and_not_a_long_one() {
     assert_eq!(store.history(&server).unwrap().len(), 1);
 }
 
-#[test]
-fn a_launch_is_bounded() {
-    let bench = Bench::new();
+fn a_launch_is_bounded(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let url = |bytes: usize| {
@@ -70,9 +68,8 @@ fn a_launch_is_bounded() {
     }
 }
 
-#[test]
-fn the_largest_capture_is_kept_and_one_byte_more_refused() {
-    let bench = Bench::new();
+fn the_largest_capture_is_kept_and_one_byte_more_refused(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let mut observation = observed(&[]);
@@ -93,26 +90,22 @@ fn the_largest_capture_is_kept_and_one_byte_more_refused() {
     );
 }
 
-#[test]
-fn a_server_keeps_so_many_pins_and_no_more() {
-    let bench = Bench::new();
-    let mut store = bench.store();
-    store.limits = Limits { pins: 3, bytes: MAX_ENTRY_BYTES };
-    pin_tools(&mut store, "reports", &[("a", "one"), ("b", "one")]);
-    pin_tools(&mut store, "reports", &[("c", "one")]);
+fn a_server_keeps_so_many_pins_and_no_more(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.limited(Limits { pins: 3, ..Limits::default() });
+    pin_tools(&mut *store, "reports", &[("a", "one"), ("b", "one")]);
+    pin_tools(&mut *store, "reports", &[("c", "one")]);
     let server = id("reports");
     let mut fourth = act(&server, "server.pin");
     fourth.pins = vec![pin("d", "one", Basis::Person)];
     check_over(store.record(fourth), "the number of pins of a server is over the limit of 3");
     assert_eq!(store.pins(&server).unwrap().iter().len(), 3);
-    assert!(is_sound(&store, "reports"));
+    assert!(is_sound(&*store, "reports"));
 }
 
-#[test]
-fn a_server_keeps_so_many_bytes_of_pins_and_no_more() {
-    let bench = Bench::new();
-    let mut store = bench.store();
-    store.limits = Limits { pins: 9, bytes: 1_000 };
+fn a_server_keeps_so_many_bytes_of_pins_and_no_more(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.limited(Limits { bytes: 1_000, ..Limits::default() });
     let server = id("reports");
     let mut pins = act(&server, "server.pin");
     pins.pins = vec![NewPin { entry: tool_of(500), basis: Basis::Person }; 2];
@@ -122,16 +115,16 @@ fn a_server_keeps_so_many_bytes_of_pins_and_no_more() {
     check_over(store.record(pins), "the size of all pins of a server is over the limit of 1000");
 }
 
-#[test]
-fn history_hands_out_the_newest_events() {
-    let bench = Bench::new();
+fn history_hands_out_the_newest_events(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     for name in ["server.pin", "server.quarantine", "server.release"] {
         store.record(act(&server, name)).unwrap();
     }
-    let actions = |limit| -> Vec<String> {
-        let events = store.read(|rows| history::read(rows, &server, limit)).unwrap();
+    let actions = |events| -> Vec<String> {
+        let store = bench.limited(Limits { events, ..Limits::default() });
+        let events = store.history(&server).unwrap();
         events.into_iter().map(|event| event.action).collect()
     };
     assert_eq!(actions(3), ["server.pin", "server.quarantine", "server.release"]);
@@ -143,8 +136,8 @@ fn many(count: usize) -> Vec<NewPin> {
     (0..count).map(|index| pin(&format!("tool{index}"), &description, Basis::FirstUse)).collect()
 }
 
-fn fastest_load(count: usize) -> Duration {
-    let bench = Bench::new();
+fn fastest_load(kind: Kind, count: usize) -> Duration {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let mut act = act(&server, "server.pin");
@@ -159,9 +152,8 @@ fn fastest_load(count: usize) -> Duration {
     (0..5).map(|_| load()).min().unwrap()
 }
 
-#[test]
-fn loading_ten_times_the_pins_takes_about_ten_times_as_long() {
-    let (thousand, ten_thousand) = (fastest_load(1_000), fastest_load(10_000));
+fn loading_ten_times_the_pins_takes_about_ten_times_as_long(kind: Kind) {
+    let (thousand, ten_thousand) = (fastest_load(kind, 1_000), fastest_load(kind, 10_000));
     println!("1,000 pins of 1 KB: {thousand:?}; 10,000: {ten_thousand:?}");
     // A quadratic load would take a hundred times as long; the margin is for a busy machine.
     assert!(ten_thousand < thousand * 30, "{thousand:?} and {ten_thousand:?}");
@@ -176,3 +168,14 @@ fn an_act_may_pin_four_full_lists_and_no_more() {
     full.pins.push(pin("a", "one", Basis::Person));
     check_over(full.check_limits(), "the number of new pins is over the limit of 40003");
 }
+
+on_both![
+    a_server_keeps_so_many_pins_and_no_more,
+    a_server_keeps_so_many_bytes_of_pins_and_no_more,
+    history_hands_out_the_newest_events,
+    an_entry_may_be_as_large_as_one_that_is_read,
+    who_acts_has_a_name_and_not_a_long_one,
+    a_launch_is_bounded,
+    the_largest_capture_is_kept_and_one_byte_more_refused,
+    loading_ten_times_the_pins_takes_about_ten_times_as_long,
+];

@@ -1,64 +1,86 @@
 //! Eight processes write to one home at once and are killed at random moments: nothing is lost, nothing is doubled.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "all of this file is a test; clippy takes only the marked functions for one"
-)]
 
+use super::bench::{Bench, Kind, on_both};
+use crate::{Act, Home, Location, NewPin, Revision, Store, StoreError};
 use contract::surface::{Entry, EntryId, EntryType};
 use gate::pins::Basis;
 use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{Act, Home, NewPin, Revision, SqliteStore, Store, StoreError};
 
 const HOME: &str = "STORE_TEST_HOME";
+const LOCATION: &str = "STORE_TEST_LOCATION";
 const WRITER: &str = "STORE_TEST_WRITER";
 const WRITERS: usize = 8;
-const ROUNDS: usize = 5;
+/// How often each writer is killed.
+const ROUNDS: usize = 8;
+const LONG_ROUNDS: usize = 60;
 /// What a writer writes when nobody kills it.
 const PINS_ALONE: usize = 20;
 
-/// One writer. The test below starts this one in processes of its own, with a home to share; alone it is a small test.
+/// One writer. The tests below start this one in processes of its own, with a store to share; alone it does nothing.
 #[test]
-fn a_writer_pins_one_entry_after_the_other_and_counts_them() {
-    let (home, name, limit) = match (std::env::var_os(HOME), std::env::var(WRITER)) {
-        (Some(home), Ok(name)) => (PathBuf::from(home), name, usize::MAX),
-        _ => {
-            let directory = tempfile::tempdir().unwrap();
-            (directory.keep().join("home"), "alone".to_owned(), PINS_ALONE)
+fn a_writer_of_its_own() {
+    let (Some(home), Ok(name)) = (std::env::var_os(HOME), std::env::var(WRITER)) else { return };
+    let home = Home::open(&PathBuf::from(home)).unwrap();
+    let location = Location::parse(&std::env::var(LOCATION).unwrap()).unwrap();
+    // The database may be away just now.
+    let mut store = loop {
+        match crate::open(&home, &location) {
+            Ok(store) => break store,
+            Err(StoreError::Unreachable { .. }) => std::thread::sleep(Duration::from_millis(20)),
+            Err(other) => panic!("{other}"),
         }
     };
-    let mut store = SqliteStore::open(&Home::open(&home).unwrap()).unwrap();
+    write_pins(&mut *store, &name, usize::MAX);
+}
+
+fn write_pins(store: &mut dyn Store, name: &str, limit: usize) {
     let server: ServerId = "shared".parse().unwrap();
-    let already = own_pins(&store, &server, &name);
+    let already = again(|| own_pins(store, &server, name));
     for index in already..limit {
-        pin_and_count(&mut store, &server, &format!("{name}-{index}"), &name);
-        // The test that started this process reads the line as: this one is on disk.
+        pin_and_count(store, &server, &format!("{name}-{index}"), name);
+        // The test that started this process reads the line as: this one is kept.
         println!("\npinned {index}");
     }
-    assert_eq!(own_pins(&store, &server, &name), limit);
-    assert_eq!(counted(&store, &server), limit);
-    std::fs::remove_dir_all(home).unwrap();
+}
+
+fn a_writer_pins_one_entry_after_the_other_and_counts_them(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    write_pins(&mut *store, "alone", PINS_ALONE);
+    let server: ServerId = "shared".parse().unwrap();
+    assert_eq!(own_pins(&*store, &server, "alone").unwrap(), PINS_ALONE);
+    assert_eq!(counted(&*store, &server).unwrap(), PINS_ALONE);
+}
+
+/// Tries again while the database is away: nothing was written then.
+fn again<T>(mut doing: impl FnMut() -> Result<T, StoreError>) -> T {
+    loop {
+        match doing() {
+            Ok(done) => return done,
+            Err(StoreError::Unreachable { .. }) => std::thread::sleep(Duration::from_millis(20)),
+            Err(other) => panic!("{other}"),
+        }
+    }
 }
 
 /// Pins an entry and counts up a number that all writers share, in one act: a lost or doubled write shows in one of them.
-fn pin_and_count(store: &mut SqliteStore, server: &ServerId, key: &str, name: &str) {
+fn pin_and_count(store: &mut dyn Store, server: &ServerId, key: &str, name: &str) {
     loop {
-        let snapshot = store.snapshot(server).unwrap();
+        let snapshot = again(|| store.snapshot(server));
         assert_eq!(snapshot.pins.lost, None);
-        let count = counted(store, server);
+        let count = again(|| counted(store, server));
         let mut act = Act::new(server, Timestamp(1), name, "pin.auto");
         act.expect = Some(snapshot.revision());
         act.pins = vec![tool(key, 0), tool("count", count + 1)];
         match store.record(act) {
             Ok(_) => return,
-            Err(StoreError::Changed { .. }) => {}
+            Err(StoreError::Changed { .. } | StoreError::Unreachable { .. }) => {}
             Err(other) => panic!("{other}"),
         }
     }
@@ -71,10 +93,10 @@ fn tool(key: &str, number: usize) -> NewPin {
 }
 
 /// The shared number, as the newest pin has it.
-fn counted(store: &SqliteStore, server: &ServerId) -> usize {
-    let book = store.pins(server).unwrap();
+fn counted(store: &dyn Store, server: &ServerId) -> Result<usize, StoreError> {
+    let book = store.pins(server)?;
     let newest = book.get(&EntryId::new(EntryType::Tool, "count")).and_then(|pins| pins.accepted());
-    newest.map_or(0, |pin| number_of(pin.entry.raw()))
+    Ok(newest.map_or(0, |pin| number_of(pin.entry.raw())))
 }
 
 fn number_of(raw: &str) -> usize {
@@ -82,27 +104,28 @@ fn number_of(raw: &str) -> usize {
     number.parse().unwrap()
 }
 
-fn own_pins(store: &SqliteStore, server: &ServerId, name: &str) -> usize {
-    let book = store.pins(server).unwrap();
+fn own_pins(store: &dyn Store, server: &ServerId, name: &str) -> Result<usize, StoreError> {
+    let book = store.pins(server)?;
     let prefix = format!("{name}-");
-    book.iter().filter(|(id, _)| id.key.starts_with(&prefix)).count()
+    Ok(book.iter().filter(|(id, _)| id.key.starts_with(&prefix)).count())
 }
 
-fn start_writer(home: &Path, writer: usize) -> Child {
+fn start_writer(bench: &Bench, writer: usize) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_writer_pins_one_entry_after_the_other_and_counts_them", "--nocapture"])
-        .env(HOME, home)
+        .args(["--exact", "tests::processes::a_writer_of_its_own", "--nocapture"])
+        .env(HOME, bench.home.path())
+        .env(LOCATION, bench.url.as_deref().unwrap_or("sqlite"))
         .env(WRITER, format!("w{writer}"))
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::inherit())
         .spawn()
         .unwrap()
 }
 
 /// Lets a writer run until it has said that so many pins are on disk, and kills it a little later. Answers the last one
 /// that it said, if any: with no pin to wait for it is killed while it starts.
-fn run_and_kill(home: &Path, writer: usize, pins: usize, pause: Duration) -> Option<usize> {
-    let mut child = start_writer(home, writer);
+fn run_and_kill(bench: &Bench, writer: usize, pins: usize, pause: Duration) -> Option<usize> {
+    let mut child = start_writer(bench, writer);
     let mut said: Vec<usize> = Vec::new();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let index =
@@ -125,46 +148,53 @@ struct Expected {
     most: usize,
 }
 
-fn run_writer(home: &Path, writer: usize, mut random: Random) -> Expected {
+fn run_writer(bench: &Bench, writer: usize, mut random: Random) -> Expected {
     let mut expected = Expected { least: 0, most: 0 };
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         let pins = random.below(6);
         let pause = Duration::from_micros(random.below(20_000) as u64);
         expected.most += 1;
-        if let Some(last) = run_and_kill(home, writer, pins, pause) {
+        if let Some(last) = run_and_kill(bench, writer, pins, pause) {
             expected = Expected { least: last + 1, most: last + 2 };
         }
     }
     expected
 }
 
-#[test]
-fn eight_processes_killed_at_random_lose_and_double_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("home");
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
-    println!("seed {seed}");
-    let expected: Vec<Expected> = std::thread::scope(|scope| {
-        let path = &path;
-        let start = |writer: usize| {
-            let random = Random(u64::from(seed) + writer as u64 + 1);
-            scope.spawn(move || run_writer(path, writer, random))
-        };
-        let writers: Vec<_> = (0..WRITERS).map(start).collect();
-        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
-    });
-    check_nothing_lost_or_doubled(&path, &expected);
+fn rounds() -> usize {
+    if std::env::var_os("HOLDPOINT_LONG").is_some() { LONG_ROUNDS } else { ROUNDS }
 }
 
-fn check_nothing_lost_or_doubled(path: &Path, expected: &[Expected]) {
-    let store = SqliteStore::open(&Home::open(path).unwrap()).unwrap();
+fn eight_processes_killed_at_random_lose_and_double_nothing(kind: Kind) {
+    let bench = Bench::new(kind);
+    let expected = run_writers(&bench, || {});
+    check_nothing_lost_or_doubled(&bench, &expected);
+}
+
+/// Runs all writers with kills, and something else beside them.
+fn run_writers(bench: &Bench, beside: impl FnOnce()) -> Vec<Expected> {
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    println!("seed {seed}");
+    std::thread::scope(|scope| {
+        let start = |writer: usize| {
+            let random = Random(u64::from(seed) + writer as u64 + 1);
+            scope.spawn(move || run_writer(bench, writer, random))
+        };
+        let writers: Vec<_> = (0..WRITERS).map(start).collect();
+        beside();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    })
+}
+
+fn check_nothing_lost_or_doubled(bench: &Bench, expected: &[Expected]) {
+    let store = bench.store();
     let server: ServerId = "shared".parse().unwrap();
     let book = store.pins(&server).unwrap();
     assert_eq!(book.lost, None, "the seal holds");
     assert!(book.tampered.is_empty());
     let mut written = 0;
     for (writer, Expected { least, most }) in expected.iter().enumerate() {
-        let own = own_pins(&store, &server, &format!("w{writer}"));
+        let own = own_pins(&*store, &server, &format!("w{writer}")).unwrap();
         assert!((*least..=*most).contains(&own), "writer {writer}: {own} of {least} to {most}");
         for index in 0..own {
             let id = EntryId::new(EntryType::Tool, format!("w{writer}-{index}"));
@@ -175,10 +205,10 @@ fn check_nothing_lost_or_doubled(path: &Path, expected: &[Expected]) {
     let counts = book.get(&EntryId::new(EntryType::Tool, "count")).unwrap();
     let counts: Vec<usize> = counts.iter().map(|pin| number_of(pin.entry.raw())).collect();
     assert_eq!(counts, (1..=written).collect::<Vec<_>>(), "each act counted once, in its turn");
-    check_history(&store, &server, written);
+    check_history(&*store, &server, written);
 }
 
-fn check_history(store: &SqliteStore, server: &ServerId, written: usize) {
+fn check_history(store: &dyn Store, server: &ServerId, written: usize) {
     let mut lines = BTreeMap::new();
     for event in store.history(server).unwrap() {
         *lines.entry(event.action).or_insert(0) += 1;
@@ -186,7 +216,7 @@ fn check_history(store: &SqliteStore, server: &ServerId, written: usize) {
     let expected = [("pin.added".to_owned(), 2 * written), ("pin.auto".to_owned(), written)];
     assert_eq!(lines, BTreeMap::from(expected));
     assert_ne!(store.server(server).unwrap().unwrap().revision, Revision::NONE);
-    println!("{written} acts survived {} kills", WRITERS * ROUNDS);
+    println!("{written} acts survived {} kills", WRITERS * rounds());
 }
 
 /// A small generator: the moments of the kills only have to differ.
@@ -198,3 +228,8 @@ impl Random {
         (self.0 >> 33) as usize % limit
     }
 }
+
+on_both![
+    a_writer_pins_one_entry_after_the_other_and_counts_them,
+    eight_processes_killed_at_random_lose_and_double_nothing,
+];

@@ -1,11 +1,15 @@
 //! What an act writes, and what it refuses.
 
-use super::*;
+use crate::tests::bench::*;
+use crate::{Act, NewPin, Store};
 use crate::{Launch, Revision, StoreError};
+use contract::surface::{Entry, EntryType};
+use gate::pins::Basis;
+use gate::server::ServerStatus;
+use gate::time::Timestamp;
 
-#[test]
-fn a_pin_comes_back_as_it_was_made() {
-    let bench = Bench::new();
+fn a_pin_comes_back_as_it_was_made(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let entry = tool("make", "makes\\u0000 \\\"it\\\" ✓");
@@ -17,14 +21,13 @@ fn a_pin_comes_back_as_it_was_made() {
     assert_eq!(pins.len(), 1);
     assert_eq!(pins[0].entry, entry);
     assert_eq!((pins[0].basis, pins[0].at, pins[0].by.as_str()), (Basis::FirstUse, NOON, "ada"));
-    assert!(is_sound(&store, "reports"));
+    assert!(is_sound(&*store, "reports"));
 }
 
-#[test]
-fn an_entry_that_was_accepted_to_be_gone_comes_back_as_such() {
-    let bench = Bench::new();
+fn an_entry_that_was_accepted_to_be_gone_comes_back_as_such(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
-    pin_tools(&mut store, "reports", &[("make", "one")]);
+    pin_tools(&mut *store, "reports", &[("make", "one")]);
     let server = id("reports");
     let mut approve = act(&server, "server.approve");
     approve.pins = vec![NewPin { entry: Entry::gone(tool_id("make")), basis: Basis::Person }];
@@ -33,12 +36,11 @@ fn an_entry_that_was_accepted_to_be_gone_comes_back_as_such() {
     let pins = book.get(&tool_id("make")).unwrap();
     assert_eq!(pins.iter().next_back().unwrap().entry, Entry::gone(tool_id("make")));
     assert_eq!(pins.iter().count(), 2);
-    assert!(is_sound(&store, "reports"));
+    assert!(is_sound(&*store, "reports"));
 }
 
-#[test]
-fn every_basis_and_every_status_comes_back() {
-    let bench = Bench::new();
+fn every_basis_and_every_status_comes_back(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     for status in ServerStatus::ALL {
         let server = id(status.as_str());
@@ -55,9 +57,8 @@ fn every_basis_and_every_status_comes_back() {
     assert_eq!(store.servers().unwrap().len(), ServerStatus::ALL.len());
 }
 
-#[test]
-fn a_key_with_a_nul_character_is_one_key() {
-    let bench = Bench::new();
+fn a_key_with_a_nul_character_is_one_key(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let mut act = act(&server, "server.pin");
@@ -69,20 +70,19 @@ fn a_key_with_a_nul_character_is_one_key() {
     act.withdraw = vec![];
     store.record(act).unwrap();
     assert_eq!(store.pins(&server).unwrap().iter().len(), 3);
-    let mut rollback = super::act(&server, "server.rollback");
+    let mut rollback = crate::tests::bench::act(&server, "server.rollback");
     rollback.withdraw = vec![tool_id("a\0b")];
     store.record(rollback).unwrap();
     let book = store.pins(&server).unwrap();
     assert!(book.get(&tool_id("a\0b")).is_none());
     assert!(book.get(&tool_id("a\0c")).is_some() && book.get(&tool_id("a")).is_some());
-    assert!(is_sound(&store, "reports"));
+    assert!(is_sound(&*store, "reports"));
 }
 
-#[test]
-fn a_server_nobody_recorded_has_no_record_no_pins_and_no_loss() {
-    let bench = Bench::new();
+fn a_server_nobody_recorded_has_no_record_no_pins_and_no_loss(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
-    pin_tools(&mut store, "reports", &[("make", "one")]);
+    pin_tools(&mut *store, "reports", &[("make", "one")]);
     let snapshot = store.snapshot(&id("other")).unwrap();
     assert_eq!(snapshot.server, None);
     assert_eq!(snapshot.revision(), Revision::NONE);
@@ -91,32 +91,30 @@ fn a_server_nobody_recorded_has_no_record_no_pins_and_no_loss() {
     assert!(store.history(&id("other")).unwrap().is_empty());
 }
 
-#[test]
-fn rollback_withdraws_the_newest_pin_and_the_one_before_counts_again() {
-    let bench = Bench::new();
+fn rollback_withdraws_the_newest_pin_and_the_one_before_counts_again(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
-    pin_tools(&mut store, "reports", &[("make", "one")]);
-    pin_tools(&mut store, "reports", &[("make", "two"), ("send", "one")]);
+    pin_tools(&mut *store, "reports", &[("make", "one")]);
+    pin_tools(&mut *store, "reports", &[("make", "two"), ("send", "one")]);
     let server = id("reports");
     let mut rollback = act(&server, "server.rollback");
     // Named twice, it is still one pin that goes.
     rollback.withdraw = vec![tool_id("make"), tool_id("make")];
     store.record(rollback).unwrap();
-    assert_eq!(pinned(&store, "reports", "make"), ["one"]);
-    assert_eq!(pinned(&store, "reports", "send"), ["one"]);
-    assert!(is_sound(&store, "reports"));
+    assert_eq!(pinned(&*store, "reports", "make"), ["one"]);
+    assert_eq!(pinned(&*store, "reports", "send"), ["one"]);
+    assert!(is_sound(&*store, "reports"));
 }
 
-#[test]
-fn what_has_no_pin_left_cannot_be_withdrawn() {
-    let bench = Bench::new();
+fn what_has_no_pin_left_cannot_be_withdrawn(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
-    pin_tools(&mut store, "reports", &[("make", "one")]);
+    pin_tools(&mut *store, "reports", &[("make", "one")]);
     let server = id("reports");
     let mut rollback = act(&server, "server.rollback");
     rollback.withdraw = vec![tool_id("make")];
     store.record(rollback.clone()).unwrap();
-    assert!(pinned(&store, "reports", "make").is_empty());
+    assert!(pinned(&*store, "reports", "make").is_empty());
     let history = store.history(&server).unwrap();
     let error = store.record(rollback).unwrap_err();
     assert_eq!(
@@ -126,11 +124,10 @@ fn what_has_no_pin_left_cannot_be_withdrawn() {
     assert_eq!(store.history(&server).unwrap(), history, "nothing of a refused act is kept");
 }
 
-#[test]
-fn an_act_that_fails_half_way_writes_nothing() {
-    let bench = Bench::new();
+fn an_act_that_fails_half_way_writes_nothing(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
-    pin_tools(&mut store, "reports", &[("make", "one")]);
+    pin_tools(&mut *store, "reports", &[("make", "one")]);
     let server = id("reports");
     let before = store.snapshot(&server).unwrap();
     let mut bad = act(&server, "server.rollback");
@@ -141,11 +138,10 @@ fn an_act_that_fails_half_way_writes_nothing() {
     assert_eq!(store.snapshot(&server).unwrap(), before);
 }
 
-#[test]
-fn a_decision_on_what_is_no_longer_so_is_refused() {
-    let bench = Bench::new();
+fn a_decision_on_what_is_no_longer_so_is_refused(kind: Kind) {
+    let bench = Bench::new(kind);
     let (mut one, mut other) = (bench.store(), bench.store());
-    pin_tools(&mut one, "reports", &[("make", "one")]);
+    pin_tools(&mut *one, "reports", &[("make", "one")]);
     let server = id("reports");
     let read = one.snapshot(&server).unwrap();
     // Between reading and approving another process observes something else.
@@ -158,16 +154,15 @@ fn a_decision_on_what_is_no_longer_so_is_refused() {
     approve.pins = vec![pin("make", "two", Basis::Person)];
     let error = one.record(approve.clone()).unwrap_err();
     assert!(matches!(error, StoreError::Changed { .. }), "{error}");
-    assert_eq!(pinned(&one, "reports", "make"), ["one"]);
+    assert_eq!(pinned(&*one, "reports", "make"), ["one"]);
     // Looked at again, it goes through.
     approve.expect = Some(one.snapshot(&server).unwrap().revision());
     one.record(approve).unwrap();
-    assert_eq!(pinned(&one, "reports", "make"), ["one", "two"]);
+    assert_eq!(pinned(&*one, "reports", "make"), ["one", "two"]);
 }
 
-#[test]
-fn a_server_that_must_be_new_is_made_once() {
-    let bench = Bench::new();
+fn a_server_that_must_be_new_is_made_once(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let mut first = act(&server, "server.pin");
@@ -175,12 +170,11 @@ fn a_server_that_must_be_new_is_made_once() {
     first.pins = vec![pin("make", "one", Basis::FirstUse)];
     store.record(first.clone()).unwrap();
     assert!(matches!(store.record(first), Err(StoreError::Changed { .. })));
-    assert_eq!(pinned(&store, "reports", "make"), ["one"]);
+    assert_eq!(pinned(&*store, "reports", "make"), ["one"]);
 }
 
-#[test]
-fn history_tells_who_did_what_when_and_from_which_to_which() {
-    let bench = Bench::new();
+fn history_tells_who_did_what_when_and_from_which_to_which(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
     let observation = observed(&[tool("make", "one")]);
@@ -230,20 +224,18 @@ fn history_tells_who_did_what_when_and_from_which_to_which() {
     );
 }
 
-#[test]
-fn history_cannot_be_edited_or_removed_by_a_slip() {
-    let bench = Bench::new();
+fn history_cannot_be_edited_or_removed_by_a_slip(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
-    pin_tools(&mut store, "reports", &[("make", "one")]);
+    pin_tools(&mut *store, "reports", &[("make", "one")]);
     for sql in ["UPDATE history SET by = 'bob'", "DELETE FROM history"] {
-        let error = store.connection.execute(sql, []).unwrap_err();
-        assert!(error.to_string().contains("history is only added to"), "{error}");
+        let error = bench.edit_plainly(sql).unwrap_err();
+        assert!(error.contains("history is only added to"), "{error}");
     }
 }
 
-#[test]
-fn launches_come_back_and_say_whether_they_can_be_repeated() {
-    let bench = Bench::new();
+fn launches_come_back_and_say_whether_they_can_be_repeated(kind: Kind) {
+    let bench = Bench::new(kind);
     let mut store = bench.store();
     let program = Launch::Program {
         command: vec!["npx".into(), "-y".into(), "some-server".into()],
@@ -262,34 +254,50 @@ fn launches_come_back_and_say_whether_they_can_be_repeated() {
         act.launch = Some(launch);
         store.record(act).unwrap();
         assert_eq!(store.server(&server).unwrap().unwrap().launch.as_ref(), Some(launch));
-        assert!(is_sound(&store, name));
+        assert!(is_sound(&*store, name));
     }
     assert!(program.has_secrets() && !url.has_secrets());
 }
 
-#[test]
-fn what_one_process_approved_the_other_reads_at_once_and_its_version_moves() {
-    let bench = Bench::new();
+fn what_one_process_approved_the_other_reads_at_once_and_its_version_moves(kind: Kind) {
+    let bench = Bench::new(kind);
     let (mut one, mut other) = (bench.store(), bench.store());
     let start = other.version().unwrap();
     assert_eq!(other.version().unwrap(), start, "reading moves nothing");
-    pin_tools(&mut one, "reports", &[("make", "one")]);
+    pin_tools(&mut *one, "reports", &[("make", "one")]);
     let after_other = other.version().unwrap();
     assert_ne!(after_other, start);
-    assert_eq!(pinned(&other, "reports", "make"), ["one"]);
+    assert_eq!(pinned(&*other, "reports", "make"), ["one"]);
     assert_eq!(other.version().unwrap(), after_other);
-    pin_tools(&mut other, "reports", &[("make", "two")]);
+    pin_tools(&mut *other, "reports", &[("make", "two")]);
     let after_own = other.version().unwrap();
     assert_ne!(after_own, after_other);
     bench.edit("UPDATE pins SET by = 'eve'");
     assert_ne!(other.version().unwrap(), after_own, "an edit by hand moves it too");
 }
 
-#[test]
-fn the_trait_can_be_used_as_an_object() {
-    let bench = Bench::new();
-    let mut store: Box<dyn Store> = Box::new(bench.store());
+fn the_trait_can_be_used_as_an_object(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store: Box<dyn Store> = bench.store();
     let server = id("reports");
     store.record(act(&server, "server.quarantine")).unwrap();
     assert_eq!(store.servers().unwrap().len(), 1);
 }
+
+on_both![
+    a_pin_comes_back_as_it_was_made,
+    an_entry_that_was_accepted_to_be_gone_comes_back_as_such,
+    every_basis_and_every_status_comes_back,
+    a_key_with_a_nul_character_is_one_key,
+    a_server_nobody_recorded_has_no_record_no_pins_and_no_loss,
+    rollback_withdraws_the_newest_pin_and_the_one_before_counts_again,
+    what_has_no_pin_left_cannot_be_withdrawn,
+    an_act_that_fails_half_way_writes_nothing,
+    a_decision_on_what_is_no_longer_so_is_refused,
+    a_server_that_must_be_new_is_made_once,
+    history_tells_who_did_what_when_and_from_which_to_which,
+    history_cannot_be_edited_or_removed_by_a_slip,
+    launches_come_back_and_say_whether_they_can_be_repeated,
+    what_one_process_approved_the_other_reads_at_once_and_its_version_moves,
+    the_trait_can_be_used_as_an_object,
+];

@@ -1,0 +1,136 @@
+//! The schema's form and how it came about: forward only, one step after the other, one process at a time.
+
+use super::address::Address;
+use super::session::{CHANNEL, Session};
+use super::transaction::Rows;
+use crate::database::Transaction;
+use crate::error::StoreError;
+
+/// Of all locks that programs may take by number in a database, the one for this ("Hold").
+const LOCK: i32 = 0x486f_6c64;
+
+/// What each version adds to the one before. Never edited, only added to: `holdpoint_format` lists those that were made.
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+
+/// The tables of which others are told when they change.
+const WATCHED: [&str; 10] = [
+    "servers",
+    "pins",
+    "observations",
+    "history",
+    "switches",
+    "revocations",
+    "api_keys",
+    "call_approvals",
+    "statistics",
+    "events",
+];
+
+/// Tables whose rows are only added to.
+const ONLY_ADDED_TO: [&str; 2] = ["history", "events"];
+
+/// Made anew after every migration: a version that moves with every change, whoever makes it, and rows that stay.
+///
+/// `transaction` keeps one transaction from counting each of its statements.
+fn triggers() -> String {
+    let mut sql = format!(
+        "CREATE OR REPLACE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+         BEGIN
+             UPDATE shared SET version = version + 1, transaction = txid_current()
+             WHERE transaction <> txid_current();
+             IF FOUND THEN PERFORM pg_notify('{CHANNEL}', ''); END IF;
+             RETURN NULL;
+         END $$;
+         CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN RAISE EXCEPTION '% is only added to', TG_TABLE_NAME; END $$;"
+    );
+    for table in WATCHED {
+        // Also in a session that puts ordinary triggers aside, as a restore or a replica does.
+        sql += &format!(
+            "CREATE OR REPLACE TRIGGER note_change AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}
+                 FOR EACH STATEMENT EXECUTE FUNCTION note_change();
+             ALTER TABLE {table} ENABLE ALWAYS TRIGGER note_change;"
+        );
+    }
+    for table in ONLY_ADDED_TO {
+        sql += &format!(
+            "CREATE OR REPLACE TRIGGER refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}
+                 FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();"
+        );
+    }
+    sql
+}
+
+/// The schema's version, where it is one that this program knows. One that is not there, or empty, is version 0.
+fn version(session: &Session, address: &Address, known: i64) -> Result<i64, StoreError> {
+    let rows: &dyn Transaction = &Rows { session };
+    let schema = &[(&address.schema).into()];
+    let tables = rows.all(
+        "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE n.nspname = $1::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f')",
+        schema,
+        |row| Ok(row.cell(0).lossy_text()),
+    )?;
+    if tables.is_empty() {
+        return Ok(0);
+    }
+    let foreign = || StoreError::ForeignSchema { place: address.to_string() };
+    if !tables.contains(&Some("holdpoint_format".to_owned())) {
+        return Err(foreign());
+    }
+    let query = format!("SELECT max(version) FROM {}.holdpoint_format", address.schema);
+    let found = rows.first(&query, &[], |row| Ok(row.cell(0).integer()))?;
+    match found.flatten() {
+        Some(found) if found > known => {
+            Err(StoreError::NewerSchema { place: address.to_string(), found, known })
+        }
+        Some(found) if found > 0 => Ok(found),
+        _ => Err(foreign()),
+    }
+}
+
+/// Brings the schema to the newest version, in one transaction: another process sees the old form or the new one.
+pub(super) fn migrate(
+    session: &Session,
+    address: &Address,
+    migrations: &[&str],
+) -> Result<(), StoreError> {
+    let newest = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+    if version(session, address, newest)? == newest {
+        return Ok(());
+    }
+    session.batch("BEGIN")?;
+    let migrated = migrate_within(session, address, migrations, newest);
+    session.batch(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" }).and(migrated)
+}
+
+fn migrate_within(
+    session: &Session,
+    address: &Address,
+    migrations: &[&str],
+    newest: i64,
+) -> Result<(), StoreError> {
+    let schema = &address.schema;
+    session.batch(&format!("SELECT pg_advisory_xact_lock({LOCK}, hashtext('{schema}'))"))?;
+    // Asked again under the lock: another process may have migrated while this one waited.
+    let found = version(session, address, newest)?;
+    if found == newest {
+        return Ok(());
+    }
+    let rows: &dyn Transaction = &Rows { session };
+    // Asked first: `IF NOT EXISTS` needs the right to make schemas even where there is nothing to make.
+    if !rows.any("SELECT oid FROM pg_namespace WHERE nspname = $1::text", &[schema.into()])? {
+        session.batch(&format!("CREATE SCHEMA {schema}"))?;
+    }
+    if found == 0 {
+        session.batch("CREATE TABLE holdpoint_format (version BIGINT PRIMARY KEY, made TIMESTAMPTZ DEFAULT now())")?;
+    }
+    for (number, migration) in (1_i64..).zip(migrations).filter(|(number, _)| *number > found) {
+        session.batch(migration)?;
+        rows.execute("INSERT INTO holdpoint_format (version) VALUES ($1)", &[number.into()])?;
+    }
+    session.batch(&triggers())
+}
+
+#[cfg(test)]
+mod tests;

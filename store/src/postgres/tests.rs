@@ -1,0 +1,36 @@
+//! What only a PostgreSQL that is shared has: one key for all nodes, connections that are lost, TLS.
+
+use super::*;
+use crate::Store;
+use crate::tests::bench::*;
+use crate::tests::proxy::{Mode, Proxy};
+use gate::pins::Basis;
+use std::fs;
+use std::path::PathBuf;
+
+mod away;
+mod keys;
+mod reaching;
+
+/// A store that reaches its database through something that can fail.
+struct Proxied {
+    bench: Bench,
+    proxy: Proxy,
+    store: PostgresStore,
+}
+
+impl Proxied {
+    fn new(url: &str) -> Proxied {
+        let bench = Bench::on(url);
+        let server = url.split(['@', '/']).nth(3).unwrap().to_owned();
+        let proxy = Proxy::before(server.clone());
+        let through = bench.url.as_ref().unwrap().replace(&server, &proxy.place());
+        let store = PostgresStore::open(&bench.home, &Address::parse(&through).unwrap()).unwrap();
+        Proxied { bench, proxy, store }
+    }
+}
+
+/// The folder of the test's own server, beside the certificates that it shows.
+fn roots() -> PathBuf {
+    PathBuf::from(std::env::var_os("HOLDPOINT_TEST_POSTGRES_ROOTS").unwrap())
+}
