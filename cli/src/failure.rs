@@ -87,6 +87,7 @@ impl From<store::StoreError> for Failure {
     fn from(error: store::StoreError) -> Failure {
         use store::StoreError as Error;
         match error {
+            Error::Ledger(error) => error.into(),
             Error::Changed { .. } => Failure::held(error),
             Error::Home(_)
             | Error::Newer { .. }

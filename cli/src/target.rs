@@ -9,7 +9,7 @@ use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Home, Launch, SqliteStore, Store};
+use store::{Home, Launch, SqliteStore, Store, Witnessed};
 use wire::{EndpointUrl, HttpEndpoint, ObserveLimits, StdioLaunch, Upstream};
 
 /// The largest capture file that is read.
@@ -20,7 +20,7 @@ const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The home that a command works in.
 #[derive(Debug)]
 pub(crate) struct Workplace {
-    pub(crate) store: SqliteStore,
+    pub(crate) store: Witnessed,
     pub(crate) configuration: Configuration,
 }
 
@@ -28,7 +28,8 @@ impl Workplace {
     pub(crate) fn open(options: &Options) -> Result<Workplace, Failure> {
         let home = Home::open(&home_path(options)?)?;
         let configuration = Configuration::read(&home.config_path())?;
-        Ok(Workplace { store: SqliteStore::open(&home)?, configuration })
+        let store = Witnessed::new(Box::new(SqliteStore::open(&home)?), &home);
+        Ok(Workplace { store, configuration })
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Index {
     pub dropped: BTreeMap<ChainId, BTreeMap<SegmentNumber, Dropped>>,
     /// How often each server's record was sealed, as far as the ledger has seen.
     pub seals: BTreeMap<String, u64>,
+    /// The status that each server was last given.
+    pub statuses: BTreeMap<String, String>,
     /// When it was begun in the place of another one that was gone.
     pub begun_anew: Option<String>,
 }
@@ -90,7 +92,7 @@ impl Index {
             self.begun_anew = Some(line.ts.to_owned());
         }
         let is_ours = matches!(name, CHAIN_LISTED | CHAIN_RETENTION);
-        if !is_ours && !name.starts_with("server.") {
+        if !is_ours && name.starts_with("chain.") {
             return Ok(());
         }
         let value: Value = serde_json::from_slice(line.bytes).map_err(|_| "it is not JSON")?;
@@ -104,6 +106,10 @@ impl Index {
                 if let (Some(server), Some(seal)) = (server, seal) {
                     let seen = self.seals.entry(server.to_owned()).or_default();
                     *seen = seal.max(*seen);
+                }
+                let status = data.get("status").and_then(Value::as_str);
+                if let (Some(server), Some(status)) = (server, status) {
+                    self.statuses.insert(server.to_owned(), status.to_owned());
                 }
                 Ok(())
             }

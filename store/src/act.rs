@@ -48,6 +48,8 @@ pub struct Act<'a> {
     /// the book as a whole is lost, so is every older pin: nothing tells a good one from one that was put back.
     pub reseal: bool,
     pub detail: Option<String>,
+    /// How often the ledger has seen the server's record sealed. One that was sealed less often is an older copy.
+    pub(crate) seals_seen: i64,
 }
 
 impl<'a> Act<'a> {
@@ -65,6 +67,7 @@ impl<'a> Act<'a> {
             withdraw: Vec::new(),
             reseal: false,
             detail: None,
+            seals_seen: 0,
         }
     }
 

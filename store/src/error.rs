@@ -1,5 +1,6 @@
 //! What can go wrong with the home directory and the store, in sentences that say what to do.
 
+use crate::approval::{ApprovalId, ApprovalState};
 use crate::postgres::AddressError;
 use contract::surface::EntryId;
 use gate::server::ServerId;
@@ -28,6 +29,8 @@ pub enum HomeError {
 pub enum StoreError {
     #[error(transparent)]
     Home(#[from] HomeError),
+    #[error(transparent)]
+    Ledger(#[from] crate::receipts::ReceiptsError),
     #[error(
         "`{}` was written by a newer holdpoint (format {found}, this one knows {known}): update holdpoint, or name another home with `--home`",
         path.display()
@@ -94,6 +97,24 @@ pub enum StoreError {
     /// Holdpoint's own rows that nothing authenticates, with values that it does not write.
     #[error("{what} of server `{server}` cannot be read: observe the server anew")]
     Unreadable { server: ServerId, what: &'static str },
+    /// The same where nothing makes it good: until a person looks, it is an error and not an absence.
+    #[error("{what} in the store has values that holdpoint does not write: put a copy of the database back")]
+    Garbled { what: &'static str },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// What the store does not do, whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no {what} `{name}`")]
+    Unknown { what: &'static str, name: String },
+    #[error("there is {what} `{name}` already")]
+    Taken { what: &'static str, name: String },
+    #[error("approval `{id}` is {state} already")]
+    Decided { id: ApprovalId, state: ApprovalState },
+    #[error("`{name}` cannot decide on their own call: ask another person")]
+    OwnCall { name: String },
 }
 
 /// A path as one word of a shell command.

@@ -5,33 +5,58 @@
 #![forbid(unsafe_code)]
 
 mod act;
+mod api_key;
+mod approval;
 mod authenticate;
 mod book;
+mod by;
 mod database;
 mod error;
 mod home;
+mod incident;
 mod key;
 mod location;
+mod named;
 mod postgres;
 pub mod receipts;
 mod record;
 mod sqlite;
+mod statistics;
 mod tables;
+mod witnessed;
 mod write;
 
 pub use act::{
     Act, MAX_CAPTURE_BYTES, MAX_DETAIL_BYTES, MAX_LAUNCH_BYTES, MAX_NAME_BYTES, MAX_NOTES_BYTES,
     MAX_PINS_PER_ACT, NewPin,
 };
-pub use error::{HomeError, StoreError};
+pub use api_key::{
+    ActorType, ApiKey, ApiKeyHash, ApiKeyId, ApiKeyStore, MAX_API_KEYS, MAX_GROUPS,
+    MAX_PRINCIPAL_BYTES, NewApiKey,
+};
+pub use approval::{
+    ApprovalDecision, ApprovalId, ApprovalState, ApprovalStore, ArgsHash, CallApproval,
+    CallBinding, KEPT_APPROVAL_DAYS, MAX_PARKED_CALLS, MAX_TOOL_BYTES, Taken,
+};
+pub use by::{By, Signed, StoreEvent};
+pub use error::{HomeError, Refusal, StoreError};
 pub use home::Home;
+pub use incident::{
+    Incident, IncidentLevel, IncidentScope, IncidentState, IncidentStore, MAX_INCIDENT_SERVERS,
+    MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation, RevokedKind,
+};
 pub use location::{Location, LocationError, open};
+pub use named::{BadId, MAX_ID_BYTES};
 pub use postgres::{Address, AddressError, PostgresStore};
 pub use record::{
     HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision, ServerRecord, Snapshot,
 };
 pub use sqlite::{BUSY_TIMEOUT_SECONDS, SqliteStore};
+pub use statistics::{
+    Count, Day, MAX_COUNTER_BYTES, MAX_COUNTS_PER_WRITE, MAX_COUNTS_READ, StatisticsStore,
+};
 pub use tables::history::MAX_HISTORY_EVENTS;
+pub use witnessed::{MAX_NAMED_ENTRIES, Witnessed};
 pub use write::{MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER};
 
 use gate::pins::PinBook;
@@ -39,7 +64,9 @@ use gate::server::ServerId;
 use std::time::Duration;
 
 /// What Holdpoint remembers between two runs, shared by all its processes.
-pub trait Store: std::fmt::Debug + Send {
+pub trait Store:
+    IncidentStore + ApiKeyStore + ApprovalStore + StatisticsStore + std::fmt::Debug + Send
+{
     /// All servers, in the order of their ids.
     fn servers(&self) -> Result<Vec<ServerRecord>, StoreError>;
 
@@ -59,6 +86,9 @@ pub trait Store: std::fmt::Debug + Send {
 
     /// The newest [`MAX_HISTORY_EVENTS`] events of a server, oldest first.
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError>;
+
+    /// The newest [`MAX_HISTORY_EVENTS`] things that people did which are about no server's pins, oldest first.
+    fn events(&self) -> Result<Vec<StoreEvent>, StoreError>;
 
     /// A number that is another one after any process (also one that is not Holdpoint) wrote anything. It is cheap, and
     /// means something only beside an earlier answer of the same handle.

@@ -43,6 +43,9 @@ impl Default for Limits {
     }
 }
 
+/// What is wrong with a record that the ledger has seen in a newer state.
+pub(crate) const OLDER_COPY: &str = "the ledger has seen a newer state of this server: the database was deleted, or put back from an older copy";
+
 /// Writes an act. The caller commits, or drops everything.
 pub(crate) fn record(
     rows: &dyn Transaction,
@@ -203,6 +206,9 @@ impl Standing {
         };
         let wrong = match (was_missing, before) {
             (Some(reason), _) => Some(reason),
+            (None, before) if before.map_or(0, |row| row.seal_count) < act.seals_seen => {
+                Some(OLDER_COPY.to_owned())
+            }
             (None, Some(row)) => row.wrong_seal(sealed_pins(rows, &key, &row.id)?.seal),
             (None, None) if has_traces(rows, act.server)? => {
                 Some("the record was removed by something else than holdpoint".to_owned())

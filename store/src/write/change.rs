@@ -217,7 +217,7 @@ impl Change<'_> {
         let sealed = sealed_pins(self.rows, key, &row.id)?;
         within("the number of pins of a server", sealed.count, self.limits.pins)?;
         within("the size of all pins of a server", sealed.bytes, self.limits.bytes)?;
-        row.seal_count = row.seal_count.saturating_add(1);
+        row.seal_count = row.seal_count.max(self.act.seals_seen).saturating_add(1);
         row.seal = Some(sealed.seal.finish(row.sealed_fields()).to_vec());
         row.write(self.rows)
     }

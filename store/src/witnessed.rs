@@ -1,0 +1,235 @@
+//! A store whose acts are witnessed by the ledger: each is recorded in the index of the receipts, and a database that is
+//! older than what the index has seen is not trusted.
+//!
+//! The database says what holds now, the ledger what was. Neither can be put back alone without the other telling.
+
+use crate::act::Act;
+use crate::error::StoreError;
+use crate::receipts::{Journal, ReceiptsError};
+use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
+use crate::write::OLDER_COPY;
+use crate::{Home, Revision, Store};
+use gate::pins::PinBook;
+use gate::server::{ServerId, ServerStatus};
+use gate::time::Timestamp;
+use ledger::folder::{ChainId, SegmentNumber};
+use ledger::record::{Event, Text};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The most entries that one event names. More are counted.
+pub const MAX_NAMED_ENTRIES: usize = 100;
+
+/// A store with the ledger beside it.
+#[derive(Debug)]
+pub struct Witnessed {
+    store: Box<dyn Store>,
+    journal: Journal,
+    seen: RefCell<Seen>,
+}
+
+/// What the index said when it had this length: it only grows.
+#[derive(Debug, Default)]
+struct Seen {
+    index_bytes: Option<u64>,
+    seals: BTreeMap<String, u64>,
+    statuses: BTreeMap<String, String>,
+    /// Why the index itself cannot be trusted.
+    fault: Option<String>,
+}
+
+impl Witnessed {
+    pub fn new(store: Box<dyn Store>, home: &Home) -> Witnessed {
+        Witnessed { store, journal: Journal::new(home), seen: RefCell::default() }
+    }
+
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Reads the index again where it grew. To be done before the database is read: an act is there before it is in the
+    /// index, so what is sealed in between cannot make the database look old.
+    fn look(&self) {
+        let path = self.journal.folder().path().join(ChainId::index().as_str());
+        let length = std::fs::metadata(path.join(SegmentNumber::FIRST.file_name()));
+        let length = length.map(|found| found.len()).ok();
+        let mut seen = self.seen.borrow_mut();
+        if length.is_some() && seen.index_bytes == length && seen.fault.is_none() {
+            return;
+        }
+        *seen = match self.journal.read() {
+            Ok(index) => Seen {
+                index_bytes: length,
+                seals: index.seals,
+                statuses: index.statuses,
+                fault: None,
+            },
+            // Before the first act there is nothing to remember, and nothing to lose.
+            Err(ReceiptsError::Home(_)) if length.is_none() => Seen::default(),
+            Err(error) => {
+                Seen { index_bytes: length, fault: Some(error.to_string()), ..Seen::default() }
+            }
+        };
+    }
+
+    /// What is wrong with a server that was sealed so often.
+    fn doubt(&self, id: &ServerId, seal_count: i64) -> Option<String> {
+        let seen = self.seen.borrow();
+        if let Some(fault) = &seen.fault {
+            return Some(fault.clone());
+        }
+        let newest = seen.seals.get(id.as_str()).copied().unwrap_or(0);
+        let is_older = u64::try_from(seal_count).unwrap_or(0) < newest;
+        is_older.then(|| OLDER_COPY.to_owned())
+    }
+
+    fn doubted(&self, mut record: ServerRecord) -> ServerRecord {
+        let doubt = self.doubt(&record.id, record.seal_count);
+        // An older copy does not end a quarantine.
+        if doubt.is_some() && self.is_quarantined(&record.id) {
+            record.status = ServerStatus::Quarantined;
+        }
+        record.lost = doubt.or(record.lost);
+        record
+    }
+
+    fn is_quarantined(&self, id: &ServerId) -> bool {
+        let seen = self.seen.borrow();
+        let status = seen.statuses.get(id.as_str());
+        status.is_some_and(|status| status == ServerStatus::Quarantined.as_str())
+    }
+
+    /// A server that the ledger knows and the database does not.
+    fn forgotten(&self, id: &ServerId) -> Option<ServerRecord> {
+        let reason =
+            self.doubt(id, 0).filter(|_| self.seen.borrow().seals.contains_key(id.as_str()))?;
+        let is_quarantined = self.is_quarantined(id);
+        Some(ServerRecord {
+            id: id.clone(),
+            status: if is_quarantined { ServerStatus::Quarantined } else { ServerStatus::Changed },
+            launch: None,
+            first_seen: Timestamp::default(),
+            last_seen: Timestamp::default(),
+            revision: Revision::NONE,
+            seal_count: 0,
+            lost: Some(reason),
+        })
+    }
+
+    fn doubted_book(&self, id: &ServerId, seal_count: i64, mut book: PinBook) -> PinBook {
+        book.lost = self.doubt(id, seal_count).or(book.lost);
+        book
+    }
+}
+
+impl Store for Witnessed {
+    fn servers(&self) -> Result<Vec<ServerRecord>, StoreError> {
+        self.look();
+        let mut servers = self.store.servers()?;
+        let known: Vec<ServerId> =
+            self.seen.borrow().seals.keys().filter_map(|id| id.parse().ok()).collect();
+        let is_there = |id: &ServerId| servers.iter().any(|server| server.id == *id);
+        let forgotten: Vec<_> =
+            known.iter().filter(|id| !is_there(id)).filter_map(|id| self.forgotten(id)).collect();
+        servers = servers.into_iter().map(|record| self.doubted(record)).chain(forgotten).collect();
+        servers.sort_by(|left, right| left.id.as_str().cmp(right.id.as_str()));
+        Ok(servers)
+    }
+
+    fn server(&self, id: &ServerId) -> Result<Option<ServerRecord>, StoreError> {
+        self.look();
+        let record = self.store.server(id)?;
+        Ok(record.map(|record| self.doubted(record)).or_else(|| self.forgotten(id)))
+    }
+
+    fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError> {
+        Ok(self.snapshot(id)?.pins)
+    }
+
+    fn observation(&self, id: &ServerId) -> Result<Option<Observation>, StoreError> {
+        self.store.observation(id)
+    }
+
+    fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError> {
+        self.look();
+        let snapshot = self.store.snapshot(id)?;
+        let seal_count = snapshot.server.as_ref().map_or(0, |server| server.seal_count);
+        let is_known =
+            snapshot.server.is_some() || self.seen.borrow().seals.contains_key(id.as_str());
+        let pins =
+            if is_known { self.doubted_book(id, seal_count, snapshot.pins) } else { snapshot.pins };
+        let server =
+            snapshot.server.map(|record| self.doubted(record)).or_else(|| self.forgotten(id));
+        Ok(Snapshot { server, pins, observation: snapshot.observation })
+    }
+
+    /// The index is locked from before the act until its line is written, so lines stand in the order of the acts.
+    fn record(&mut self, mut act: Act<'_>) -> Result<Recorded, StoreError> {
+        let mut journal = self.journal.lock(act.at)?;
+        let seen = journal.index().seals.get(act.server.as_str()).copied().unwrap_or(0);
+        act.seals_seen = i64::try_from(seen).unwrap_or(i64::MAX);
+        let (name, by, at, server) = (act.name, act.by, act.at, act.server);
+        let said = said(&act);
+        let recorded = self.store.record(act)?;
+        let seal = u64::try_from(recorded.seal_count).unwrap_or(0);
+        // What was seen again and sealed nothing is no event.
+        if name == OBSERVE && seal <= seen {
+            return Ok(recorded);
+        }
+        let data = with_seal(said, seal);
+        let person = (by != NOBODY).then_some(Text(by));
+        let event = Event {
+            ts: at,
+            name,
+            by: person,
+            server_id: Some(Text(server.as_str())),
+            data: Some(&data),
+        };
+        journal.append(&event)?;
+        Ok(recorded)
+    }
+
+    fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
+        self.store.history(id)
+    }
+
+    fn version(&self) -> Result<u64, StoreError> {
+        self.store.version()
+    }
+
+    fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
+        self.store.wait_for_change(since, patience)
+    }
+}
+
+/// The act of who only looked.
+const OBSERVE: &str = "server.observe";
+/// Who acts where nobody was asked.
+const NOBODY: &str = "holdpoint";
+
+/// What an act did: names and hashes, never a text of the server's.
+fn said(act: &Act<'_>) -> Value {
+    let pinned = act.pins.iter().take(MAX_NAMED_ENTRIES).map(|pin| {
+        let id = pin.entry.id();
+        json!({"basis": pin.basis.as_str(), "entry_hash": pin.entry.entry_hash(), "key": Text(&id.key), "type": id.entry_type})
+    });
+    let withdrawn = act.withdraw.iter().take(MAX_NAMED_ENTRIES);
+    let withdrawn = withdrawn.map(|id| json!({"key": Text(&id.key), "type": id.entry_type}));
+    json!({
+        "pinned": pinned.collect::<Vec<_>>(),
+        "pinned_count": act.pins.len(),
+        "status": act.status,
+        "surface_hash": act.observation.map(|observation| observation.surface_hash),
+        "withdrawn": withdrawn.collect::<Vec<_>>(),
+        "withdrawn_count": act.withdraw.len(),
+    })
+}
+
+fn with_seal(mut said: Value, seal: u64) -> Value {
+    if let Value::Object(members) = &mut said {
+        members.insert("seal".to_owned(), seal.into());
+    }
+    said
+}

@@ -1,0 +1,207 @@
+//! A database that was deleted or put back from an older copy, beside a ledger that remembers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "all of this file is a test, also the functions that are not marked as one"
+)]
+
+use contract::surface::{Surface, read_capture};
+use gate::pins::Basis;
+use gate::server::{ServerId, ServerStatus};
+use gate::time::Timestamp;
+use std::fs;
+use std::path::PathBuf;
+use store::receipts::{DiskFolder, public_keys};
+use store::{Act, Home, NewPin, Observation, SqliteStore, Store, Witnessed};
+use tempfile::TempDir;
+
+struct Bench {
+    _directory: TempDir,
+    home: Home,
+    id: ServerId,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::open(&directory.path().join("home")).unwrap();
+        Bench { _directory: directory, home, id: "files".parse().unwrap() }
+    }
+
+    fn store(&self) -> Witnessed {
+        Witnessed::new(Box::new(SqliteStore::open(&self.home).unwrap()), &self.home)
+    }
+
+    fn pin(&self, text: &str, reseal: bool) -> Result<store::Recorded, store::StoreError> {
+        let surface = surface(text);
+        let mut act = Act::new(&self.id, Timestamp(1), "ada", "server.approve");
+        let observation = Observation::of(&surface, Timestamp(1));
+        act.observation = Some(&observation);
+        act.status = Some(ServerStatus::Verified);
+        act.pins = surface
+            .entries()
+            .map(|entry| NewPin { entry: entry.clone(), basis: Basis::Person })
+            .collect();
+        act.reseal = reseal;
+        self.store().record(act)
+    }
+
+    fn set_status(&self, name: &'static str, status: ServerStatus) {
+        let mut act = Act::new(&self.id, Timestamp(2), "ada", name);
+        act.status = Some(status);
+        self.store().record(act).unwrap();
+    }
+
+    fn lost(&self) -> Option<String> {
+        let snapshot = self.store().snapshot(&self.id).unwrap();
+        let record = snapshot.server.and_then(|server| server.lost);
+        assert_eq!(record, snapshot.pins.lost);
+        assert_eq!(record, self.store().server(&self.id).unwrap().and_then(|server| server.lost));
+        record
+    }
+
+    fn database(&self) -> PathBuf {
+        self.home.path().join("state.db")
+    }
+
+    fn copy(&self) -> Vec<u8> {
+        fs::read(self.database()).unwrap()
+    }
+
+    fn put_back(&self, bytes: Option<&[u8]>) {
+        for name in ["state.db", "state.db-wal", "state.db-shm"] {
+            let _ = fs::remove_file(self.home.path().join(name));
+        }
+        if let Some(bytes) = bytes {
+            fs::write(self.database(), bytes).unwrap();
+        }
+    }
+
+    fn assert_receipts_are_sound(&self) {
+        let keys = public_keys(&self.home.receipts_public_key_path()).unwrap();
+        let folder = DiskFolder::new(&self.home.receipts_path());
+        let report = ledger::verify::verify(&folder, &keys, &[], &|_| {}).unwrap();
+        assert_eq!(report.problems, []);
+        assert_eq!(report.uncovered(), 0);
+    }
+}
+
+fn surface(text: &str) -> Surface {
+    let capture = format!(
+        "{{\"tools\":[{{\"name\":\"make\",\"description\":\"{text}\",\"inputSchema\":{{\"type\":\"object\"}}}}]}}"
+    );
+    read_capture(capture.as_bytes()).unwrap()
+}
+
+#[test]
+fn an_untouched_database_is_trusted() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    bench.pin("two", false).unwrap();
+    assert_eq!(bench.lost(), None);
+    bench.assert_receipts_are_sound();
+}
+
+#[test]
+fn an_older_copy_is_lost_until_a_person_approves() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let older = bench.copy();
+    bench.pin("two", false).unwrap();
+    bench.put_back(Some(&older));
+    assert!(bench.lost().unwrap().contains("older copy"));
+    // An act that is not an approval adds nothing to it.
+    assert!(matches!(bench.pin("three", false), Err(store::StoreError::Untrusted { .. })));
+    let seal = bench.pin("three", true).unwrap().seal_count;
+    assert!(seal > 2, "{seal}");
+    assert_eq!(bench.lost(), None);
+    bench.assert_receipts_are_sound();
+}
+
+#[test]
+fn a_deleted_database_is_lost_and_its_servers_are_still_listed() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    bench.put_back(None);
+    assert!(bench.lost().unwrap().contains("deleted"));
+    let listed = bench.store().servers().unwrap();
+    assert_eq!((listed.len(), listed[0].status), (1, ServerStatus::Changed));
+    // A server that nobody has seen is new, not lost.
+    let other: ServerId = "other".parse().unwrap();
+    assert_eq!(bench.store().snapshot(&other).unwrap().pins.lost, None);
+    assert!(bench.store().server(&other).unwrap().is_none());
+    bench.pin("one", true).unwrap();
+    assert_eq!(bench.lost(), None);
+}
+
+#[test]
+fn a_quarantine_outlives_the_database() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let older = bench.copy();
+    bench.set_status("server.quarantine", ServerStatus::Quarantined);
+    for copy in [Some(older.as_slice()), None] {
+        bench.put_back(copy);
+        let status = bench.store().server(&bench.id).unwrap().unwrap().status;
+        assert_eq!(status, ServerStatus::Quarantined);
+    }
+}
+
+#[test]
+fn an_index_that_does_not_verify_is_no_witness() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let path = bench.home.receipts_path().join("index").join("000001.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"seal\":1", "\"seal\":0")).unwrap();
+    assert!(bench.lost().unwrap().contains("does not verify"));
+    assert!(matches!(bench.pin("two", true), Err(store::StoreError::Ledger(_))));
+}
+
+#[test]
+fn every_act_of_a_person_is_in_the_ledger_by_name() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    bench.set_status("server.quarantine", ServerStatus::Quarantined);
+    let path = bench.home.receipts_path().join("index").join("000001.jsonl");
+    let text = fs::read_to_string(path).unwrap();
+    for wanted in
+        ["\"name\":\"server.approve\"", "\"name\":\"server.quarantine\"", "\"by\":\"ada\""]
+    {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    // What the server says of itself is not.
+    assert!(!text.contains("one"), "{text}");
+}
+
+/// Seeing the same again is no event: a gate does so every few seconds.
+#[test]
+fn an_observation_that_changes_nothing_leaves_no_line() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let path = bench.home.receipts_path().join("index").join("000001.jsonl");
+    let before = fs::metadata(&path).unwrap().len();
+    let observation = Observation::of(&surface("one"), Timestamp(5));
+    let mut act = Act::new(&bench.id, Timestamp(5), "holdpoint", "server.observe");
+    act.observation = Some(&observation);
+    bench.store().record(act).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), before);
+}
+
+#[test]
+fn acts_of_others_meanwhile_do_not_look_like_an_older_copy() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for number in 0..30 {
+                bench.pin(&format!("text {number}"), false).unwrap();
+            }
+        });
+        while !writing.is_finished() {
+            assert_eq!(bench.store().snapshot(&bench.id).unwrap().pins.lost, None);
+        }
+    });
+}
