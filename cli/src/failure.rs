@@ -99,7 +99,9 @@ impl From<store::StoreError> for Failure {
             | Error::ForeignSchema { .. }
             | Error::OtherKey { .. }
             | Error::NoKey { .. } => Failure::usage(error),
-            Error::NothingToWithdraw { .. } | Error::OverLimit { .. } => Failure::usage(error),
+            Error::NothingToWithdraw { .. } | Error::OverLimit { .. } | Error::Refused(_) => {
+                Failure::usage(error)
+            }
             Error::Untrusted { .. } => Failure::held(error),
             Error::Damaged { .. }
             | Error::Busy { .. }
@@ -108,6 +110,7 @@ impl From<store::StoreError> for Failure {
             | Error::Unresolved { .. }
             | Error::Server { .. }
             | Error::Nameless
+            | Error::Garbled { .. }
             | Error::Unreadable { .. } => Failure::internal(error),
         }
     }

@@ -1,10 +1,11 @@
 //! The store's one implementation, over whichever database is behind it.
 
 use crate::act::Act;
+use crate::by::StoreEvent;
 use crate::database::Backend;
 use crate::error::StoreError;
 use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
-use crate::tables::{history, observation, pins, servers};
+use crate::tables::{events, history, observation, pins, servers};
 use crate::{Store, write};
 use gate::pins::PinBook;
 use gate::server::ServerId;
@@ -46,6 +47,10 @@ impl<B: Backend> Store for B {
 
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
         self.read(|rows| history::read(rows, id, self.limits().events))
+    }
+
+    fn events(&self) -> Result<Vec<StoreEvent>, StoreError> {
+        self.read(|rows| events::read(rows, self.limits().events))
     }
 
     fn version(&self) -> Result<u64, StoreError> {

@@ -4,6 +4,7 @@
 //! The database says what holds now, the ledger what was. Neither can be put back alone without the other telling.
 
 use crate::act::Act;
+use crate::by::StoreEvent;
 use crate::error::StoreError;
 use crate::receipts::{Journal, ReceiptsError};
 use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
@@ -18,6 +19,8 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+mod switches;
 
 /// The most entries that one event names. More are counted.
 pub const MAX_NAMED_ENTRIES: usize = 100;
@@ -193,6 +196,10 @@ impl Store for Witnessed {
 
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
         self.store.history(id)
+    }
+
+    fn events(&self) -> Result<Vec<StoreEvent>, StoreError> {
+        self.store.events()
     }
 
     fn version(&self) -> Result<u64, StoreError> {

@@ -10,6 +10,7 @@ use crate::error::StoreError;
 pub(crate) enum Numbered {
     Pins,
     History,
+    Events,
 }
 
 impl Numbered {
@@ -17,6 +18,7 @@ impl Numbered {
         match self {
             Numbered::Pins => "pins",
             Numbered::History => "history",
+            Numbered::Events => "events",
         }
     }
 
@@ -24,6 +26,7 @@ impl Numbered {
         match self {
             Numbered::Pins => "SELECT max(seq) FROM pins",
             Numbered::History => "SELECT max(seq) FROM history",
+            Numbered::Events => "SELECT max(seq) FROM events",
         }
     }
 

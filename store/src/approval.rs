@@ -1,0 +1,148 @@
+//! Calls that wait for a person: parked, granted or refused by somebody else, and used once.
+
+use crate::act::within;
+use crate::api_key::MAX_PRINCIPAL_BYTES;
+use crate::by::{By, Signed};
+use crate::error::StoreError;
+use crate::named::id_type;
+use contract::hash::EntryHash;
+use gate::server::ServerId;
+use gate::time::Timestamp;
+use std::fmt;
+
+/// The longest tool's name that a call is parked with, in bytes.
+pub const MAX_TOOL_BYTES: usize = 4_096;
+/// The most calls that wait at one time.
+pub const MAX_PARKED_CALLS: usize = 10_000;
+/// How long an approval stays after it was used, refused or expired. What a person did stays in the events.
+pub const KEPT_APPROVAL_DAYS: i64 = 30;
+
+id_type! {
+    /// The name of an approval.
+    ApprovalId
+}
+
+/// The hash of a call's arguments, as the ledger has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArgsHash(pub [u8; 32]);
+
+/// What an approval is bound to: this principal, this tool as it is pinned, these arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallBinding {
+    pub principal: String,
+    pub server: ServerId,
+    pub tool: String,
+    pub contract_hash: EntryHash,
+    pub args_hash: ArgsHash,
+}
+
+impl CallBinding {
+    pub(crate) fn check_limits(&self) -> Result<(), StoreError> {
+        within("the name of a principal", self.principal.len(), MAX_PRINCIPAL_BYTES)?;
+        within("the name of a tool", self.tool.len(), MAX_TOOL_BYTES)
+    }
+}
+
+/// Where an approval stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalState {
+    Parked,
+    Granted,
+    Refused,
+    Used,
+    Expired,
+}
+
+impl ApprovalState {
+    pub const ALL: [ApprovalState; 5] = [
+        ApprovalState::Parked,
+        ApprovalState::Granted,
+        ApprovalState::Refused,
+        ApprovalState::Used,
+        ApprovalState::Expired,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ApprovalState::Parked => "parked",
+            ApprovalState::Granted => "granted",
+            ApprovalState::Refused => "refused",
+            ApprovalState::Used => "used",
+            ApprovalState::Expired => "expired",
+        }
+    }
+}
+
+impl fmt::Display for ApprovalState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// What a person says to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalDecision {
+    Grant,
+    Refuse,
+}
+
+/// A call's approval as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallApproval {
+    pub id: ApprovalId,
+    pub call: CallBinding,
+    pub state: ApprovalState,
+    pub parked_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub decided: Option<Signed>,
+    pub used_at: Option<Timestamp>,
+}
+
+/// Whether a call may go on with an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Taken {
+    /// It may, and the approval is used up.
+    Taken(Box<CallApproval>),
+    /// Nobody granted it, it was used before, or its time is over.
+    Not(ApprovalState),
+    /// It is of another call.
+    OtherCall,
+    Unknown,
+}
+
+/// Approvals of calls, shared by all processes.
+pub trait ApprovalStore {
+    /// Parks a call until somebody decides or `expires_at` comes.
+    fn park_call(
+        &mut self,
+        id: &ApprovalId,
+        call: &CallBinding,
+        at: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    fn approval(&self, id: &ApprovalId) -> Result<Option<CallApproval>, StoreError>;
+
+    /// The calls that wait for somebody, oldest first.
+    fn parked_calls(&self, now: Timestamp) -> Result<Vec<CallApproval>, StoreError>;
+
+    /// Grants or refuses a call that waits. Nobody decides on their own.
+    fn decide_call(
+        &mut self,
+        id: &ApprovalId,
+        decision: ApprovalDecision,
+        by: By<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// Uses an approval for a call. Of any number of takers at once one gets it.
+    fn take_approval(
+        &mut self,
+        id: &ApprovalId,
+        call: &CallBinding,
+        at: Timestamp,
+    ) -> Result<Taken, StoreError>;
+
+    /// Marks what nobody decided or used in time, forgets what is long over, and answers how many expired.
+    fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError>;
+}

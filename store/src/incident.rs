@@ -1,0 +1,120 @@
+//! Incident mode: what is switched off for everybody, and what was revoked. It survives a restart.
+
+use crate::act::within;
+use crate::by::{By, Signed};
+use crate::error::StoreError;
+use gate::server::ServerId;
+use std::collections::BTreeSet;
+
+/// The longest reason, in bytes.
+pub const MAX_REASON_BYTES: usize = 4_096;
+/// The most servers that one incident is limited to.
+pub const MAX_INCIDENT_SERVERS: usize = 1_000;
+/// The longest name of what is revoked, in bytes.
+pub const MAX_REVOKED_BYTES: usize = 1_024;
+/// The most revocations that are kept.
+pub const MAX_REVOCATIONS: usize = 100_000;
+
+/// From which risk on tools are denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IncidentLevel {
+    High,
+    Critical,
+}
+
+impl IncidentLevel {
+    pub const ALL: [IncidentLevel; 2] = [IncidentLevel::High, IncidentLevel::Critical];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            IncidentLevel::High => "high",
+            IncidentLevel::Critical => "critical",
+        }
+    }
+}
+
+/// Which servers an incident is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IncidentScope {
+    All,
+    Servers(BTreeSet<ServerId>),
+}
+
+/// An incident that is declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incident {
+    pub level: IncidentLevel,
+    pub scope: IncidentScope,
+    pub reason: Option<String>,
+}
+
+impl Incident {
+    pub(crate) fn check_limits(&self) -> Result<(), StoreError> {
+        let reason_bytes = self.reason.as_ref().map_or(0, String::len);
+        within("the reason of an incident", reason_bytes, MAX_REASON_BYTES)?;
+        let servers = match &self.scope {
+            IncidentScope::All => 0,
+            IncidentScope::Servers(servers) => servers.len(),
+        };
+        within("the number of an incident's servers", servers, MAX_INCIDENT_SERVERS)
+    }
+}
+
+/// What kind of thing is revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RevokedKind {
+    Key,
+    Principal,
+    Server,
+    Session,
+}
+
+impl RevokedKind {
+    pub const ALL: [RevokedKind; 4] =
+        [RevokedKind::Key, RevokedKind::Principal, RevokedKind::Server, RevokedKind::Session];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RevokedKind::Key => "key",
+            RevokedKind::Principal => "principal",
+            RevokedKind::Server => "server",
+            RevokedKind::Session => "session",
+        }
+    }
+}
+
+/// What began before this moment counts no longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revocation {
+    pub kind: RevokedKind,
+    pub value: String,
+    pub signed: Signed,
+}
+
+/// Everything that is switched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IncidentState {
+    pub incident: Option<(Incident, Signed)>,
+    /// Who closed all ways out.
+    pub egress_blocked: Option<Signed>,
+    /// The newest of each thing that was revoked.
+    pub revocations: Vec<Revocation>,
+}
+
+/// Incident mode, shared by all processes.
+pub trait IncidentStore {
+    fn incident(&self) -> Result<IncidentState, StoreError>;
+
+    /// Declares an incident. One that is on is replaced.
+    fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError>;
+
+    /// Ends it. Where none is on nothing is done.
+    fn end_incident(&mut self, by: By<'_>) -> Result<(), StoreError>;
+
+    fn block_egress(&mut self, by: By<'_>) -> Result<(), StoreError>;
+
+    fn unblock_egress(&mut self, by: By<'_>) -> Result<(), StoreError>;
+
+    /// Revokes what began before `by.at`. Revoked again, the later moment counts.
+    fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError>;
+}

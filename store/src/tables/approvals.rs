@@ -1,0 +1,204 @@
+//! Rows of calls that wait for a person. Every step is one that the state allows, under the writers' lock.
+
+use super::events::Event;
+use super::incident::signed;
+use crate::act::within;
+use crate::approval::{
+    ApprovalDecision, ApprovalId, ApprovalState, ApprovalStore, ArgsHash, CallApproval,
+    CallBinding, KEPT_APPROVAL_DAYS, MAX_PARKED_CALLS, Taken,
+};
+use crate::by::By;
+use crate::database::{Backend, Cell, Row, Transaction};
+use crate::error::{Refusal, StoreError};
+use gate::time::Timestamp;
+
+const GARBLED: StoreError = StoreError::Garbled { what: "an approval" };
+const MILLISECONDS_PER_DAY: i64 = 86_400_000;
+
+impl<B: Backend> ApprovalStore for B {
+    fn park_call(
+        &mut self,
+        id: &ApprovalId,
+        call: &CallBinding,
+        at: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        call.check_limits()?;
+        self.write(|rows, _| park(rows, id, call, at, expires_at))
+    }
+
+    fn approval(&self, id: &ApprovalId) -> Result<Option<CallApproval>, StoreError> {
+        self.read(|rows| one(rows, id))
+    }
+
+    fn parked_calls(&self, now: Timestamp) -> Result<Vec<CallApproval>, StoreError> {
+        let query = "SELECT id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at,
+                            decided_at, decided_by, used_at FROM call_approvals
+                     WHERE state = 'parked' AND expires_at > $1 ORDER BY parked_at, id";
+        self.read(|rows| rows.all(query, &[now.0.into()], |row| from_row(row).ok_or(GARBLED)))
+    }
+
+    fn decide_call(
+        &mut self,
+        id: &ApprovalId,
+        decision: ApprovalDecision,
+        by: By<'_>,
+    ) -> Result<(), StoreError> {
+        by.check()?;
+        self.write(|rows, _| decide(rows, id, decision, by))
+    }
+
+    fn take_approval(
+        &mut self,
+        id: &ApprovalId,
+        call: &CallBinding,
+        at: Timestamp,
+    ) -> Result<Taken, StoreError> {
+        self.write(|rows, _| take(rows, id, call, at))
+    }
+
+    fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError> {
+        let due = "SELECT id FROM call_approvals WHERE state IN ('parked', 'granted') AND expires_at <= $1";
+        let kept_since = now.0.saturating_sub(KEPT_APPROVAL_DAYS * MILLISECONDS_PER_DAY);
+        let old = "SELECT id FROM call_approvals WHERE expires_at <= $1";
+        // Asked first: a write would wake every process, and mostly nothing is due.
+        let is_due = self.read(|rows| {
+            Ok(rows.any(due, &[now.0.into()])? || rows.any(old, &[kept_since.into()])?)
+        })?;
+        if !is_due {
+            return Ok(0);
+        }
+        self.write(|rows, _| {
+            let expire = "UPDATE call_approvals SET state = 'expired'
+                          WHERE state IN ('parked', 'granted') AND expires_at <= $1";
+            let expired = rows.execute(expire, &[now.0.into()])?;
+            rows.execute("DELETE FROM call_approvals WHERE expires_at <= $1", &[kept_since.into()])?;
+            Ok(expired)
+        })
+    }
+}
+
+fn park(
+    rows: &dyn Transaction,
+    id: &ApprovalId,
+    call: &CallBinding,
+    at: Timestamp,
+    expires_at: Timestamp,
+) -> Result<(), StoreError> {
+    if rows.any("SELECT id FROM call_approvals WHERE id = $1", &[id.as_str().into()])? {
+        return Err(Refusal::Taken { what: "an approval", name: id.to_string() }.into());
+    }
+    let waiting = "SELECT count(*) FROM call_approvals WHERE state = 'parked' AND expires_at > $1";
+    let count = rows.first(waiting, &[at.0.into()], |row| {
+        Ok(row.cell(0).integer().unwrap_or(i64::MAX))
+    })?;
+    let count = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
+    within("the number of calls that wait", count.saturating_add(1), MAX_PARKED_CALLS)?;
+    rows.execute(
+        "INSERT INTO call_approvals (id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 'parked', $7, $8)",
+        &[
+            id.as_str().into(),
+            (&call.principal).into(),
+            call.server.as_str().into(),
+            (&call.tool).into(),
+            (&call.contract_hash.to_string()).into(),
+            (&hex::encode(call.args_hash.0)).into(),
+            at.0.into(),
+            expires_at.0.into(),
+        ],
+    )?;
+    Ok(())
+}
+
+fn one(rows: &dyn Transaction, id: &ApprovalId) -> Result<Option<CallApproval>, StoreError> {
+    let query = "SELECT id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at,
+                        decided_at, decided_by, used_at FROM call_approvals WHERE id = $1";
+    rows.first(query, &[id.as_str().into()], |row| from_row(row).ok_or(GARBLED))
+}
+
+/// Where an approval stands at a moment: its time may be over and nobody noted it yet.
+fn state_at(approval: &CallApproval, now: Timestamp) -> ApprovalState {
+    match approval.state {
+        ApprovalState::Parked | ApprovalState::Granted if now >= approval.expires_at => {
+            ApprovalState::Expired
+        }
+        state => state,
+    }
+}
+
+fn decide(
+    rows: &dyn Transaction,
+    id: &ApprovalId,
+    decision: ApprovalDecision,
+    by: By<'_>,
+) -> Result<(), StoreError> {
+    let unknown = || Refusal::Unknown { what: "approval", name: id.to_string() };
+    let approval = one(rows, id)?.ok_or_else(unknown)?;
+    let state = state_at(&approval, by.at);
+    if state != ApprovalState::Parked {
+        return Err(Refusal::Decided { id: id.clone(), state }.into());
+    }
+    if by.name == approval.call.principal {
+        return Err(Refusal::OwnCall { name: by.name.to_owned() }.into());
+    }
+    let (state, action) = match decision {
+        ApprovalDecision::Grant => (ApprovalState::Granted, "approval.grant"),
+        ApprovalDecision::Refuse => (ApprovalState::Refused, "approval.refuse"),
+    };
+    rows.execute(
+        "UPDATE call_approvals SET state = $2, decided_at = $3, decided_by = $4 WHERE id = $1",
+        &[id.as_str().into(), state.as_str().into(), by.at.0.into(), by.name.into()],
+    )?;
+    let detail = format!("{} of {}", approval.call.principal, approval.call.server);
+    Event { action, subject: Some(id.as_str()), detail: Some(&detail) }.write(rows, by)
+}
+
+fn take(
+    rows: &dyn Transaction,
+    id: &ApprovalId,
+    call: &CallBinding,
+    at: Timestamp,
+) -> Result<Taken, StoreError> {
+    let Some(mut approval) = one(rows, id)? else { return Ok(Taken::Unknown) };
+    if approval.call != *call {
+        return Ok(Taken::OtherCall);
+    }
+    let state = state_at(&approval, at);
+    if state != ApprovalState::Granted {
+        return Ok(Taken::Not(state));
+    }
+    // INVARIANT: the writers' lock is held, and the state is asked for once more in the statement itself.
+    let sql = "UPDATE call_approvals SET state = 'used', used_at = $2 WHERE id = $1 AND state = 'granted'";
+    if rows.execute(sql, &[id.as_str().into(), at.0.into()])? != 1 {
+        return Ok(Taken::Not(ApprovalState::Used));
+    }
+    approval.state = ApprovalState::Used;
+    approval.used_at = Some(at);
+    Ok(Taken::Taken(Box::new(approval)))
+}
+
+fn from_row(row: &dyn Row) -> Option<CallApproval> {
+    let text = |index| row.cell(index).text();
+    let state = text(6)?;
+    let mut args_hash = ArgsHash([0; 32]);
+    hex::decode_to_slice(text(5)?, &mut args_hash.0).ok()?;
+    Some(CallApproval {
+        id: text(0)?.parse().ok()?,
+        call: CallBinding {
+            principal: text(1)?.to_owned(),
+            server: text(2)?.parse().ok()?,
+            tool: text(3)?.to_owned(),
+            contract_hash: text(4)?.parse().ok()?,
+            args_hash,
+        },
+        state: ApprovalState::ALL.into_iter().find(|known| known.as_str() == state)?,
+        parked_at: Timestamp(row.cell(7).integer()?),
+        expires_at: Timestamp(row.cell(8).integer()?),
+        decided: match row.cell(9) {
+            Cell::Null => None,
+            _ => Some(signed(row, 9, 10)?),
+        },
+        used_at: row.cell(11).optional(Cell::integer)?.map(Timestamp),
+    })
+}

@@ -1,0 +1,192 @@
+//! The switches and revocations of incident mode. What cannot be read is an error: nothing is taken to be off.
+
+use super::events::Event;
+use crate::act::within;
+use crate::by::{By, Signed};
+use crate::database::{Backend, Cell, Row, Transaction};
+use crate::error::StoreError;
+use crate::incident::{
+    Incident, IncidentLevel, IncidentScope, IncidentState, IncidentStore, MAX_REVOCATIONS,
+    MAX_REVOKED_BYTES, Revocation, RevokedKind,
+};
+use gate::time::Timestamp;
+use std::collections::BTreeSet;
+
+/// The switch that denies tools.
+const INCIDENT: &str = "incident";
+/// The switch that closes all ways out.
+const BLOCK_EGRESS: &str = "block_egress";
+
+impl<B: Backend> IncidentStore for B {
+    fn incident(&self) -> Result<IncidentState, StoreError> {
+        self.read(read)
+    }
+
+    fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError> {
+        by.check()?;
+        incident.check_limits()?;
+        let scope = match &incident.scope {
+            IncidentScope::All => None,
+            IncidentScope::Servers(servers) => Some(serde_json::json!(servers).to_string()),
+        };
+        let switch = Switch {
+            name: INCIDENT,
+            level: Some(incident.level.as_str()),
+            scope: scope.as_deref(),
+            reason: incident.reason.as_deref(),
+        };
+        let event = Event {
+            action: "incident.on",
+            subject: Some(incident.level.as_str()),
+            detail: incident.reason.as_deref(),
+        };
+        self.write(|rows, _| {
+            switch.turn_on(rows, by)?;
+            event.write(rows, by)
+        })
+    }
+
+    fn end_incident(&mut self, by: By<'_>) -> Result<(), StoreError> {
+        turn_off(self, INCIDENT, "incident.off", by)
+    }
+
+    fn block_egress(&mut self, by: By<'_>) -> Result<(), StoreError> {
+        by.check()?;
+        let switch = Switch { name: BLOCK_EGRESS, level: None, scope: None, reason: None };
+        let event = Event { action: "incident.block_egress", subject: None, detail: None };
+        self.write(|rows, _| {
+            switch.turn_on(rows, by)?;
+            event.write(rows, by)
+        })
+    }
+
+    fn unblock_egress(&mut self, by: By<'_>) -> Result<(), StoreError> {
+        turn_off(self, BLOCK_EGRESS, "incident.unblock_egress", by)
+    }
+
+    fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError> {
+        by.check()?;
+        within("the name of what is revoked", value.len(), MAX_REVOKED_BYTES)?;
+        let event =
+            Event { action: "incident.revoke", subject: Some(value), detail: Some(kind.as_str()) };
+        self.write(|rows, _| {
+            revoke(rows, kind, value, by)?;
+            event.write(rows, by)
+        })
+    }
+}
+
+struct Switch<'a> {
+    name: &'static str,
+    level: Option<&'a str>,
+    scope: Option<&'a str>,
+    reason: Option<&'a str>,
+}
+
+impl Switch<'_> {
+    fn turn_on(&self, rows: &dyn Transaction, by: By<'_>) -> Result<(), StoreError> {
+        rows.execute(
+            "INSERT INTO switches (name, level, scope, reason, at, by) VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (name) DO UPDATE SET level = $2, scope = $3, reason = $4, at = $5, by = $6",
+            &[
+                self.name.into(),
+                self.level.into(),
+                self.scope.into(),
+                self.reason.into(),
+                by.at.0.into(),
+                by.name.into(),
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+fn turn_off(
+    backend: &mut impl Backend,
+    switch: &'static str,
+    action: &'static str,
+    by: By<'_>,
+) -> Result<(), StoreError> {
+    by.check()?;
+    backend.write(|rows, _| {
+        if rows.execute("DELETE FROM switches WHERE name = $1", &[switch.into()])? == 0 {
+            return Ok(());
+        }
+        Event { action, subject: None, detail: None }.write(rows, by)
+    })
+}
+
+fn revoke(
+    rows: &dyn Transaction,
+    kind: RevokedKind,
+    value: &str,
+    by: By<'_>,
+) -> Result<(), StoreError> {
+    // A clock that went back must not make an earlier revocation count less.
+    rows.execute(
+        "INSERT INTO revocations (kind, value, at, by) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (kind, value) DO UPDATE SET at = $3, by = $4 WHERE revocations.at < $3",
+        &[kind.as_str().into(), value.into(), by.at.0.into(), by.name.into()],
+    )?;
+    let count = rows.first("SELECT count(*) FROM revocations", &[], |row| {
+        Ok(row.cell(0).integer().unwrap_or(i64::MAX))
+    })?;
+    let count = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
+    within("the number of revocations", count, MAX_REVOCATIONS)
+}
+
+fn read(rows: &dyn Transaction) -> Result<IncidentState, StoreError> {
+    let garbled = || StoreError::Garbled { what: "the state of incident mode" };
+    let mut state = IncidentState::default();
+    let switches = "SELECT name, level, scope, reason, at, by FROM switches ORDER BY name";
+    let found = rows.all(switches, &[], |row| {
+        let name = row.cell(0).lossy_text().unwrap_or_default();
+        let signed = signed(row, 4, 5).ok_or_else(garbled)?;
+        let incident =
+            if name == INCIDENT { Some(incident(row).ok_or_else(garbled)?) } else { None };
+        Ok((name, incident, signed))
+    })?;
+    for (name, incident, signed) in found {
+        match incident {
+            Some(incident) => state.incident = Some((incident, signed)),
+            None if name == BLOCK_EGRESS => state.egress_blocked = Some(signed),
+            None => return Err(garbled()),
+        }
+    }
+    let revocations = "SELECT kind, value, at, by FROM revocations ORDER BY kind, value";
+    state.revocations =
+        rows.all(revocations, &[], |row| revocation(row).ok_or_else(garbled))?;
+    Ok(state)
+}
+
+/// Who and when, from two columns.
+pub(super) fn signed(row: &dyn Row, at: usize, by: usize) -> Option<Signed> {
+    let by = row.cell(by).text()?.to_owned();
+    Some(Signed { by, at: Timestamp(row.cell(at).integer()?) })
+}
+
+fn incident(row: &dyn Row) -> Option<Incident> {
+    let level = row.cell(1).text()?;
+    let scope = match row.cell(2).optional(Cell::text)? {
+        None => IncidentScope::All,
+        Some(json) => {
+            let names: BTreeSet<String> = serde_json::from_str(json).ok()?;
+            let servers: Option<_> = names.iter().map(|name| name.parse().ok()).collect();
+            IncidentScope::Servers(servers?)
+        }
+    };
+    Some(Incident {
+        level: IncidentLevel::ALL.into_iter().find(|known| known.as_str() == level)?,
+        scope,
+        reason: row.cell(3).optional(Cell::text)?.map(str::to_owned),
+    })
+}
+
+fn revocation(row: &dyn Row) -> Option<Revocation> {
+    let kind = row.cell(0).text()?;
+    Some(Revocation {
+        kind: RevokedKind::ALL.into_iter().find(|known| known.as_str() == kind)?,
+        value: row.cell(1).text()?.to_owned(),
+        signed: signed(row, 2, 3)?,
+    })
+}
