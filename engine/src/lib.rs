@@ -1,2 +1,4 @@
-//! What runs beside a call, shared by every surface.
+//! What runs beside a call, shared by every surface. Today that is live export.
 #![forbid(unsafe_code)]
+
+pub mod export;

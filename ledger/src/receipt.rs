@@ -20,7 +20,7 @@ pub use find::{Found, MAX_FOUND, RawLine, find};
 pub use join::{Joiner, MAX_OPEN_CALLS};
 pub use newest::{Newest, newest};
 pub use read::{Decision, Entry, Note, Spot};
-pub use reading::{Position, Reading, segments_since};
+pub use reading::{Position, Reading, line_at, segments_since};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -19,7 +19,8 @@ pub struct Spot {
     pub segment: SegmentNumber,
     /// The line within the segment, from 1.
     pub line: u64,
-    /// Where the line after it begins.
+    /// Where it begins, and where the line after it does.
+    pub start: Position,
     pub next: Position,
 }
 

@@ -246,6 +246,7 @@ impl ChainTail {
             Ok(Some(Piece::TooLong)) => Err(TOO_LONG),
             Ok(Some(Piece::Line(bytes))) => read_line(bytes, &self.chain),
         };
+        let start = self.position;
         self.position.offset = open.base + open.lines.position();
         self.position.lines += 1;
         self.open = Some(open);
@@ -253,7 +254,7 @@ impl ChainTail {
             Err(say) => Step::Bad(say),
             Ok(entry) => {
                 let (chain, line) = (self.chain.clone(), self.position.lines);
-                let spot = Spot { chain, segment, line, next: self.position };
+                let spot = Spot { chain, segment, line, start, next: self.position };
                 Step::Entry(Box::new((spot, entry)))
             }
         }
@@ -267,6 +268,20 @@ impl ChainTail {
 
 const TOO_LONG: &str = "longer than any line may be (256 KiB)";
 const _: () = assert!(MAX_LINE_BYTES == 256 * 1024, "the sentence above says so");
+
+/// The line that begins at a position, where there is one that can be read.
+pub fn line_at<F: Folder>(
+    folder: &F,
+    chain: &ChainId,
+    position: Position,
+) -> io::Result<Option<(Spot, Entry)>> {
+    match ChainTail::at(chain.clone(), position).step(folder) {
+        Step::Entry(found) => Ok(Some(*found)),
+        Step::Bad(_) | Step::End(_) => Ok(None),
+        Step::Failed(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Step::Failed(error) => Err(error),
+    }
+}
 
 /// For each chain the segment to begin with for what was written since a moment: the last one that began before it.
 pub fn segments_since<F: Folder>(

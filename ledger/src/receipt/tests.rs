@@ -376,9 +376,16 @@ fn a_position_goes_on_where_it_was_left() {
     let all = || Reading::begin(folder.clone(), &BTreeMap::new()).unwrap();
     let lines: Vec<_> = all().collect();
     for (read, (spot, _)) in lines.iter().enumerate() {
+        assert_eq!(line_at(&folder, &chain(1), spot.start).unwrap().as_ref(), Some(&lines[read]));
         let starts = BTreeMap::from([(chain(1), spot.next)]);
         let rest: Vec<_> = Reading::begin(folder.clone(), &starts).unwrap().collect();
         assert_eq!(rest, lines[read + 1..], "after {read}");
+    }
+    // Past the end, within a line, and in a segment that is gone there is no line.
+    let last = lines[lines.len() - 1].0.next;
+    let within = Position { offset: 5, ..Position::start_of(SegmentNumber::FIRST) };
+    for nowhere in [last, within, Position::start_of(SegmentNumber(9))] {
+        assert_eq!(line_at(&folder, &chain(1), nowhere).unwrap(), None);
     }
 }
 
@@ -386,7 +393,7 @@ fn a_position_goes_on_where_it_was_left() {
 fn calls_that_wait_are_bounded_and_the_oldest_is_told() {
     let mut joiner = Joiner::default();
     let next = Position::start_of(SegmentNumber::FIRST);
-    let spot = Spot { chain: chain(1), segment: SegmentNumber::FIRST, line: 1, next };
+    let spot = Spot { chain: chain(1), segment: SegmentNumber::FIRST, line: 1, start: next, next };
     let folder = MemoryFolder::default();
     Scribe::new(&folder, 1).decision(2, 1, RulingResult::Allow);
     let entry = Reading::begin(folder, &BTreeMap::new()).unwrap().nth(1).unwrap().1;

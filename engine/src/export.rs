@@ -1,0 +1,190 @@
+//! Live export: receipts sent to a collector as they are written, over OTLP or syslog, where the configuration names one.
+//!
+//! It reads the ledger's files as anybody could, on a thread of its own: no call ever waits for it, and a collector that is
+//! down loses nothing, because the ledger is the queue. What was sent is remembered in the home after the collector took it,
+//! so a receipt may arrive twice (after a crash, from the last batch) and is never left out.
+
+use ledger::folder::Folder;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::watch;
+
+mod batch;
+mod connect;
+mod cursor;
+mod destination;
+mod fields;
+mod otlp;
+mod run;
+mod sink;
+mod syslog;
+
+pub use batch::{MAX_BATCH_BYTES, MAX_BATCH_ITEMS};
+pub use cursor::{CURSOR_FILE, LOCK_FILE};
+pub use destination::{BadDestination, Otlp, Syslog};
+pub use run::MAX_RETRY_AFTER;
+pub use sink::MAX_ANSWER_BYTES;
+pub use syslog::MAX_DATAGRAM_BYTES;
+pub use tokio_rustls::rustls::pki_types::CertificateDer;
+
+/// Where to send, and how patiently.
+#[derive(Debug, Default)]
+pub struct Settings {
+    pub otlp: Option<Otlp>,
+    pub syslog: Option<Syslog>,
+    /// What [`do_not_track`] makes of the environment.
+    pub do_not_track: bool,
+    /// Certificates that are trusted beside those of the system.
+    pub trusted: Vec<CertificateDer<'static>>,
+    pub pace: Pace,
+}
+
+/// How often and how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Between two looks at a ledger that has nothing new.
+    pub poll: Duration,
+    /// After the first failure; each further one doubles it.
+    pub first_retry: Duration,
+    pub longest_retry: Duration,
+    /// How long a stream is watched after a batch for a receiver that had gone.
+    pub settle: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace {
+            poll: Duration::from_secs(1),
+            first_retry: Duration::from_secs(1),
+            longest_retry: Duration::from_secs(60),
+            settle: Duration::from_millis(250),
+        }
+    }
+}
+
+/// What goes on, for whoever looks after the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// Another process of this home exports; this one waits to take its place.
+    Waiting,
+    Started {
+        to: String,
+    },
+    Sent {
+        to: String,
+        count: usize,
+    },
+    /// Nothing gets through for now. It is tried again.
+    Trouble {
+        to: String,
+        why: String,
+    },
+    Recovered {
+        to: String,
+    },
+    /// The collector took a batch and threw some of it away, or refuses one receipt for good.
+    Rejected {
+        to: String,
+        count: u64,
+        why: String,
+    },
+    Note(String),
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Report::Waiting => {
+                formatter.write_str("another process of this home exports; waiting to take over")
+            }
+            Report::Started { to } => write!(formatter, "sending receipts to {to}"),
+            Report::Sent { to, count } => write!(formatter, "{count} sent to {to}"),
+            Report::Trouble { to, why } => {
+                write!(formatter, "{to}: {why}; nothing is lost, it is tried again")
+            }
+            Report::Recovered { to } => write!(formatter, "{to}: goes on"),
+            Report::Rejected { to, count, why } => {
+                write!(formatter, "{to}: {count} not accepted by the collector: {why}")
+            }
+            Report::Note(text) => formatter.write_str(text),
+        }
+    }
+}
+
+/// Why live export does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("`DO_NOT_TRACK` is set, so nothing is sent to anybody")]
+    DoNotTrack,
+    #[error("no collector is configured: set `otlp` or `syslog` under `[export]`")]
+    NothingConfigured,
+    #[error("the roots of trust for TLS cannot be used: {0}")]
+    Tls(#[source] std::io::Error),
+    #[error("`{}` cannot be used: {source}", path.display())]
+    Home { path: PathBuf, source: std::io::Error },
+    #[error("no thread can be started: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+/// Whether `DO_NOT_TRACK` has a value that asks for it.
+pub fn do_not_track(value: Option<&std::ffi::OsStr>) -> bool {
+    value.is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
+}
+
+/// A running export. Dropping it tells it to end and does not wait.
+#[derive(Debug)]
+pub struct LiveExport {
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LiveExport {
+    /// Starts to export what is in `folder`, with the cursor in `home`. One process of a home exports at a time; others wait.
+    pub fn start<F: Folder + Clone + Send + 'static>(
+        home: &Path,
+        folder: F,
+        settings: Settings,
+        report: impl Fn(Report) + Send + Sync + 'static,
+    ) -> Result<LiveExport, StartError> {
+        if settings.do_not_track {
+            return Err(StartError::DoNotTrack);
+        }
+        if settings.otlp.is_none() && settings.syslog.is_none() {
+            return Err(StartError::NothingConfigured);
+        }
+        let lock = cursor::ExportLock::open(home)?;
+        let tls = connect::connector(&settings.trusted).map_err(StartError::Tls)?;
+        let (stop, stopped) = watch::channel(false);
+        let job = run::Job {
+            folder,
+            home: home.to_owned(),
+            lock,
+            tls,
+            settings,
+            stopped,
+            report: Arc::new(report),
+        };
+        let thread = std::thread::Builder::new()
+            .name("live-export".to_owned())
+            .spawn(move || job.run())
+            .map_err(StartError::Thread)?;
+        Ok(LiveExport { stop, thread: Some(thread) })
+    }
+
+    /// Ends it: what is being sent gets a moment to arrive, what is left is sent by the next run.
+    pub fn stop(mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for LiveExport {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+    }
+}

@@ -1,0 +1,243 @@
+//! Where receipts go: read once, from what the operator wrote.
+
+use http::{HeaderMap, Uri};
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// The longest address that is read.
+const MAX_URL_BYTES: usize = 2 * 1024;
+const OTLP_PORT: u16 = 4318;
+const SYSLOG_PORT: u16 = 514;
+const SYSLOG_TLS_PORT: u16 = 6514;
+/// The path of OTLP/HTTP for logs, under the path of the address.
+const LOGS_PATH: &str = "/v1/logs";
+
+/// Why a text names no collector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadDestination {
+    #[error("not an address; expected something like `{0}`")]
+    NotAnAddress(&'static str),
+    #[error("a user name or password in the address is not accepted: name it as a header")]
+    Credentials,
+    #[error("the address must end with its path: a secret belongs in a header")]
+    Query,
+    #[error("syslog takes a host and a port, no path")]
+    Path,
+    #[error("a header is only sent over https, or to this machine")]
+    HeaderInClear,
+    #[error("the address is longer than {MAX_URL_BYTES} bytes")]
+    TooLong,
+}
+
+/// A host with a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.parse::<IpAddr>() {
+            Ok(IpAddr::V6(_)) => write!(formatter, "[{}]:{}", self.host, self.port),
+            _ => write!(formatter, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// An OTLP/HTTP collector.
+#[derive(Debug, Clone)]
+pub struct Otlp {
+    pub(super) is_secure: bool,
+    pub(super) address: Address,
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+}
+
+impl Otlp {
+    /// Reads `http(s)://host[:port][/path]`; headers are sent with every request.
+    pub fn new(text: &str, mut headers: HeaderMap) -> Result<Otlp, BadDestination> {
+        const EXAMPLE: &str = "https://collector.example.com:4318";
+        let parts = Parts::read(text, EXAMPLE)?;
+        let is_secure = match parts.scheme.as_str() {
+            "https" => true,
+            "http" => false,
+            _ => return Err(BadDestination::NotAnAddress(EXAMPLE)),
+        };
+        let address = Address { host: parts.host, port: parts.port.unwrap_or(OTLP_PORT) };
+        if !is_secure && !headers.is_empty() && !is_this_machine(&address.host) {
+            return Err(BadDestination::HeaderInClear);
+        }
+        // They are credentials: nothing may print them.
+        headers.values_mut().for_each(|value| value.set_sensitive(true));
+        let base = parts.path.trim_end_matches('/');
+        let path =
+            if base.ends_with(LOGS_PATH) { base.to_owned() } else { format!("{base}{LOGS_PATH}") };
+        Ok(Otlp { is_secure, address, path, headers })
+    }
+}
+
+impl fmt::Display for Otlp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        write!(formatter, "otlp {scheme}://{}{}", self.address, self.path)
+    }
+}
+
+/// How a syslog receiver is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transport {
+    Udp,
+    Tcp,
+    Tls,
+}
+
+/// A receiver of RFC 5424 messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Syslog {
+    pub(super) transport: Transport,
+    pub(super) address: Address,
+}
+
+impl FromStr for Syslog {
+    type Err = BadDestination;
+
+    /// Reads `udp://host[:port]`, `tcp://…` or `tls://…`.
+    fn from_str(text: &str) -> Result<Self, BadDestination> {
+        const EXAMPLE: &str = "tls://logs.example.com:6514";
+        let parts = Parts::read(text, EXAMPLE)?;
+        let (transport, usual) = match parts.scheme.as_str() {
+            "udp" => (Transport::Udp, SYSLOG_PORT),
+            "tcp" => (Transport::Tcp, SYSLOG_PORT),
+            "tls" => (Transport::Tls, SYSLOG_TLS_PORT),
+            _ => return Err(BadDestination::NotAnAddress(EXAMPLE)),
+        };
+        if !matches!(parts.path.as_str(), "" | "/") {
+            return Err(BadDestination::Path);
+        }
+        let address = Address { host: parts.host, port: parts.port.unwrap_or(usual) };
+        Ok(Syslog { transport, address })
+    }
+}
+
+impl fmt::Display for Syslog {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.transport {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+            Transport::Tls => "tls",
+        };
+        write!(formatter, "syslog {scheme}://{}", self.address)
+    }
+}
+
+struct Parts {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+    path: String,
+}
+
+impl Parts {
+    fn read(text: &str, example: &'static str) -> Result<Parts, BadDestination> {
+        if text.len() > MAX_URL_BYTES {
+            return Err(BadDestination::TooLong);
+        }
+        if text.contains(['?', '#']) {
+            return Err(BadDestination::Query);
+        }
+        let bad = BadDestination::NotAnAddress(example);
+        let uri: Uri = text.parse().map_err(|_| bad.clone())?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(bad);
+        };
+        if authority.as_str().contains('@') {
+            return Err(BadDestination::Credentials);
+        }
+        let host = authority.host();
+        let plain = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let port = authority.port_u16();
+        // `host:` and `host:99999` are read as a host without a port.
+        let after = authority.as_str().strip_prefix(host).unwrap_or_default();
+        if plain.is_empty() || (!after.is_empty() && port.is_none()) || port == Some(0) {
+            return Err(bad);
+        }
+        let path = uri.path().to_owned();
+        let (scheme, host) = (scheme.to_ascii_lowercase(), plain.to_ascii_lowercase());
+        Ok(Parts { scheme, host, port, path })
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn otlp(text: &str) -> Result<String, BadDestination> {
+        Otlp::new(text, HeaderMap::new()).map(|otlp| otlp.to_string())
+    }
+
+    #[test]
+    fn collectors_are_read_with_their_usual_ports_and_paths() {
+        for (text, expected) in [
+            ("http://127.0.0.1:1", "otlp http://127.0.0.1:1/v1/logs"),
+            ("https://Host", "otlp https://host:4318/v1/logs"),
+            ("https://host/otlp/", "otlp https://host:4318/otlp/v1/logs"),
+            ("https://host/v1/logs", "otlp https://host:4318/v1/logs"),
+            ("https://[::1]:2", "otlp https://[::1]:2/v1/logs"),
+        ] {
+            assert_eq!(otlp(text).as_deref(), Ok(expected));
+        }
+        for (text, expected) in [
+            ("udp://host", "syslog udp://host:514"),
+            ("tcp://host:601", "syslog tcp://host:601"),
+            ("tls://host", "syslog tls://host:6514"),
+            ("tls://host/", "syslog tls://host:6514"),
+        ] {
+            assert_eq!(
+                text.parse::<Syslog>().map(|syslog| syslog.to_string()).as_deref(),
+                Ok(expected)
+            );
+        }
+    }
+
+    #[test]
+    fn what_could_be_misread_or_hides_a_secret_is_refused() {
+        assert_eq!(otlp("https://u:p@host"), Err(BadDestination::Credentials));
+        assert_eq!(otlp("https://host/?key=1"), Err(BadDestination::Query));
+        for text in [
+            "host:4318",
+            "udp://host",
+            "https://",
+            "https://host:",
+            "https://host:0",
+            "https://host:99999",
+            "",
+        ] {
+            assert!(matches!(otlp(text), Err(BadDestination::NotAnAddress(_))), "{text}");
+        }
+        assert_eq!("tls://host/x".parse::<Syslog>(), Err(BadDestination::Path));
+        assert!(matches!("http://host".parse::<Syslog>(), Err(BadDestination::NotAnAddress(_))));
+        let long = |length: usize| format!("https://h/{}", "a".repeat(length - "https://h/".len()));
+        assert!(otlp(&long(MAX_URL_BYTES)).is_ok());
+        assert_eq!(otlp(&long(MAX_URL_BYTES + 1)), Err(BadDestination::TooLong));
+    }
+
+    #[test]
+    fn a_header_never_goes_out_in_clear() {
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::from_static("x"));
+        let shown = format!("{:?}", Otlp::new("https://host", headers.clone()));
+        assert!(shown.contains("Sensitive") && !shown.contains("\"x\""), "{shown}");
+        let with = |text: &str| Otlp::new(text, headers.clone()).map(|_| ());
+        assert_eq!(with("http://host"), Err(BadDestination::HeaderInClear));
+        for text in ["https://host", "http://127.0.0.1", "http://[::1]", "http://localhost"] {
+            assert_eq!(with(text), Ok(()), "{text}");
+        }
+    }
+}
