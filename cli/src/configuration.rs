@@ -1,6 +1,9 @@
 //! `holdpoint.toml`: every key optional, unknown ones refused with a suggestion.
 
+mod amounts;
+
 use crate::failure::Failure;
+use amounts::Amount;
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
 use std::path::Path;
@@ -90,6 +93,7 @@ impl Configuration {
     fn check(&self) -> Result<(), String> {
         self.settings_of(None)?;
         self.unattended_of()?;
+        self.receipts_of()?;
         if let Some(Value::Table(servers)) = self.table.get("server") {
             for id in servers.keys() {
                 self.settings_of(Some(id))?;
@@ -161,6 +165,61 @@ impl Configuration {
             self.settings_of(server.map(ServerId::as_str)).map_err(Failure::usage)?;
         settings.posture = posture.unwrap_or(settings.posture);
         Ok(settings)
+    }
+
+    fn receipts_of(&self) -> Result<store::receipts::Settings, String> {
+        use store::receipts::{Fsync, OnFull};
+        let word = |key| self.value(None, key).and_then(Value::as_str);
+        let mut settings = store::receipts::Settings::default();
+        settings.fsync = match word("receipts.fsync") {
+            Some("always") => Fsync::Always,
+            Some("never") => Fsync::Never,
+            _ => Fsync::Interval,
+        };
+        if word("receipts.on_full") == Some("drop-oldest") {
+            settings.on_full = OnFull::DropOldest;
+        }
+        if word("receipts.args_hash") == Some("plain") {
+            settings.args_hash = ledger::record::ArgsHashKind::Plain;
+        }
+        for amount in self.amounts("receipts.rotate")? {
+            match amount {
+                Amount::Bytes(bytes) => settings.rotation.bytes = bytes,
+                Amount::Milliseconds(age) => settings.rotation.age_milliseconds = age,
+            }
+        }
+        for amount in self.amounts("receipts.keep")? {
+            match amount {
+                Amount::Bytes(bytes) => settings.keep.bytes = Some(bytes),
+                Amount::Milliseconds(age) => settings.keep.age_milliseconds = Some(age),
+            }
+        }
+        Ok(settings)
+    }
+
+    /// A size, a duration, or one of each in a list.
+    fn amounts(&self, key: &str) -> Result<Vec<Amount>, String> {
+        let problem = || {
+            format!(
+                "`{key}` is a size (`\"64MiB\"`), a duration (`\"90d\"`), or a list of one of each"
+            )
+        };
+        let texts: Vec<&Value> = match self.value(None, key) {
+            None => Vec::new(),
+            Some(Value::Array(texts)) => texts.iter().collect(),
+            Some(text) => vec![text],
+        };
+        let amounts: Option<Vec<Amount>> =
+            texts.into_iter().map(|text| Amount::parse(text.as_str()?)).collect();
+        let amounts = amounts.ok_or_else(problem)?;
+        let sizes = amounts.iter().filter(|amount| matches!(amount, Amount::Bytes(_))).count();
+        if sizes > 1 || amounts.len() - sizes > 1 { Err(problem()) } else { Ok(amounts) }
+    }
+
+    /// How receipts are written.
+    #[expect(dead_code, reason = "the gate, which writes receipts of calls, comes with `run`")]
+    pub(crate) fn receipts(&self) -> Result<store::receipts::Settings, Failure> {
+        self.receipts_of().map_err(Failure::usage)
     }
 
     /// Whether decisions may be made without a person at a terminal.
@@ -251,6 +310,25 @@ mod tests {
     }
 
     #[test]
+    fn receipts_are_set_by_words_sizes_and_durations() {
+        use store::receipts::{Fsync, OnFull};
+        let text = "[receipts]\nfsync = \"always\"\non_full = \"drop-oldest\"\nrotate = [\"1MiB\", \"1h\"]\nkeep = \"90d\"\nargs_hash = \"plain\"";
+        let settings = Configuration::parse(text).unwrap().receipts_of().unwrap();
+        assert_eq!((settings.fsync, settings.on_full), (Fsync::Always, OnFull::DropOldest));
+        assert_eq!(
+            (settings.rotation.bytes, settings.rotation.age_milliseconds),
+            (1 << 20, 3_600_000)
+        );
+        assert_eq!(
+            (settings.keep.age_milliseconds, settings.keep.bytes),
+            (Some(90 * 86_400_000), None)
+        );
+        assert_eq!(settings.args_hash, ledger::record::ArgsHashKind::Plain);
+        let usual = Configuration::parse("").unwrap().receipts_of().unwrap();
+        assert_eq!(usual, store::receipts::Settings::default());
+    }
+
+    #[test]
     fn unknown_keys_are_refused_with_a_suggestion() {
         assert_eq!(refused("postur = \"guard\""), "unknown key `postur`; did you mean `posture`?");
         assert!(refused("[guard]\ninert_max = 1").contains("`guard.inert_"));
@@ -271,6 +349,9 @@ mod tests {
             "[limits]\nframe_bytes = \"lots\"",
             "first_use = \"maybe\"",
             "[receipts]\nfsync = \"sometimes\"",
+            "[receipts]\nkeep = \"90\"",
+            "[receipts]\nkeep = 90",
+            "[receipts]\nrotate = [\"1d\", \"2d\"]",
             "not toml",
         ] {
             refused(text);
