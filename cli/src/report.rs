@@ -131,7 +131,13 @@ pub(crate) fn name_of(judgement: &Judgement) -> String {
 pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
     let mut entries: Vec<&Judgement> = judgement.entries.iter().collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.verdict));
-    for entry in entries {
+    let lost = with_one_reason(&entries);
+    if let Some(reason) = lost {
+        let held = count(entries.len(), "entry", "entries");
+        screen::say(format!("{}  {}", screen::verdict(judgement.verdict), styled(BOLD, held)));
+        screen::say(format!("    {}", words::escape_hidden(reason)));
+    }
+    for entry in entries.into_iter().filter(|_| lost.is_none()) {
         let state = match (entry.verdict, entry.is_deferred, entry.is_accepted) {
             (Verdict::Proceed, true, _) => styled(CYAN.bold(), "DEFERRED"),
             (Verdict::Proceed, false, true) => styled(screen::GREEN.bold(), "BENIGN"),
@@ -147,6 +153,15 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
             words::escape_hidden(unreadable)
         ));
     }
+}
+
+/// Where all are held because the baseline as a whole is lost, the reason is told once.
+fn with_one_reason<'j>(entries: &[&'j Judgement]) -> Option<&'j str> {
+    let reason = entries.first()?.detail.as_deref()?;
+    let is_lost = |entry: &&Judgement| {
+        entry.reason == Some(Reason::BaselineLost) && entry.detail.as_deref() == Some(reason)
+    };
+    (entries.len() > 1 && entries.iter().all(is_lost)).then_some(reason)
 }
 
 /// What decides comes first.
