@@ -3,10 +3,14 @@
 pub(crate) mod bench;
 
 mod acts;
+mod api_keys;
+mod approvals;
+mod incident;
 mod mending;
 mod observing;
 mod processes;
 pub(crate) mod proxy;
 mod sharing;
 mod sizes;
+mod statistics;
 mod tampering;

@@ -14,7 +14,8 @@ use gate::time::Timestamp;
 
 const WITH_HASH: &str = "SELECT id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at,
                                 revoked_at, revoked_by, last_used_day FROM api_keys WHERE hash = $1";
-const ALL: &str = "SELECT id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at,
+const ALL: &str =
+    "SELECT id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at,
                           revoked_at, revoked_by, last_used_day FROM api_keys ORDER BY id";
 
 const GARBLED: StoreError = StoreError::Garbled { what: "an API key" };

@@ -72,7 +72,10 @@ impl<B: Backend> ApprovalStore for B {
             let expire = "UPDATE call_approvals SET state = 'expired'
                           WHERE state IN ('parked', 'granted') AND expires_at <= $1";
             let expired = rows.execute(expire, &[now.0.into()])?;
-            rows.execute("DELETE FROM call_approvals WHERE expires_at <= $1", &[kept_since.into()])?;
+            rows.execute(
+                "DELETE FROM call_approvals WHERE expires_at <= $1",
+                &[kept_since.into()],
+            )?;
             Ok(expired)
         })
     }
@@ -89,9 +92,8 @@ fn park(
         return Err(Refusal::Taken { what: "an approval", name: id.to_string() }.into());
     }
     let waiting = "SELECT count(*) FROM call_approvals WHERE state = 'parked' AND expires_at > $1";
-    let count = rows.first(waiting, &[at.0.into()], |row| {
-        Ok(row.cell(0).integer().unwrap_or(i64::MAX))
-    })?;
+    let count =
+        rows.first(waiting, &[at.0.into()], |row| Ok(row.cell(0).integer().unwrap_or(i64::MAX)))?;
     let count = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
     within("the number of calls that wait", count.saturating_add(1), MAX_PARKED_CALLS)?;
     rows.execute(

@@ -154,8 +154,7 @@ fn read(rows: &dyn Transaction) -> Result<IncidentState, StoreError> {
         }
     }
     let revocations = "SELECT kind, value, at, by FROM revocations ORDER BY kind, value";
-    state.revocations =
-        rows.all(revocations, &[], |row| revocation(row).ok_or_else(garbled))?;
+    state.revocations = rows.all(revocations, &[], |row| revocation(row).ok_or_else(garbled))?;
     Ok(state)
 }
 

@@ -2,6 +2,7 @@
 //! receipts, and counters prove nothing: both are handed on.
 
 use super::{NOBODY, Witnessed};
+use crate::Store;
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyId, ApiKeyStore, NewApiKey};
 use crate::approval::{
     ApprovalDecision, ApprovalId, ApprovalStore, CallApproval, CallBinding, Taken,
@@ -10,7 +11,6 @@ use crate::by::By;
 use crate::error::StoreError;
 use crate::incident::{Incident, IncidentScope, IncidentState, IncidentStore, RevokedKind};
 use crate::statistics::{Count, Day, StatisticsStore};
-use crate::Store;
 use gate::time::Timestamp;
 use ledger::record::{Event, Text};
 use serde_json::{Value, json};

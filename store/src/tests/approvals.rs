@@ -1,0 +1,218 @@
+//! Approvals of calls: bound to one call, decided by somebody else, used once.
+
+use super::bench::*;
+use crate::{
+    ApprovalDecision, ApprovalId, ApprovalState, ArgsHash, By, CallBinding, KEPT_APPROVAL_DAYS,
+    MAX_PARKED_CALLS, MAX_PRINCIPAL_BYTES, MAX_TOOL_BYTES, Signed, Store, StoreError, Taken,
+};
+use contract::hash::EntryHash;
+use gate::time::Timestamp;
+
+const BOB: By<'_> = By { name: "bob", at: at(1) };
+
+const fn at(milliseconds: i64) -> Timestamp {
+    Timestamp(NOON.0 + milliseconds)
+}
+
+fn call() -> CallBinding {
+    CallBinding {
+        principal: "ada".to_owned(),
+        server: id("reports"),
+        tool: "make\0it".to_owned(),
+        contract_hash: EntryHash::of(b"contract"),
+        args_hash: ArgsHash([7; 32]),
+    }
+}
+
+fn approval(name: &str) -> ApprovalId {
+    name.parse().unwrap()
+}
+
+/// A call that waits until 100 ms past noon.
+fn parked(bench: &Bench) -> Box<dyn Store> {
+    let mut store = bench.store();
+    store.park_call(&approval("a1"), &call(), NOON, at(100)).unwrap();
+    store
+}
+
+fn granted(bench: &Bench) -> Box<dyn Store> {
+    let mut store = parked(bench);
+    store.decide_call(&approval("a1"), ApprovalDecision::Grant, BOB).unwrap();
+    store
+}
+
+fn state(store: &dyn Store) -> ApprovalState {
+    store.approval(&approval("a1")).unwrap().unwrap().state
+}
+
+fn a_parked_call_is_granted_by_another_and_used_once(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = parked(&bench);
+    let waiting = store.parked_calls(at(1)).unwrap();
+    assert_eq!((waiting.len(), &waiting[0].call), (1, &call()));
+    let early = store.take_approval(&approval("a1"), &call(), at(1)).unwrap();
+    assert_eq!(early, Taken::Not(ApprovalState::Parked));
+    store.decide_call(&approval("a1"), ApprovalDecision::Grant, BOB).unwrap();
+    assert!(store.parked_calls(at(2)).unwrap().is_empty());
+    let Taken::Taken(taken) = store.take_approval(&approval("a1"), &call(), at(2)).unwrap() else {
+        panic!("not taken")
+    };
+    assert_eq!(taken.decided, Some(Signed { by: "bob".to_owned(), at: at(1) }));
+    assert_eq!(bench.store().approval(&approval("a1")).unwrap().as_ref(), Some(&*taken));
+    let again = store.take_approval(&approval("a1"), &call(), at(3)).unwrap();
+    assert_eq!(again, Taken::Not(ApprovalState::Used));
+    let events = store.events().unwrap();
+    assert_eq!(events.len(), 1);
+    assert_eq!((events[0].action.as_str(), events[0].by.as_str()), ("approval.grant", "bob"));
+    assert_eq!(events[0].subject.as_deref(), Some("a1"));
+}
+
+fn a_refused_call_is_not_made(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = parked(&bench);
+    store.decide_call(&approval("a1"), ApprovalDecision::Refuse, BOB).unwrap();
+    let taken = store.take_approval(&approval("a1"), &call(), at(2)).unwrap();
+    assert_eq!(taken, Taken::Not(ApprovalState::Refused));
+    let error = store.decide_call(&approval("a1"), ApprovalDecision::Grant, BOB).unwrap_err();
+    assert_eq!(error.to_string(), "approval `a1` is refused already");
+}
+
+fn nobody_decides_on_their_own_call(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = parked(&bench);
+    for decision in [ApprovalDecision::Grant, ApprovalDecision::Refuse] {
+        let error = store
+            .decide_call(&approval("a1"), decision, By { name: "ada", at: at(1) })
+            .unwrap_err();
+        assert!(error.to_string().contains("ask another person"), "{error}");
+    }
+    assert_eq!(state(&*store), ApprovalState::Parked);
+    let nameless = By { name: "", at: at(1) };
+    let refused = store.decide_call(&approval("a1"), ApprovalDecision::Grant, nameless);
+    assert!(matches!(refused, Err(StoreError::Nameless)));
+}
+
+fn an_approval_is_of_one_call_only(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = granted(&bench);
+    for other in [
+        CallBinding { principal: "eve".to_owned(), ..call() },
+        CallBinding { server: id("mail"), ..call() },
+        CallBinding { tool: "make".to_owned(), ..call() },
+        CallBinding { contract_hash: EntryHash::of(b"other"), ..call() },
+        CallBinding { args_hash: ArgsHash([8; 32]), ..call() },
+    ] {
+        let taken = store.take_approval(&approval("a1"), &other, at(2)).unwrap();
+        assert_eq!(taken, Taken::OtherCall, "{other:?}");
+    }
+    assert_eq!(store.take_approval(&approval("zz"), &call(), at(2)).unwrap(), Taken::Unknown);
+    assert!(matches!(
+        store.take_approval(&approval("a1"), &call(), at(2)).unwrap(),
+        Taken::Taken(_)
+    ));
+}
+
+fn what_is_late_is_neither_decided_nor_used(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = parked(&bench);
+    assert_eq!(store.parked_calls(at(99)).unwrap().len(), 1);
+    assert!(store.parked_calls(at(100)).unwrap().is_empty());
+    let late = By { name: "bob", at: at(100) };
+    let error = store.decide_call(&approval("a1"), ApprovalDecision::Grant, late).unwrap_err();
+    assert_eq!(error.to_string(), "approval `a1` is expired already");
+    let in_time = By { name: "bob", at: at(99) };
+    store.decide_call(&approval("a1"), ApprovalDecision::Grant, in_time).unwrap();
+    let late = store.take_approval(&approval("a1"), &call(), at(100)).unwrap();
+    assert_eq!(late, Taken::Not(ApprovalState::Expired));
+    assert!(matches!(
+        store.take_approval(&approval("a1"), &call(), at(99)).unwrap(),
+        Taken::Taken(_)
+    ));
+}
+
+fn what_is_over_is_marked_and_after_a_month_forgotten(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = parked(&bench);
+    let before = store.version().unwrap();
+    assert_eq!(store.expire_approvals(at(99)).unwrap(), 0);
+    assert_eq!(store.version().unwrap(), before, "nothing was written");
+    assert_eq!(store.expire_approvals(at(100)).unwrap(), 1);
+    assert_eq!(state(&*store), ApprovalState::Expired);
+    let month = KEPT_APPROVAL_DAYS * 86_400_000;
+    assert_eq!(store.expire_approvals(at(99 + month)).unwrap(), 0);
+    assert!(store.approval(&approval("a1")).unwrap().is_some());
+    assert_eq!(store.expire_approvals(at(100 + month)).unwrap(), 0);
+    assert!(store.approval(&approval("a1")).unwrap().is_none());
+}
+
+fn of_many_takers_at_once_one_gets_it(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    for round in 0..8 {
+        let id = approval(&format!("r{round}"));
+        store.park_call(&id, &call(), NOON, at(100)).unwrap();
+        store.decide_call(&id, ApprovalDecision::Grant, BOB).unwrap();
+        let taken: usize = std::thread::scope(|scope| {
+            let (bench, id) = (&bench, &id);
+            let take = move || {
+                let taken = bench.store().take_approval(id, &call(), at(2)).unwrap();
+                usize::from(matches!(taken, Taken::Taken(_)))
+            };
+            let takers: Vec<_> = (0..6).map(|_| scope.spawn(take)).collect();
+            takers.into_iter().map(|taker| taker.join().unwrap()).sum()
+        });
+        assert_eq!(taken, 1);
+    }
+}
+
+fn a_garbled_approval_lets_nothing_through(kind: Kind) {
+    for edit in ["state = 'GRANTED'", "args_hash = 'x'", "contract_hash = ''", "server = 'A'"] {
+        let bench = Bench::new(kind);
+        let mut store = granted(&bench);
+        bench.edit(&format!("UPDATE call_approvals SET {edit}"));
+        let error = store.take_approval(&approval("a1"), &call(), at(2)).unwrap_err();
+        assert!(matches!(error, StoreError::Garbled { .. }), "{edit}: {error}");
+    }
+}
+
+fn what_waits_is_bounded(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    for past in [0, 1] {
+        let long = [
+            CallBinding { principal: "x".repeat(MAX_PRINCIPAL_BYTES + past), ..call() },
+            CallBinding { tool: "x".repeat(MAX_TOOL_BYTES + past), ..call() },
+        ];
+        for (index, call) in long.iter().enumerate() {
+            let parked =
+                store.park_call(&approval(&format!("l{past}{index}")), call, NOON, at(100));
+            assert_eq!(parked.is_ok(), past == 0, "{parked:?}");
+        }
+    }
+    bench.edit(&format!(
+        "INSERT INTO call_approvals (id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {})
+         SELECT 'v' || n, 'p', 's', 't', '', '', 'parked', 1, {} FROM numbers",
+        MAX_PARKED_CALLS - 3,
+        at(100).0
+    ));
+    store.park_call(&approval("last"), &call(), NOON, at(100)).unwrap();
+    let error = store.park_call(&approval("past"), &call(), NOON, at(100)).unwrap_err();
+    assert!(matches!(error, StoreError::OverLimit { .. }), "{error}");
+    // Those whose time is over take no place.
+    store.park_call(&approval("later"), &call(), at(100), at(200)).unwrap();
+    let error = store.park_call(&approval("later"), &call(), at(100), at(200)).unwrap_err();
+    assert_eq!(error.to_string(), "there is an approval `later` already");
+}
+
+on_both![
+    a_parked_call_is_granted_by_another_and_used_once,
+    a_refused_call_is_not_made,
+    nobody_decides_on_their_own_call,
+    an_approval_is_of_one_call_only,
+    what_is_late_is_neither_decided_nor_used,
+    what_is_over_is_marked_and_after_a_month_forgotten,
+    of_many_takers_at_once_one_gets_it,
+    a_garbled_approval_lets_nothing_through,
+    what_waits_is_bounded,
+];

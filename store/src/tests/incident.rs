@@ -1,0 +1,186 @@
+//! Incident mode: on, off, for whom, and what was revoked; who did it and when.
+
+use super::bench::*;
+use crate::{
+    By, Incident, IncidentLevel, IncidentScope, IncidentState, MAX_INCIDENT_SERVERS,
+    MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, RevokedKind, Signed,
+    StoreError,
+};
+use gate::time::Timestamp;
+
+fn by(name: &str, milliseconds: i64) -> By<'_> {
+    By { name, at: Timestamp(NOON.0 + milliseconds) }
+}
+
+fn signed(name: &str, milliseconds: i64) -> Signed {
+    Signed { by: name.to_owned(), at: Timestamp(NOON.0 + milliseconds) }
+}
+
+fn everywhere(level: IncidentLevel) -> Incident {
+    Incident { level, scope: IncidentScope::All, reason: Some("a token leaked".to_owned()) }
+}
+
+fn an_incident_survives_a_restart_and_ends_when_somebody_says_so(kind: Kind) {
+    let bench = Bench::new(kind);
+    assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
+    let incident = everywhere(IncidentLevel::High);
+    bench.store().begin_incident(&incident, by("ada", 0)).unwrap();
+    let found = bench.store().incident().unwrap();
+    assert_eq!(found.incident, Some((incident, signed("ada", 0))));
+    assert_eq!(found.egress_blocked, None);
+    let limited = Incident {
+        level: IncidentLevel::Critical,
+        scope: IncidentScope::Servers([id("reports"), id("mail")].into()),
+        reason: None,
+    };
+    bench.store().begin_incident(&limited, by("bob", 1)).unwrap();
+    let found = bench.store().incident().unwrap();
+    assert_eq!(found.incident, Some((limited, signed("bob", 1))), "the newest one counts");
+    bench.store().end_incident(by("ada", 2)).unwrap();
+    assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
+}
+
+fn egress_is_blocked_and_unblocked_by_itself(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    store.block_egress(by("ada", 0)).unwrap();
+    let found = store.incident().unwrap();
+    assert_eq!(found.egress_blocked, Some(signed("ada", 0)));
+    assert_eq!(found.incident, None);
+    store.begin_incident(&everywhere(IncidentLevel::High), by("ada", 1)).unwrap();
+    store.end_incident(by("ada", 2)).unwrap();
+    assert!(store.incident().unwrap().egress_blocked.is_some());
+    store.unblock_egress(by("bob", 3)).unwrap();
+    assert_eq!(store.incident().unwrap(), IncidentState::default());
+}
+
+fn a_revocation_keeps_the_latest_moment_whatever_the_clock_does(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    for kind in RevokedKind::ALL {
+        store.revoke(kind, "it\0s", by("ada", 5)).unwrap();
+    }
+    store.revoke(RevokedKind::Key, "it\0s", by("bob", 9)).unwrap();
+    store.revoke(RevokedKind::Session, "it\0s", by("bob", 1)).unwrap();
+    let found = store.incident().unwrap().revocations;
+    assert_eq!(found.len(), RevokedKind::ALL.len());
+    for revocation in found {
+        let expected =
+            if revocation.kind == RevokedKind::Key { signed("bob", 9) } else { signed("ada", 5) };
+        assert_eq!((revocation.value.as_str(), revocation.signed), ("it\0s", expected));
+    }
+}
+
+fn each_thing_that_a_person_did_is_an_event_and_stays_one(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    store.begin_incident(&everywhere(IncidentLevel::High), by("ada", 0)).unwrap();
+    store.block_egress(by("bob", 1)).unwrap();
+    store.revoke(RevokedKind::Principal, "eve", by("ada", 2)).unwrap();
+    store.unblock_egress(by("bob", 3)).unwrap();
+    store.end_incident(by("ada", 4)).unwrap();
+    // What was off already is nothing that was done.
+    store.end_incident(by("ada", 5)).unwrap();
+    store.unblock_egress(by("ada", 6)).unwrap();
+    let events = store.events().unwrap();
+    let lines: Vec<_> = events
+        .iter()
+        .map(|event| {
+            let subject = event.subject.as_deref();
+            (event.seq, event.at.0 - NOON.0, event.by.as_str(), event.action.as_str(), subject)
+        })
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            (1, 0, "ada", "incident.on", Some("high")),
+            (2, 1, "bob", "incident.block_egress", None),
+            (3, 2, "ada", "incident.revoke", Some("eve")),
+            (4, 3, "bob", "incident.unblock_egress", None),
+            (5, 4, "ada", "incident.off", None),
+        ]
+    );
+    assert_eq!(events[0].detail.as_deref(), Some("a token leaked"));
+    assert_eq!(events[2].detail.as_deref(), Some("principal"));
+    for sql in ["UPDATE events SET by = 'eve'", "DELETE FROM events"] {
+        assert!(bench.edit_plainly(sql).unwrap_err().contains("events is only added to"));
+    }
+}
+
+fn other_processes_see_an_incident_at_once(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (mut one, other) = (bench.store(), bench.store());
+    let before = other.version().unwrap();
+    one.begin_incident(&everywhere(IncidentLevel::High), by("ada", 0)).unwrap();
+    assert_ne!(other.version().unwrap(), before);
+    assert!(other.incident().unwrap().incident.is_some());
+}
+
+/// A state that cannot be read is not taken for none.
+fn what_holdpoint_does_not_write_is_an_error(kind: Kind) {
+    for edit in [
+        "UPDATE switches SET level = 'low'",
+        "UPDATE switches SET scope = '[\"NOT AN ID\"]'",
+        "UPDATE switches SET scope = '{'",
+        "UPDATE switches SET name = 'other'",
+        "UPDATE revocations SET kind = 'other'",
+    ] {
+        let bench = Bench::new(kind);
+        let mut store = bench.store();
+        store.begin_incident(&everywhere(IncidentLevel::High), by("ada", 0)).unwrap();
+        store.revoke(RevokedKind::Key, "k", by("ada", 0)).unwrap();
+        bench.edit(edit);
+        let error = store.incident().unwrap_err();
+        assert!(matches!(error, StoreError::Garbled { .. }), "{edit}: {error}");
+    }
+}
+
+#[track_caller]
+fn check_limit(result: Result<(), StoreError>, is_fine: bool) {
+    match result {
+        Ok(()) => assert!(is_fine),
+        Err(StoreError::OverLimit { .. }) => assert!(!is_fine),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn everything_of_an_incident_is_bounded(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    for past in [0, 1] {
+        let is_fine = past == 0;
+        let reason = Some("x".repeat(MAX_REASON_BYTES + past));
+        let incident = Incident { reason, ..everywhere(IncidentLevel::High) };
+        check_limit(store.begin_incident(&incident, by("ada", 0)), is_fine);
+        let servers = (0..MAX_INCIDENT_SERVERS + past).map(|index| id(&format!("s{index}")));
+        let scope = IncidentScope::Servers(servers.collect());
+        let incident = Incident { scope, ..everywhere(IncidentLevel::High) };
+        check_limit(store.begin_incident(&incident, by("ada", 0)), is_fine);
+        let value = "x".repeat(MAX_REVOKED_BYTES + past);
+        check_limit(store.revoke(RevokedKind::Key, &value, by("ada", 0)), is_fine);
+        let name = "x".repeat(MAX_NAME_BYTES + past);
+        check_limit(store.block_egress(by(&name, 0)), is_fine);
+    }
+    assert!(matches!(store.block_egress(by("", 0)), Err(StoreError::Nameless)));
+    // One is there already.
+    bench.edit(&format!(
+        "INSERT INTO revocations (kind, value, at, by)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {})
+         SELECT 'key', 'v' || n, 1, 'ada' FROM numbers",
+        MAX_REVOCATIONS - 2
+    ));
+    check_limit(store.revoke(RevokedKind::Key, "the last", by("ada", 0)), true);
+    check_limit(store.revoke(RevokedKind::Key, "one past it", by("ada", 0)), false);
+    check_limit(store.revoke(RevokedKind::Key, "the last", by("ada", 1)), true);
+    assert_eq!(store.incident().unwrap().revocations.len(), MAX_REVOCATIONS);
+}
+
+on_both![
+    an_incident_survives_a_restart_and_ends_when_somebody_says_so,
+    egress_is_blocked_and_unblocked_by_itself,
+    a_revocation_keeps_the_latest_moment_whatever_the_clock_does,
+    each_thing_that_a_person_did_is_an_event_and_stays_one,
+    other_processes_see_an_incident_at_once,
+    what_holdpoint_does_not_write_is_an_error,
+    everything_of_an_incident_is_bounded,
+];
