@@ -290,6 +290,8 @@ impl Shared {
 
     /// The thread that brings lines to the disk and signs what has waited long enough.
     fn work(&self) {
+        // Whoever waits for the disk is not left waiting, however this thread ends.
+        let _end = EndOfWork(self);
         let pause = Duration::from_millis(SYNC_INTERVAL_MILLISECONDS);
         let mut state = self.lock();
         loop {
@@ -341,6 +343,16 @@ impl Shared {
                 let _ = file.sync_data();
             }
         }
+    }
+}
+
+struct EndOfWork<'s>(&'s Shared);
+
+impl Drop for EndOfWork<'_> {
+    fn drop(&mut self) {
+        let ended = || "the thread that syncs has ended".to_owned();
+        self.0.lock().fault.get_or_insert_with(ended);
+        self.0.synced.notify_all();
     }
 }
 
