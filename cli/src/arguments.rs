@@ -96,7 +96,7 @@ pub(crate) enum Command {
     History(ServerCommand),
     /// Look at the ledger: what was decided on every call, provably
     #[command(
-        after_help = "Examples:\n  holdpoint receipts verify\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
+        after_help = "Examples:\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts verify\n  holdpoint receipts export --format ocsf -o events.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
     )]
     Receipts(receipts::ReceiptsCommand),
 }

@@ -1,6 +1,7 @@
 //! `holdpoint.toml`: every key optional, unknown ones refused with a suggestion.
 
 mod amounts;
+mod export;
 
 use crate::failure::Failure;
 use amounts::Amount;
@@ -10,7 +11,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 /// The keys that are known, with their tables. A server's table takes the same.
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "posture",
     "first_use",
     "drift_scope",
@@ -33,6 +34,7 @@ const KEYS: [&str; 24] = [
     "receipts.keep",
     "receipts.args_hash",
     "export.otlp",
+    "export.otlp_headers",
     "export.syslog",
     "server",
 ];
@@ -94,6 +96,7 @@ impl Configuration {
         self.settings_of(None)?;
         self.unattended_of()?;
         self.receipts_of()?;
+        self.check_export()?;
         if let Some(Value::Table(servers)) = self.table.get("server") {
             for id in servers.keys() {
                 self.settings_of(Some(id))?;

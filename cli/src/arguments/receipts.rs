@@ -4,6 +4,10 @@ use clap::{Args, Subcommand};
 use ledger::record::ReceiptId;
 use std::path::PathBuf;
 
+mod reading;
+
+pub(crate) use reading::{ExportCommand, ListCommand, ShowCommand, digits};
+
 #[derive(Debug, Args)]
 pub(crate) struct ReceiptsCommand {
     #[command(subcommand)]
@@ -12,6 +16,19 @@ pub(crate) struct ReceiptsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReceiptsSubcommand {
+    /// Show the newest receipts, and follow them
+    #[command(
+        after_help = "Examples:\n  holdpoint receipts list\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts list -f --server files"
+    )]
+    List(ListCommand),
+    /// Show one receipt in full, with where it stands
+    #[command(after_help = "Example:\n  holdpoint receipts show 3f9a2c41")]
+    Show(ShowCommand),
+    /// Write receipts in a form that other tools read, or send them as they come
+    #[command(
+        after_help = "Examples:\n  holdpoint receipts export --format csv -o receipts.csv --since 30d\n  holdpoint receipts export --format ocsf > events.json\n  holdpoint receipts export --live"
+    )]
+    Export(ExportCommand),
     /// Check that nothing was removed, changed or inserted
     #[command(
         after_help = "Examples:\n  holdpoint receipts verify\n  holdpoint receipts verify evidence/receipts --key receipts.pub --head kept-elsewhere.txt\n  holdpoint receipts verify --proof proof.json --key receipts.pub\n\nExits with 0, or with 14 where the evidence does not verify."

@@ -8,14 +8,29 @@ use ledger::note::Keyring;
 use std::path::{Path, PathBuf};
 use store::receipts::{DiskFolder, public_keys};
 
+mod export;
+mod list;
+mod printing;
 mod prove;
+mod show;
 mod verify;
 
 pub(crate) fn run(command: &ReceiptsCommand, options: &Options) -> Result<Exit, Failure> {
     match &command.command {
+        ReceiptsSubcommand::List(command) => list::run(command, options),
+        ReceiptsSubcommand::Show(command) => show::run(command, options),
+        ReceiptsSubcommand::Export(command) => export::run(command, options),
         ReceiptsSubcommand::Verify(command) => verify::run(command, options),
         ReceiptsSubcommand::Prove(command) => prove::run(command, options),
     }
+}
+
+/// As [`folder`], and none where the home has no receipts yet: then there is nothing to be read, and nothing wrong.
+fn folder_if_any(named: Option<&Path>, options: &Options) -> Result<Option<DiskFolder>, Failure> {
+    if named.is_none() && !home_path(options)?.join("receipts").exists() {
+        return Ok(None);
+    }
+    folder(named, options).map(Some)
 }
 
 /// The folder that is named, or the home's. Nothing is made: evidence is only looked at.

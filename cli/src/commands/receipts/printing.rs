@@ -1,0 +1,112 @@
+//! How receipts are printed: a line each, for people or as JSON, as long as there is a reader.
+
+use crate::arguments::Options;
+use crate::failure::Failure;
+use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
+use gate::words::escape_hidden;
+use ledger::receipt::{EventReceipt, Item, Note, Receipt, State};
+use ledger::record::{OutcomeStatus, RulingResult};
+use std::io::{self, Write};
+
+/// So many things that went wrong while reading are told one by one.
+const MAX_TOLD_NOTES: usize = 20;
+
+/// Tells what could not be read. It is never a reason to stop.
+pub(crate) fn remark_notes(notes: &[Note]) {
+    for note in notes.iter().take(MAX_TOLD_NOTES) {
+        screen::remark(format!("{} {}", styled(YELLOW, "note:"), escape_hidden(&note.to_string())));
+    }
+    if notes.len() > MAX_TOLD_NOTES {
+        let rest = notes.len() - MAX_TOLD_NOTES;
+        screen::remark(format!("{} and {rest} more of them", styled(YELLOW, "note:")));
+    }
+    if !notes.is_empty() {
+        screen::remark(styled(DIM, "`holdpoint receipts verify` says what that means"));
+    }
+}
+
+/// Whether there is still a reader.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
+/// What writing one more line says of the reader. A pipe that was closed is the end of a listing, not a fault.
+pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Failure> {
+    match written {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Prints an item as a line, for people or as JSON.
+pub(crate) fn print(item: &Item, options: &Options) -> Result<Reader, Failure> {
+    let written = if options.json {
+        let text = serde_json::to_string(item)?;
+        writeln!(io::stdout(), "{text}")
+    } else {
+        writeln!(anstream::stdout(), "{}", line(item))
+    };
+    reader(written)
+}
+
+fn line(item: &Item) -> String {
+    match item {
+        Item::Receipt(receipt) => receipt_line(receipt),
+        Item::Event(event) => event_line(event),
+    }
+}
+
+fn receipt_line(receipt: &Receipt) -> String {
+    let id: String = receipt.receipt_id.to_string().chars().take(8).collect();
+    let decision = match receipt.decision.result {
+        RulingResult::Allow => styled(GREEN, "ALLOW"),
+        RulingResult::Deny => styled(RED.bold(), "DENY "),
+        RulingResult::RequireApproval => styled(YELLOW.bold(), "ASK  "),
+    };
+    let what = receipt.mcp.tool_name.as_ref().unwrap_or(&receipt.mcp.method);
+    format!(
+        "{}  {}  {decision}  {} {}  {}  {}",
+        styled(DIM, receipt.ts),
+        styled(DIM, id),
+        escape_hidden(&receipt.mcp.server_id),
+        styled(BOLD, escape_hidden(what)),
+        escape_hidden(&receipt.principal.sub),
+        end(receipt),
+    )
+}
+
+/// How a call ended, or why there was none.
+pub(crate) fn end(receipt: &Receipt) -> String {
+    match (&receipt.outcome, receipt.state) {
+        (Some(outcome), _) => {
+            let style = match outcome.status {
+                OutcomeStatus::Success => GREEN,
+                OutcomeStatus::Error | OutcomeStatus::Timeout => YELLOW,
+            };
+            let theirs = receipt.latency_us.theirs.map(milliseconds).unwrap_or_default();
+            format!("{}{theirs}", styled(style, outcome.word()))
+        }
+        (None, State::NoOutcome) => styled(RED, "no outcome recorded"),
+        (None, State::Open | State::Ended) => styled(YELLOW, "no outcome yet"),
+        (None, State::Refused) => escape_hidden(&receipt.decision.reason_codes.join(", ")),
+    }
+}
+
+fn milliseconds(microseconds: u64) -> String {
+    format!(" in {}.{} ms", microseconds / 1_000, microseconds / 100 % 10)
+}
+
+fn event_line(event: &EventReceipt) -> String {
+    let by = event.by.as_ref().map(|by| format!("  by {}", escape_hidden(by))).unwrap_or_default();
+    let server = event.server_id.as_deref().map(escape_hidden).unwrap_or_default();
+    format!(
+        "{}  {}  {}  {server}{by}",
+        styled(DIM, event.ts),
+        styled(DIM, "event   "),
+        styled(BOLD, escape_hidden(&event.name)),
+    )
+}
