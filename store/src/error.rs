@@ -98,7 +98,9 @@ pub enum StoreError {
     #[error("{what} of server `{server}` cannot be read: observe the server anew")]
     Unreadable { server: ServerId, what: &'static str },
     /// The same where nothing makes it good: until a person looks, it is an error and not an absence.
-    #[error("{what} in the store has values that holdpoint does not write: put a copy of the database back")]
+    #[error(
+        "{what} in the store has values that holdpoint does not write: put a copy of the database back"
+    )]
     Garbled { what: &'static str },
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -115,6 +117,21 @@ pub enum Refusal {
     Decided { id: ApprovalId, state: ApprovalState },
     #[error("`{name}` cannot decide on their own call: ask another person")]
     OwnCall { name: String },
+    #[error("`{place}` cannot be moved to itself")]
+    SamePlace { place: String },
+    #[error("`{place}` is not empty, and holds something else: name an empty database")]
+    NotEmpty { place: String },
+    #[error(
+        "the home of `{place}` has a key of its own (`{}`), which the pins would not fit: move it away, or name another home",
+        path.display()
+    )]
+    OtherKey { path: PathBuf, place: String },
+    #[error(
+        "table `{table}` has values that holdpoint does not write, and that the other database cannot hold"
+    )]
+    NotCopyable { table: &'static str },
+    #[error("table `{table}` does not read back as it was written: nothing was moved")]
+    Differs { table: &'static str },
 }
 
 /// A path as one word of a shell command.

@@ -101,18 +101,24 @@ pub(crate) fn read_key(path: &Path) -> Result<Key, KeyProblem> {
     Ok(Key(bytes))
 }
 
-/// Makes a new key. It appears under its name whole or not at all, and never in the place of another.
+/// Makes a new key.
 ///
 /// INVARIANT: the caller holds the database's write lock, so no other process makes one at the same time.
 pub(crate) fn create_key(path: &Path) -> Result<Key, HomeError> {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes)
         .map_err(|error| failed("find randomness for", path)(io::Error::other(error)))?;
+    let key = Key(bytes);
+    put_key(path, &key)?;
+    Ok(key)
+}
+
+/// Writes a key. It appears under its name whole or not at all, and never in the place of another.
+pub(crate) fn put_key(path: &Path, key: &Key) -> Result<(), HomeError> {
     if path.exists() {
         return Err(failed("make", path)(io::ErrorKind::AlreadyExists.into()));
     }
-    create_file(path, &bytes)?;
-    Ok(Key(bytes))
+    create_file(path, key.as_bytes())
 }
 
 /// Makes a private file: it appears under its name whole or not at all.

@@ -20,6 +20,7 @@ mod named;
 mod postgres;
 pub mod receipts;
 mod record;
+mod relocate;
 mod sqlite;
 mod statistics;
 mod tables;
@@ -51,6 +52,7 @@ pub use postgres::{Address, AddressError, PostgresStore};
 pub use record::{
     HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision, ServerRecord, Snapshot,
 };
+pub use relocate::{Relocated, relocate};
 pub use sqlite::{BUSY_TIMEOUT_SECONDS, SqliteStore};
 pub use statistics::{
     Count, Day, MAX_COUNTER_BYTES, MAX_COUNTS_PER_WRITE, MAX_COUNTS_READ, StatisticsStore,

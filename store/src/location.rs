@@ -68,6 +68,22 @@ impl Location {
         is_direct && matches!(self, Location::Postgres(address) if address.has_password())
     }
 
+    /// Whether both are one database, given the homes that they are of.
+    pub(crate) fn is_same_database(
+        &self,
+        home: &Home,
+        other: &Location,
+        other_home: &Home,
+    ) -> bool {
+        match (self, other) {
+            (Location::Postgres(one), Location::Postgres(two)) => {
+                one.to_string() == two.to_string()
+            }
+            (Location::Postgres(_), _) | (_, Location::Postgres(_)) => false,
+            (Location::Sqlite | Location::SqliteIn(_), _) => home == other_home,
+        }
+    }
+
     fn direct(text: &str) -> Result<Location, LocationError> {
         match text.split_once(':') {
             None if text == "sqlite" => Ok(Location::Sqlite),
