@@ -342,14 +342,16 @@ impl Batch {
 #[derive(Debug)]
 enum Either {
     Sqlite(SqliteStore),
-    Postgres(PostgresStore),
+    Postgres(Box<PostgresStore>),
 }
 
 impl Either {
     fn open(home: &Home, location: &Location) -> Result<Either, StoreError> {
         Ok(match location {
             Location::Sqlite | Location::SqliteIn(_) => Either::Sqlite(SqliteStore::open(home)?),
-            Location::Postgres(address) => Either::Postgres(PostgresStore::open(home, address)?),
+            Location::Postgres(address) => {
+                Either::Postgres(Box::new(PostgresStore::open(home, address)?))
+            }
         })
     }
 }

@@ -6,6 +6,7 @@ mod acts;
 mod api_keys;
 mod approvals;
 mod incident;
+mod measuring;
 mod mending;
 mod observing;
 mod processes;

@@ -7,7 +7,7 @@ use gate::pins::Basis;
 use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,6 +15,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const HOME: &str = "STORE_TEST_HOME";
 const LOCATION: &str = "STORE_TEST_LOCATION";
 const WRITER: &str = "STORE_TEST_WRITER";
+const READER: &str = "STORE_TEST_READER";
+/// How often one process approves and another looks.
+const APPROVALS: usize = 100;
 const WRITERS: usize = 8;
 /// How often each writer is killed.
 const ROUNDS: usize = 8;
@@ -229,7 +232,105 @@ impl Random {
     }
 }
 
+/// Another process that keeps what it read as long as the version stays. It answers each line with how many pins count.
+#[test]
+fn a_reader_of_its_own() {
+    let (Some(home), Ok(location)) = (std::env::var_os(READER), std::env::var(LOCATION)) else {
+        return;
+    };
+    let home = Home::open(&PathBuf::from(home)).unwrap();
+    let store = crate::open(&home, &Location::parse(&location).unwrap()).unwrap();
+    let server: ServerId = "shared".parse().unwrap();
+    let (mut version, mut pins) = (None, 0);
+    for line in std::io::stdin().lines() {
+        line.unwrap();
+        let now = store.version().unwrap();
+        if version != Some(now) {
+            pins = store.pins(&server).unwrap().iter().len();
+            version = Some(now);
+        }
+        println!("\ncounts {pins}");
+    }
+}
+
+fn what_one_process_approved_counts_for_what_another_begins_afterwards(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tests::processes::a_reader_of_its_own", "--nocapture"])
+        .env(READER, bench.home.path())
+        .env(LOCATION, bench.url.as_deref().unwrap_or("sqlite"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut asking = child.stdin.take().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answers = lines.map_while(Result::ok).filter_map(|line| {
+        line.strip_prefix("counts ").map(|count| count.parse::<usize>().unwrap())
+    });
+    let server: ServerId = "shared".parse().unwrap();
+    for index in 0..APPROVALS {
+        let mut act = Act::new(&server, Timestamp(1), "ada", "server.approve");
+        act.pins = vec![tool(&format!("t{index}"), 0)];
+        store.record(act).unwrap();
+        writeln!(asking).unwrap();
+        assert_eq!(answers.next(), Some(index + 1));
+    }
+    drop(asking);
+    assert!(child.wait().unwrap().success());
+}
+
+/// A PostgreSQL that a test may stop, gone with it.
+struct Cluster {
+    script: PathBuf,
+    folder: String,
+}
+
+impl Cluster {
+    fn start() -> Option<Cluster> {
+        let script = PathBuf::from(std::env::var_os("HOLDPOINT_TEST_POSTGRES_CLUSTER")?);
+        let mut cluster = Cluster { script, folder: String::new() };
+        cluster.folder = cluster.run(&["make"]);
+        cluster.run(&["start", &cluster.folder]);
+        Some(cluster)
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = Command::new(&self.script).arg("--cluster").args(arguments).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {complaint}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn restart(&self, mode: &str) {
+        self.run(&["stop", &self.folder, mode]);
+        self.run(&["start", &self.folder]);
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.run(&["stop", &self.folder, "immediate"]);
+    }
+}
+
+/// Stopped in order, and as if its machine had failed.
+#[test]
+fn a_database_that_restarts_in_the_middle_loses_and_doubles_nothing() {
+    let Some(cluster) = Cluster::start() else { return };
+    let bench = Bench::on(&cluster.run(&["url", &cluster.folder]));
+    let expected = run_writers(&bench, || {
+        for mode in ["fast", "immediate", "fast", "immediate"] {
+            std::thread::sleep(Duration::from_millis(700));
+            cluster.restart(mode);
+        }
+    });
+    check_nothing_lost_or_doubled(&bench, &expected);
+}
+
 on_both![
     a_writer_pins_one_entry_after_the_other_and_counts_them,
     eight_processes_killed_at_random_lose_and_double_nothing,
+    what_one_process_approved_counts_for_what_another_begins_afterwards,
 ];
