@@ -16,12 +16,12 @@ use std::sync::Arc;
 mod tail;
 
 pub(crate) use tail::Walk;
-pub use tail::{Tail, TailError, Torn, head, read_tail};
+pub use tail::{Tail, TailError, Torn, head, read_signed_tail, read_tail};
 
 /// At most this many lines are without a checkpoint when the next one is written.
 pub const CHECKPOINT_LINES: u64 = 256;
 
-/// A line is without a checkpoint for at most this long, where somebody calls [`ChainWriter::checkpoint_if_due`].
+/// A line is without a checkpoint for at most this long, where somebody asks [`ChainWriter::sign_if_due`].
 pub const CHECKPOINT_MILLISECONDS: i64 = 10_000;
 
 /// The most other chains whose heads an opening names.
@@ -40,6 +40,14 @@ pub struct Head {
 pub struct Written {
     pub seq: u64,
     pub hash: LineHash,
+}
+
+/// A checkpoint that is not in its place yet.
+#[derive(Debug, Clone)]
+pub struct Signed {
+    segment: SegmentNumber,
+    size: u64,
+    text: String,
 }
 
 /// When a segment is closed and the next one begun.
@@ -131,6 +139,7 @@ impl<F: ChainFiles> ChainWriter<F> {
         others: &[Head],
         ts: Timestamp,
     ) -> Result<Self, WriteError> {
+        let unsigned = tail.unsigned_lines();
         let torn = tail.torn;
         let mut writer = ChainWriter {
             files,
@@ -156,6 +165,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             "holdpoint": env!("CARGO_PKG_VERSION"),
             "others": named(others),
             "torn": torn,
+            "unsigned": unsigned,
         });
         writer.append(&Record::Event(&event(ts, "chain.resumed", &data)))?;
         Ok(writer)
@@ -212,26 +222,45 @@ impl<F: ChainFiles> ChainWriter<F> {
 
     /// Signs all lines that are written, where the newest checkpoint does not cover them yet.
     pub fn checkpoint(&mut self) -> Result<(), WriteError> {
+        match self.sign() {
+            Some(signed) => self.put(signed),
+            None => Ok(()),
+        }
+    }
+
+    /// A checkpoint of all lines that are written, where one is due. It is put in its place when they are on disk.
+    ///
+    /// A clock that went back counts as a long wait.
+    pub fn sign_if_due(&self, now: Timestamp) -> Option<Signed> {
+        let since = self.uncovered_since?;
+        let is_due = now < since || now.0.saturating_sub(since.0) >= CHECKPOINT_MILLISECONDS;
+        is_due.then(|| self.sign()).flatten()
+    }
+
+    fn sign(&self) -> Option<Signed> {
         if self.uncovered_lines() == 0 {
-            return Ok(());
+            return None;
         }
         let checkpoint = Checkpoint {
             origin: origin(self.key.name(), &self.chain),
             size: self.tree.size(),
             root: self.tree.root(),
         };
-        self.files.put_checkpoint(self.segment, &checkpoint.sign(&self.key))?;
-        self.covered = checkpoint.size;
-        self.uncovered_since = None;
-        Ok(())
+        let text = checkpoint.sign(&self.key);
+        Some(Signed { segment: self.segment, size: checkpoint.size, text })
     }
 
-    /// Signs what has waited too long. A clock that went back counts as a long wait.
-    pub fn checkpoint_if_due(&mut self, now: Timestamp) -> Result<(), WriteError> {
-        let is_due = self.uncovered_since.is_some_and(|since| {
-            now < since || now.0.saturating_sub(since.0) >= CHECKPOINT_MILLISECONDS
-        });
-        if is_due { self.checkpoint() } else { Ok(()) }
+    /// Puts a checkpoint in its place. One that is older than the newest does nothing.
+    pub fn put(&mut self, signed: Signed) -> Result<(), WriteError> {
+        if signed.size <= self.covered {
+            return Ok(());
+        }
+        self.files.put_checkpoint(signed.segment, &signed.text)?;
+        self.covered = signed.size;
+        if self.uncovered_lines() == 0 {
+            self.uncovered_since = None;
+        }
+        Ok(())
     }
 
     pub fn uncovered_lines(&self) -> u64 {

@@ -42,7 +42,7 @@ pub fn verify(
         let check = ChainCheck { folder, chain, files, keys, heads, index: &index, progress };
         let found = check.run(&mut claims, &mut |_, _| Ok(()), &mut report);
         if !index.chains.contains_key(chain) {
-            judge_unlisted(&found, &mut report);
+            judge_unlisted(folder, keys, &found, &mut report);
         }
         report.chains.push(found);
     }
@@ -99,15 +99,19 @@ fn check_index(
     Ok(index)
 }
 
-/// A chain is listed right after its first line was signed. Its writer may have been stopped between the two.
-fn judge_unlisted(found: &ChainReport, report: &mut Report) {
-    if found.covered > 0 {
+/// A chain is listed right after its first line was signed. Its writer may have been stopped between the two, or may have
+/// opened it just now.
+fn judge_unlisted(folder: &dyn Folder, keys: &Keyring, found: &ChainReport, report: &mut Report) {
+    let is_first_line_alone = found.size == 1 && found.covered == 1;
+    let is_listed_now =
+        || read_index(folder, keys).is_ok_and(|(index, _)| index.chains.contains_key(&found.chain));
+    if is_first_line_alone {
         report.note(format!(
-            "chain {}: not in the index (its writer was stopped as it opened it); it is signed",
+            "chain {}: not in the index yet (its writer was stopped as it opened it)",
             found.chain
         ));
-    } else {
-        report.problem(Problem::of_chain(&found.chain, "it is neither in the index nor signed"));
+    } else if !is_listed_now() {
+        report.problem(Problem::of_chain(&found.chain, "it is not in the index"));
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::act::Act;
 use crate::by::StoreEvent;
 use crate::error::StoreError;
-use crate::receipts::{Journal, ReceiptsError};
+use crate::receipts::Journal;
 use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
 use crate::write::OLDER_COPY;
 use crate::{Home, Revision, Store};
@@ -39,6 +39,8 @@ struct Seen {
     index_bytes: Option<u64>,
     seals: BTreeMap<String, u64>,
     statuses: BTreeMap<String, String>,
+    /// When the index took the place of one that was gone: what that one knew is not known any more.
+    begun_anew: Option<String>,
     /// Why the index itself cannot be trusted.
     fault: Option<String>,
 }
@@ -67,10 +69,9 @@ impl Witnessed {
                 index_bytes: length,
                 seals: index.seals,
                 statuses: index.statuses,
+                begun_anew: index.begun_anew,
                 fault: None,
             },
-            // Before the first act there is nothing to remember, and nothing to lose.
-            Err(ReceiptsError::Home(_)) if length.is_none() => Seen::default(),
             Err(error) => {
                 Seen { index_bytes: length, fault: Some(error.to_string()), ..Seen::default() }
             }
@@ -83,7 +84,13 @@ impl Witnessed {
         if let Some(fault) = &seen.fault {
             return Some(fault.clone());
         }
-        let newest = seen.seals.get(id.as_str()).copied().unwrap_or(0);
+        let newest = seen.seals.get(id.as_str()).copied();
+        if let (Some(moment), None) = (&seen.begun_anew, newest) {
+            return Some(format!(
+                "the receipts were removed and begun anew at {moment}, so nothing shows that this is the newest state of the server"
+            ));
+        }
+        let newest = newest.unwrap_or(0);
         let is_older = u64::try_from(seal_count).unwrap_or(0) < newest;
         is_older.then(|| OLDER_COPY.to_owned())
     }
@@ -96,6 +103,12 @@ impl Witnessed {
         }
         record.lost = doubt.or(record.lost);
         record
+    }
+
+    /// Whether the ledger knows the server, or cannot tell.
+    fn is_in_doubt_or_seen(&self, id: &ServerId) -> bool {
+        let seen = self.seen.borrow();
+        seen.fault.is_some() || seen.seals.contains_key(id.as_str())
     }
 
     fn is_quarantined(&self, id: &ServerId) -> bool {
@@ -159,8 +172,7 @@ impl Store for Witnessed {
         self.look();
         let snapshot = self.store.snapshot(id)?;
         let seal_count = snapshot.server.as_ref().map_or(0, |server| server.seal_count);
-        let is_known =
-            snapshot.server.is_some() || self.seen.borrow().seals.contains_key(id.as_str());
+        let is_known = snapshot.server.is_some() || self.is_in_doubt_or_seen(id);
         let pins =
             if is_known { self.doubted_book(id, seal_count, snapshot.pins) } else { snapshot.pins };
         let server =

@@ -277,3 +277,80 @@ fn arguments_are_hashed_with_a_key_of_the_home() {
     let plain = open(&first, ArgsHashKind::Plain);
     assert_eq!(hex::encode(hash(&plain).0), contract::hash::sha256_hex(b"{}"));
 }
+
+#[test]
+fn a_line_that_somebody_added_to_the_index_is_never_signed() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let path = home.receipts_path().join("index").join("000001.jsonl");
+    let sound = fs::read_to_string(&path).unwrap();
+    // A line with a right hash and a right `prev`: no key is needed for that.
+    let last = ledger::line::scan(sound.lines().next_back().unwrap().as_bytes()).unwrap();
+    let place = ledger::line::Place { seq: last.seq + 1, prev: last.hash };
+    let data = serde_json::json!({"dropped": []});
+    let event =
+        Event { ts: NOW, name: "chain.retention", by: None, server_id: None, data: Some(&data) };
+    let mut forged = sound.clone().into_bytes();
+    ledger::line::encode(&Record::Event(&event), place, &mut forged).unwrap();
+    fs::write(&path, forged).unwrap();
+    Journal::new(&home)
+        .append(&Event { ts: NOW, name: "server.test", by: None, server_id: None, data: None })
+        .unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(&sound) && !text.contains("chain.retention"), "{text}");
+    assert!(text.contains("\"torn\":{\"bytes\":"), "{text}");
+    assert_sound(&home);
+}
+
+#[test]
+fn a_planted_chain_is_not_taken_over() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let real = home.receipts_path().join(chains(&home)[0].as_str());
+    let planted = home.receipts_path().join("0000000000000000");
+    fs::create_dir(&planted).unwrap();
+    fs::copy(real.join("000001.jsonl"), planted.join("000001.jsonl")).unwrap();
+    let receipts = Receipts::open(&home, Settings::default()).unwrap();
+    assert_ne!(receipts.chain().as_str(), "0000000000000000");
+    assert!(verified(&home).problems[0].to_string().contains("0000000000000000"));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_pipes_in_the_folder_are_not_opened() {
+    let (directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let chain = home.receipts_path().join(chains(&home)[0].as_str());
+    let made =
+        std::process::Command::new("mkfifo").arg(chain.join("000002.jsonl")).status().unwrap();
+    assert!(made.success());
+    fs::remove_file(chain.join("000001.checkpoint")).unwrap();
+    let made =
+        std::process::Command::new("mkfifo").arg(chain.join("000001.checkpoint")).status().unwrap();
+    assert!(made.success());
+    std::os::unix::fs::symlink(directory.path(), home.receipts_path().join("ffffffffffffffff"))
+        .unwrap();
+    let report = verified(&home);
+    assert!(!report.is_sound());
+    assert!(report.notes.iter().any(|note| note.contains("ffffffffffffffff")), "{report:?}");
+    // A writer does not wait for them either.
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+}
+
+#[test]
+fn a_clock_that_jumped_leaves_no_gap_in_what_is_kept() {
+    let (_directory, home) = home();
+    let receipts = Receipts::open(&home, small_segments()).unwrap();
+    for (id, jump) in [(0, 0), (1, -9_000_000_000), (2, 9_000_000_000), (3, -9_000_000_000), (4, 0)]
+    {
+        for _ in 0..8 {
+            let mut decision = decision(id);
+            decision.ts = Timestamp(NOW.0 + jump);
+            receipts.decision(&decision).unwrap();
+        }
+    }
+    drop(receipts);
+    let keep = Keep { bytes: None, age_milliseconds: Some(1_000) };
+    drop(Receipts::open(&home, Settings { keep, ..small_segments() }).unwrap());
+    assert_sound(&home);
+}

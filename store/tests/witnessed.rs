@@ -205,3 +205,19 @@ fn acts_of_others_meanwhile_do_not_look_like_an_older_copy() {
         }
     });
 }
+
+#[test]
+fn receipts_that_were_removed_witness_nothing() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    fs::remove_dir_all(bench.home.receipts_path()).unwrap();
+    assert!(bench.lost().unwrap().contains("does not verify"));
+    // Also when something else has begun them anew.
+    let other: ServerId = "other".parse().unwrap();
+    let mut act = Act::new(&other, Timestamp(3), "ada", "server.quarantine");
+    act.status = Some(ServerStatus::Quarantined);
+    bench.store().record(act).unwrap();
+    assert!(bench.lost().unwrap().contains("begun anew"));
+    bench.pin("one", true).unwrap();
+    assert_eq!(bench.lost(), None);
+}

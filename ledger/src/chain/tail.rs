@@ -1,6 +1,6 @@
 //! The end of a chain, as its next writer finds it.
 
-use super::Head;
+use super::{CHECKPOINT_LINES, Head};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::folder::{ChainId, ChainListing, Folder, MAX_LINE_BYTES, SegmentNumber};
 use crate::line::{BadLine, Line, LineHash, is_torn, scan};
@@ -9,7 +9,7 @@ use crate::note::Keyring;
 use crate::tree::{Frontier, NodeHash, leaf};
 use contract::time::Timestamp;
 use sha2::{Digest, Sha256};
-use std::io;
+use std::io::{self, Read};
 
 /// Where a chain ends.
 #[derive(Debug, Clone)]
@@ -26,6 +26,11 @@ pub struct Tail {
 }
 
 impl Tail {
+    /// Lines that no checkpoint covers.
+    pub fn unsigned_lines(&self) -> u64 {
+        self.tree.size().saturating_sub(self.covered)
+    }
+
     pub fn head(&self) -> Head {
         Head { chain: self.chain.clone(), hash: self.last, seq: self.tree.size().saturating_sub(1) }
     }
@@ -51,11 +56,16 @@ pub enum TailError {
     Order { chain: ChainId, segment: SegmentNumber, line: u64, what: &'static str },
     #[error("chain {chain}, {segment}.checkpoint: {source}")]
     Checkpoint { chain: ChainId, segment: SegmentNumber, source: CheckpointError },
+    #[error("chain {chain}: {lines} lines that are not signed, more than a writer leaves")]
+    Unsigned { chain: ChainId, lines: u64 },
     #[error("chain {chain}, {segment}.checkpoint: it does not fit the lines")]
     OtherLines { chain: ChainId, segment: SegmentNumber },
 }
 
 /// Reads the last segment that has lines, and checks it by itself.
+///
+/// What is not signed yet is gone on with, and signed by the next writer: at most [`CHECKPOINT_LINES`] lines, behind a
+/// checkpoint that is there. More than that no writer leaves.
 pub fn read_tail(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -64,16 +74,65 @@ pub fn read_tail(
 ) -> Result<Tail, TailError> {
     let empty = || TailError::Empty { chain: chain.clone() };
     let newest = *listing.segments.last_key_value().ok_or_else(empty)?.0;
+    let before = listing.segments.range(..newest).next_back().map(|(number, _)| *number);
     let end = SegmentEnd::read(folder, chain, newest, keys)?;
-    if let Some(walk) = end.walk {
+    let tail = if let Some(walk) = end.walk {
+        if end.signed.is_none() {
+            check_before(folder, chain, newest, before, &walk, keys)?;
+        }
         let begun = Some(walk.begun);
-        return Ok(walk.tail(chain, newest, end.good_bytes, end.torn, begun, end.covered));
+        walk.tail(chain, newest, end.good_bytes, end.torn, begun, end.covered)
+    } else {
+        // Its writer was stopped between making the file and having written its first line.
+        let before = before.ok_or_else(empty)?;
+        let last = SegmentEnd::read(folder, chain, before, keys)?;
+        let walk = last.walk.ok_or_else(empty)?;
+        walk.tail(chain, newest, 0, end.torn, None, last.covered)
+    };
+    if tail.unsigned_lines() > CHECKPOINT_LINES {
+        return Err(TailError::Unsigned { chain: chain.clone(), lines: tail.unsigned_lines() });
     }
-    // Its writer was stopped between making the file and having written its first line.
-    let before = *listing.segments.range(..newest).next_back().ok_or_else(empty)?.0;
-    let last = SegmentEnd::read(folder, chain, before, keys)?;
-    let walk = last.walk.ok_or_else(empty)?;
-    Ok(walk.tail(chain, newest, 0, end.torn, None, last.covered))
+    Ok(tail)
+}
+
+/// The end of a chain that is signed after every line: what is behind its checkpoint is cut off, whole lines too.
+pub fn read_signed_tail(
+    folder: &dyn Folder,
+    chain: &ChainId,
+    listing: &ChainListing,
+    keys: &Keyring,
+) -> Result<Tail, TailError> {
+    let empty = || TailError::Empty { chain: chain.clone() };
+    let segment = *listing.segments.last_key_value().ok_or_else(empty)?.0;
+    let end = SegmentEnd::read(folder, chain, segment, keys)?;
+    let other_lines = || TailError::OtherLines { chain: chain.clone(), segment };
+    let (walk, bytes) = end.signed.ok_or_else(other_lines)?;
+    let failed = |source| TailError::Io { chain: chain.clone(), source };
+    let mut rest = Vec::new();
+    let source = folder.segment_from(chain, segment, bytes).map_err(failed)?;
+    source.take(2 * MAX_LINE_BYTES as u64).read_to_end(&mut rest).map_err(failed)?;
+    let torn = (!rest.is_empty()).then(|| Torn::of(&rest));
+    let begun = Some(walk.begun);
+    let size = walk.tree.size();
+    Ok(walk.tail(chain, segment, bytes, torn, begun, size))
+}
+
+/// A segment that no checkpoint covers yet has to go on where the one before it was signed.
+fn check_before(
+    folder: &dyn Folder,
+    chain: &ChainId,
+    segment: SegmentNumber,
+    before: Option<SegmentNumber>,
+    walk: &Walk,
+    keys: &Keyring,
+) -> Result<(), TailError> {
+    let unsigned = || TailError::Unsigned { chain: chain.clone(), lines: walk.tree.size() };
+    let closed = signed(folder, chain, before.ok_or_else(unsigned)?, keys)?.ok_or_else(unsigned)?;
+    if closed.size == walk.first_seq && closed.root == walk.root_before {
+        Ok(())
+    } else {
+        Err(TailError::OtherLines { chain: chain.clone(), segment })
+    }
 }
 
 /// The newest line of a chain, where its last segment can be read. Nothing but that line is checked.
@@ -100,6 +159,8 @@ struct SegmentEnd {
     torn: Option<Torn>,
     good_bytes: u64,
     covered: u64,
+    /// The lines that the segment's checkpoint covers, and where they end.
+    signed: Option<(Walk, u64)>,
 }
 
 impl SegmentEnd {
@@ -113,7 +174,8 @@ impl SegmentEnd {
         let other_lines = || TailError::OtherLines { chain: chain.clone(), segment };
         let checkpoint = signed(folder, chain, segment, keys)?;
         let mut reader = LineReader::new(folder.segment(chain, segment).map_err(failed)?);
-        let mut end = SegmentEnd { walk: None, torn: None, good_bytes: 0, covered: 0 };
+        let mut end =
+            SegmentEnd { walk: None, torn: None, good_bytes: 0, covered: 0, signed: None };
         for line in 1.. {
             let order = |what| TailError::Order { chain: chain.clone(), segment, line, what };
             let Some(piece) = reader.next_piece().map_err(failed)? else { break };
@@ -130,9 +192,13 @@ impl SegmentEnd {
             };
             let bad = |source| TailError::Line { chain: chain.clone(), segment, line, source };
             let walk = end.step(&scan(bytes).map_err(bad)?).map_err(order)?;
-            let (size, root) = (walk.tree.size(), &walk.tree);
-            if checkpoint.as_ref().is_some_and(|at| at.size == size && at.root != root.root()) {
-                return Err(other_lines());
+            let is_signed = checkpoint.as_ref().is_some_and(|at| at.size == walk.tree.size());
+            if is_signed {
+                let walk = walk.clone();
+                if checkpoint.as_ref().is_some_and(|at| at.root != walk.tree.root()) {
+                    return Err(other_lines());
+                }
+                end.signed = Some((walk, reader.position()));
             }
             end.good_bytes = reader.position();
         }
@@ -187,6 +253,8 @@ pub(crate) struct Walk {
     pub(crate) tree: Frontier,
     pub(crate) last: LineHash,
     pub(crate) first_seq: u64,
+    /// The root of all lines before the segment.
+    root_before: NodeHash,
     begun: Timestamp,
 }
 
@@ -229,9 +297,10 @@ impl Walk {
         if line.seq == 0 && line.prev != LineHash::NONE {
             return Err("the first line of a chain names one before it");
         }
+        let root_before = tree.root();
         tree.push(leaf(&line.hash.0));
         let begun = Timestamp::parse(line.ts).ok_or("its `ts` is no moment")?;
-        Ok(Walk { tree, last: line.hash, first_seq: line.seq, begun })
+        Ok(Walk { tree, last: line.hash, first_seq: line.seq, root_before, begun })
     }
 
     pub(crate) fn step(&mut self, line: &Line<'_>) -> Result<(), &'static str> {

@@ -90,7 +90,9 @@ fn a_line_waits_ten_seconds_for_its_checkpoint_and_less_when_the_clock_went_back
         (NOW.0 - 1, true),
     ] {
         writer.append(&Record::Outcome(&outcome(1))).unwrap();
-        writer.checkpoint_if_due(Timestamp(moment)).unwrap();
+        if let Some(signed) = writer.sign_if_due(Timestamp(moment)) {
+            writer.put(signed).unwrap();
+        }
         assert_eq!(writer.uncovered_lines() == 0, is_signed, "{moment}");
     }
 }
@@ -189,4 +191,67 @@ fn a_spoiled_tail_is_not_gone_on_with() {
     let ending = spoil(&|bytes| *bytes.last_mut().unwrap() = b'x');
     assert!(matches!(ending, Err(TailError::Order { .. })), "{ending:?}");
     assert!(matches!(spoil(&|bytes| bytes.clear()), Err(TailError::OtherLines { .. })));
+}
+
+#[test]
+fn only_so_many_unsigned_lines_are_gone_on_with_and_only_behind_a_checkpoint() {
+    let written = |lines: u64| {
+        let folder = MemoryFolder::default();
+        let mut writer = create(&folder, Rotation::NEVER);
+        for number in 0..lines {
+            writer.append(&Record::Outcome(&outcome(number))).unwrap();
+        }
+        folder
+    };
+    // One line is signed as the chain is made.
+    let folder = written(CHECKPOINT_LINES);
+    assert_eq!(tail(&folder).unwrap().unsigned_lines(), CHECKPOINT_LINES);
+    drop(resume(&folder, Rotation::NEVER).unwrap());
+    assert!(all_text(&folder).contains(&format!("\"unsigned\":{CHECKPOINT_LINES}")));
+
+    // Somebody who has no key can write on, but not sign.
+    let folder = written(CHECKPOINT_LINES);
+    let first = folder.contents().checkpoints.clone();
+    let mut writer = resume(&folder, Rotation::NEVER).unwrap();
+    writer.append(&Record::Outcome(&outcome(0))).unwrap();
+    folder.contents().checkpoints = first;
+    assert!(matches!(tail(&folder), Err(TailError::Unsigned { .. })), "{:?}", tail(&folder));
+
+    let folder = written(3);
+    folder.contents().checkpoints.clear();
+    assert!(matches!(tail(&folder), Err(TailError::Unsigned { .. })), "{:?}", tail(&folder));
+}
+
+#[test]
+fn an_unsigned_segment_has_to_go_on_where_the_one_before_was_signed() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation { bytes: 1_500, age_milliseconds: i64::MAX });
+    while writer.segment().0 < 3 {
+        writer.append(&Record::Outcome(&outcome(1))).unwrap();
+    }
+    assert!(tail(&folder).is_ok());
+    let second = (chain(), SegmentNumber(2));
+    let kept = folder.contents().checkpoints.remove(&second).unwrap();
+    assert!(matches!(tail(&folder), Err(TailError::Unsigned { .. })), "{:?}", tail(&folder));
+    let other = folder.contents().checkpoints[&(chain(), SegmentNumber::FIRST)].clone();
+    folder.contents().checkpoints.insert(second.clone(), other);
+    assert!(matches!(tail(&folder), Err(TailError::OtherLines { .. })), "{:?}", tail(&folder));
+    folder.contents().checkpoints.insert(second, kept);
+    assert!(tail(&folder).is_ok());
+}
+
+#[test]
+fn a_chain_that_is_signed_line_by_line_is_cut_back_to_its_checkpoint() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation::NEVER);
+    writer.append(&Record::Outcome(&outcome(1))).unwrap();
+    writer.checkpoint().unwrap();
+    let signed = writer.head();
+    writer.append(&Record::Outcome(&outcome(2))).unwrap();
+    let listing = folder.listing().unwrap();
+    let files = &listing.chains[&chain()];
+    let tail = read_signed_tail(&folder, &chain(), files, &keys()).unwrap();
+    assert_eq!((tail.head(), tail.unsigned_lines()), (signed, 0));
+    let torn = tail.torn.unwrap();
+    assert_eq!(torn.bytes, files.segments[&SegmentNumber::FIRST] - tail.segment_bytes);
 }

@@ -1,8 +1,9 @@
 //! Verification of one chain: every line, every segment's statement of where it stands, every checkpoint.
 
 use super::claims::Claims;
+use super::read_index;
 use super::report::{ChainReport, Problem, Report};
-use crate::chain::Walk;
+use crate::chain::{CHECKPOINT_LINES, Walk};
 use crate::checkpoint::Checkpoint;
 use crate::folder::{ChainId, ChainListing, Folder, SegmentNumber};
 use crate::index::Index;
@@ -12,9 +13,13 @@ use crate::note::Keyring;
 use crate::record::ReceiptId;
 use crate::tree::{Frontier, NodeHash};
 use std::collections::HashSet;
+use std::io;
 
 /// The most calls that are remembered as waiting for their outcome. More are counted all the same.
 pub const MAX_OPEN_CALLS: usize = 100_000;
+
+/// A line of the index is signed at once; the line that closes a torn end comes with it.
+const MAX_UNSIGNED_INDEX_LINES: u64 = 2;
 
 /// Told of each good line, and whether a checkpoint covers it.
 pub(super) type TakeLine<'t> = &'t mut dyn FnMut(&Line<'_>, bool) -> Result<(), &'static str>;
@@ -41,6 +46,8 @@ struct State {
     open_uncounted: u64,
     last_ts: String,
     clock_went_back: u64,
+    /// Lines that were signed by a later writer than the one that wrote them.
+    adopted: u64,
     /// Checkpoints to be compared when the tree has their size, largest first.
     wanted: Vec<Wanted>,
 }
@@ -70,10 +77,14 @@ impl ChainCheck<'_> {
         }));
         let mut expected = self.first_segment(report);
         for (number, bytes) in &self.files.segments {
-            while expected < *number {
-                report.problem(self.at(expected, None, "the segment is gone"));
+            if expected < *number {
+                let last = SegmentNumber(number.0.saturating_sub(1));
+                let what = match last == expected {
+                    true => "the segment is gone".to_owned(),
+                    false => format!("the segments from here to {last} are gone"),
+                };
+                report.problem(self.at(expected, None, &what));
                 state.walk = None;
-                expected = expected.next();
             }
             self.segment(*number, *bytes, &mut state, claims, take, report);
             expected = number.next();
@@ -136,6 +147,10 @@ impl ChainCheck<'_> {
             return;
         }
         if state.found.lines == lines_before {
+            if self.is_dropped_now(number) {
+                state.drop_wanted(number);
+                return;
+            }
             self.judge_empty(number, bytes, is_last, checkpoint.is_some(), report);
             return;
         }
@@ -154,8 +169,16 @@ impl ChainCheck<'_> {
         take: TakeLine<'_>,
         report: &mut Report,
     ) -> Result<(), (Option<u64>, String)> {
-        let source = self.folder.segment(self.chain, number);
-        let source = source.map_err(|error| (None, format!("it cannot be read: {error}")))?;
+        let source = match self.folder.segment(self.chain, number) {
+            Ok(source) => source,
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && self.is_dropped_now(number) =>
+            {
+                state.walk = None;
+                return Ok(());
+            }
+            Err(error) => return Err((None, format!("it cannot be read: {error}"))),
+        };
         let mut reader = LineReader::new(source);
         for line_number in 1.. {
             let here = |what: &dyn std::fmt::Display| (Some(line_number), what.to_string());
@@ -192,6 +215,12 @@ impl ChainCheck<'_> {
             (self.progress)(length);
         }
         Ok(())
+    }
+
+    /// Whether retention dropped the segment since the index was read.
+    fn is_dropped_now(&self, number: SegmentNumber) -> bool {
+        let index = read_index(self.folder, self.keys);
+        index.is_ok_and(|(index, _)| index.dropped_up_to(self.chain, number).is_some())
     }
 
     /// The first line of a segment: what it states has to be what the lines before it make.
@@ -363,13 +392,32 @@ impl ChainCheck<'_> {
                 None,
                 "its checkpoint does not cover all of it, though a later segment was begun",
             )),
-            // One that is there and bad was reported when it was read.
-            None if !is_last && !has_file => {
+            // One that is there and bad was reported when it was read. The first line of a chain is signed as it is made.
+            None if !has_file && (!is_last || number == SegmentNumber::FIRST) => {
                 report.problem(self.at(number, None, "its checkpoint is gone"));
             }
             Some(_) | None => {}
         }
+        if is_last {
+            let signed = checkpoint.map_or(first, |checkpoint| checkpoint.size);
+            self.judge_unsigned(number, size.saturating_sub(signed), signed, report);
+        }
         state.drop_wanted(number);
+    }
+
+    /// More lines without a checkpoint than a writer leaves were written by somebody else, or by one that goes on right
+    /// now: then the checkpoint has moved on too.
+    fn judge_unsigned(&self, number: SegmentNumber, lines: u64, signed: u64, report: &mut Report) {
+        let most = if self.chain.is_index() { MAX_UNSIGNED_INDEX_LINES } else { CHECKPOINT_LINES };
+        if lines <= most {
+            return;
+        }
+        let newest = self.folder.checkpoint(self.chain, number).ok().flatten();
+        let newest = newest.and_then(|text| Checkpoint::open(&text, self.keys).ok());
+        if newest.is_none_or(|newest| newest.size <= signed) {
+            let what = format!("{lines} lines without a checkpoint, more than a writer leaves");
+            report.problem(self.at(number, None, &what));
+        }
     }
 
     /// Checkpoints whose segment is not there.
@@ -412,6 +460,12 @@ impl ChainCheck<'_> {
                 self.chain, state.clock_went_back
             ));
         }
+        if state.adopted > 0 {
+            report.note(format!(
+                "chain {}: {} line(s) had no checkpoint when their writer was stopped, and were signed by the next one",
+                self.chain, state.adopted
+            ));
+        }
         state.found.size = size.unwrap_or(state.found.covered);
         state.found.last_ts = (!state.last_ts.is_empty()).then_some(state.last_ts);
         state.found.without_outcome = state.open_calls.len() as u64 + state.open_uncounted;
@@ -450,6 +504,7 @@ impl State {
             open_uncounted: 0,
             last_ts: String::new(),
             clock_went_back: 0,
+            adopted: 0,
             wanted: Vec::new(),
         }
     }
@@ -473,7 +528,12 @@ impl State {
             text.parse().map_err(|_| "its `receipt_id` is none")
         };
         match line.kind {
-            LineKind::Event => found.events += 1,
+            LineKind::Event => {
+                found.events += 1;
+                if line.name == Some("chain.resumed") {
+                    self.adopted += adopted_lines(line);
+                }
+            }
             LineKind::Decision { awaits_outcome: false } => found.decisions += 1,
             LineKind::Decision { awaits_outcome: true } => {
                 found.decisions += 1;
@@ -500,4 +560,10 @@ impl State {
         self.last_ts.push_str(line.ts);
         Ok(())
     }
+}
+
+/// What a writer that went on with a chain says of lines that it found without a checkpoint.
+fn adopted_lines(line: &Line<'_>) -> u64 {
+    let line: Option<serde_json::Value> = serde_json::from_slice(line.bytes).ok();
+    line.as_ref().and_then(|line| line.pointer("/data/unsigned")?.as_u64()).unwrap_or(0)
 }

@@ -99,7 +99,7 @@ impl Folder for DiskFolder {
         number: SegmentNumber,
         offset: u64,
     ) -> io::Result<Box<dyn Read + Send>> {
-        let mut file = File::open(self.chain_path(chain).join(number.file_name()))?;
+        let mut file = open_file(&self.chain_path(chain).join(number.file_name()))?;
         if offset > 0 {
             file.seek(SeekFrom::Start(offset))?;
         }
@@ -107,7 +107,7 @@ impl Folder for DiskFolder {
     }
 
     fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>> {
-        let file = match File::open(self.chain_path(chain).join(number.checkpoint_name())) {
+        let file = match open_file(&self.chain_path(chain).join(number.checkpoint_name())) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -115,6 +115,24 @@ impl Folder for DiskFolder {
         let mut bytes = Vec::new();
         file.take(MAX_CHECKPOINT_BYTES as u64).read_to_end(&mut bytes)?;
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+/// Opens a plain file for reading: a link could lead anywhere, and a pipe would be waited for without end.
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.cast_signed());
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"))
     }
 }
 
@@ -130,6 +148,8 @@ pub(super) struct DiskChain {
     is_ragged: bool,
     /// Whether a segment is brought to the disk before the next one is begun.
     is_synced: bool,
+    /// Whether a checkpoint is brought to the disk before it takes its place.
+    is_careful: bool,
 }
 
 impl DiskChain {
@@ -156,6 +176,7 @@ impl DiskChain {
             length: 0,
             is_ragged: false,
             is_synced,
+            is_careful: false,
         }))
     }
 
@@ -167,6 +188,11 @@ impl DiskChain {
         create_directory(directory)?;
         let busy = || ReceiptsError::Busy { seconds: 0 };
         DiskChain::try_lock(directory, is_synced)?.ok_or_else(busy)
+    }
+
+    /// For a chain with few lines, none of which may be lost.
+    pub(super) fn careful(self) -> DiskChain {
+        DiskChain { is_careful: true, ..self }
     }
 
     /// Gives the directory its name.
@@ -239,6 +265,9 @@ impl ChainFiles for DiskChain {
         let mut file =
             private_options().create(true).write(true).truncate(true).open(&unfinished)?;
         file.write_all(text.as_bytes())?;
+        if self.is_careful {
+            file.sync_all()?;
+        }
         drop(file);
         fs::rename(&unfinished, self.directory.join(number.checkpoint_name()))
     }

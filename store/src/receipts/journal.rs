@@ -7,7 +7,7 @@ use super::error::ReceiptsError;
 use super::keys::signing_key;
 use crate::home::{Home, create_directory, failed};
 use contract::time::Timestamp;
-use ledger::chain::{ChainWriter, Head, Rotation, Written, head, read_tail};
+use ledger::chain::{ChainWriter, Head, Rotation, Written, head, read_signed_tail};
 use ledger::folder::{ChainId, Folder, Listing};
 use ledger::index::{CHAIN_ANEW, Index};
 use ledger::note::{Keyring, SigningKey};
@@ -52,15 +52,27 @@ impl Journal {
 
     /// What the index says now; nothing where there is none yet.
     pub fn read(&self) -> Result<Index, ReceiptsError> {
-        if !self.folder.path().exists() {
-            return Ok(Index::default());
+        match fs::symlink_metadata(self.folder.path()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return self.without_index(&Listing::default());
+            }
+            _ => {}
         }
         let listing = self.listing()?;
-        if listing.chains.is_empty() && !self.home.receipts_key_path().exists() {
-            return Ok(Index::default());
+        if !listing.chains.contains_key(&ChainId::index()) {
+            return self.without_index(&listing);
         }
         let key = signing_key(&self.home, false)?;
         self.sound_index(&keyring(&key)?)
+    }
+
+    /// No index is right only before the first act, which makes the key and the index together.
+    fn without_index(&self, listing: &Listing) -> Result<Index, ReceiptsError> {
+        if listing.chains.is_empty() && !self.home.receipts_key_path().exists() {
+            Ok(Index::default())
+        } else {
+            Err(self.damaged("it is gone".to_owned()))
+        }
     }
 
     /// Writes one event.
@@ -81,10 +93,11 @@ impl Journal {
         remove_unfinished(path);
         let (writer, index) = if let Some(files) = listing.chains.get(&index) {
             let found = self.sound_index(&keys)?;
-            let tail = read_tail(&self.folder, &index, files, &keys)
+            // A line that is not signed could be anybody's.
+            let tail = read_signed_tail(&self.folder, &index, files, &keys)
                 .map_err(|error| self.damaged(error.to_string()))?;
             let chain = DiskChain::try_lock(&self.folder.chain_path(&index), true)?;
-            let mut chain = chain.ok_or(ReceiptsError::Busy { seconds: 0 })?;
+            let mut chain = chain.ok_or(ReceiptsError::Busy { seconds: 0 })?.careful();
             chain
                 .continue_segment(tail.segment, tail.segment_bytes)
                 .map_err(ReceiptsError::io("open", path))?;
@@ -109,7 +122,7 @@ impl Journal {
         let path = self.folder.path();
         let index = ChainId::index();
         let unfinished = path.join(format!("{UNFINISHED}{index}"));
-        let chain = DiskChain::unfinished(&unfinished, true)?;
+        let chain = DiskChain::unfinished(&unfinished, true)?.careful();
         let created =
             ChainWriter::create(chain, key.clone(), index.clone(), Rotation::NEVER, &[], now);
         let full = |error| ReceiptsError::of_write(error, path);
@@ -152,10 +165,10 @@ impl LockedJournal {
         let path = self.folder.path().to_owned();
         let full = |error| ReceiptsError::of_write(error, &path);
         let written = self.writer.append(&Record::Event(event)).map_err(full)?;
-        self.writer.checkpoint().map_err(full)?;
         if let Some(file) = self.writer.files().file() {
             file.sync_data().map_err(ReceiptsError::io("write", &path))?;
         }
+        self.writer.checkpoint().map_err(full)?;
         Ok(written)
     }
 

@@ -40,19 +40,16 @@ pub(super) fn apply(
     }
     let listing = list(&journal.folder)?;
     let mut total: u64 = listing.chains.values().flat_map(|files| files.segments.values()).sum();
-    let is_too_much = |closed: &Closed| {
-        let is_old = keep
-            .age_milliseconds
-            .is_some_and(|age| now.0.saturating_sub(closed.closed_at.0) >= age);
-        let is_over = keep.bytes.is_some_and(|bytes| total > bytes);
+    let mut chosen = Vec::new();
+    for segment in closed_segments(&journal.folder, &listing) {
+        let age = now.0.saturating_sub(segment.closed_at.0);
+        let is_old = keep.age_milliseconds.is_some_and(|most| age >= most);
+        let is_over = keep.bytes.is_some_and(|most| total > most);
         if is_old || is_over {
-            total = total.saturating_sub(closed.bytes);
+            total = total.saturating_sub(segment.bytes);
+            chosen.push(segment);
         }
-        is_old || is_over
-    };
-    let mut too_much = is_too_much;
-    let closed = closed_segments(&journal.folder, &listing);
-    let chosen = closed.into_iter().filter(|segment| too_much(segment)).collect();
+    }
     drop_segments(journal, chosen, now)
 }
 
@@ -84,7 +81,13 @@ fn closed_segments(folder: &DiskFolder, listing: &Listing) -> Vec<Closed> {
     let mut closed = Vec::new();
     for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {
         for (number, bytes) in &files.segments {
-            let next = files.segments.contains_key(&number.next()).then(|| number.next());
+            let next = number.next();
+            let is_last = files.segments.keys().next_back() == Some(&next);
+            // What is not signed yet goes on from the checkpoint of the segment before it.
+            if is_last && !files.checkpoints.contains(&next) {
+                break;
+            }
+            let next = files.segments.contains_key(&next).then_some(next);
             let begun = next.and_then(|next| first_line(folder, chain, next));
             // Without a readable line after it, nobody can tell whether it is complete.
             let Some((_, closed_at)) = begun else { break };
@@ -113,13 +116,20 @@ fn drop_segments(
     mut chosen: Vec<Closed>,
     now: Timestamp,
 ) -> Result<u64, ReceiptsError> {
-    // From the first segment of each chain upwards, so that what is left has no gap.
     chosen.sort_by(|left, right| (&left.chain, left.number).cmp(&(&right.chain, right.number)));
     chosen.truncate(MAX_DROPPED_AT_ONCE);
     let mut named = Vec::new();
     let mut going = Vec::new();
+    let mut oldest = list(&journal.folder)?.chains;
     for segment in chosen {
+        // From the first segment of each chain upwards, so that what is left has no gap: a clock that jumped can make
+        // a later one look older.
+        let Some(files) = oldest.get_mut(&segment.chain) else { continue };
+        if files.segments.keys().next() != Some(&segment.number) {
+            continue;
+        }
         let Some(dropped) = describe(journal, &segment) else { continue };
+        files.segments.remove(&segment.number);
         named.push(dropped);
         going.push(segment);
     }

@@ -303,14 +303,14 @@ impl Shared {
             let woken = self.work.wait_timeout_while(state, pause, is_idle);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             let is_stopping = state.is_stopping;
+            let signed = state.writer.sign_if_due(now());
             state = self.sync(state);
-            // A checkpoint that fails now is due again with the next line, which is refused then.
-            let _ = if is_stopping {
+            // What is signed is on disk before the checkpoint is. One that fails now is due again with the next line.
+            let _ = signed.map(|signed| state.writer.put(signed));
+            if is_stopping {
                 self.finish(&mut state);
-                state.writer.checkpoint()
-            } else {
-                state.writer.checkpoint_if_due(now())
-            };
+                let _ = state.writer.checkpoint();
+            }
             if is_stopping {
                 return;
             }
@@ -394,6 +394,10 @@ fn take_over(
     let Some(found) = newest.chains.get(chain) else { return Ok(None) };
     let Ok(tail) = read_tail(&folder, chain, found, &journal.keys) else { return Ok(None) };
     if !journal.index().chains.contains_key(chain) {
+        // Its writer was stopped before it listed the chain, so it wrote nothing but the first line.
+        if tail.head().seq > 0 || tail.unsigned_lines() > 0 {
+            return Ok(None);
+        }
         let Some(first) = first_hash(&folder, chain) else { return Ok(None) };
         list(journal, chain, first, now)?;
     }
