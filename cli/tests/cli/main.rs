@@ -17,7 +17,10 @@ mod home;
 mod json;
 mod lifecycle;
 mod real_servers;
+mod receipts;
+mod scribe;
 mod servers;
+mod store;
 #[cfg(unix)]
 mod terminal;
 mod unreadable;
