@@ -8,6 +8,8 @@
 
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/scribe.rs"]
+mod scribe;
 
 use bench::*;
 use jsonschema::Validator;
@@ -201,9 +203,46 @@ fn every_schema_is_used_and_refuses_something() {
     live(&mut schemas, &prepared());
     schemas.run("hash", &prepared(), &["hash", "old.json"], 0);
     schemas.run("demo", &prepared(), &["demo"], 0);
+    evidence(&mut schemas, &Bench::new());
     let names: BTreeSet<&str> = schemas.validators.keys().map(String::as_str).collect();
     assert_eq!(names, schemas.used);
     for (name, validator) in &schemas.validators {
         assert!(!validator.is_valid(&json!({ "tools": 7, "verdict": "FINE" })), "{name}.json");
     }
+}
+
+/// Receipts as evidence: verified and proven, in order and not.
+fn evidence(schemas: &mut Schemas, bench: &Bench) {
+    schemas.run("error", bench, &["receipts", "verify"], 2);
+    drop(scribe::Ledger::open(&bench.home()));
+    let heads = schemas.run("receipts-heads", bench, &["receipts", "prove", "--heads"], 0);
+    let heads: Vec<&str> =
+        heads["heads"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(heads.len(), 2);
+    bench.file("heads.txt", heads.join("\n"));
+    bench.file("older.checkpoint", heads[0]);
+    drop(scribe::Ledger::usual(&bench.home()));
+    schemas.run("receipts-verify", bench, &["receipts", "verify"], 0);
+    schemas.run("receipts-verify", bench, &["receipts", "verify", "--head", "heads.txt"], 0);
+    let digits = "11".repeat(16);
+    let id = digits.as_str();
+    for options in [vec![id], vec![id, "--outcome"], vec!["--since", "older.checkpoint"]] {
+        let words: Vec<&str> = ["receipts", "prove"].into_iter().chain(options).collect();
+        let proof = schemas.run("receipts-proof", bench, &words, 0).to_string();
+        let check = ["receipts", "verify", "--proof", "proof.json"];
+        bench.file("proof.json", &proof);
+        schemas.run("receipts-verify", bench, &check, 0);
+        bench.file("proof.json", proof.replace("\"chain\"", "\"change\""));
+        schemas.run("error", bench, &check, 14);
+    }
+    let index = bench.home().join("receipts/index/000001.jsonl");
+    let text = fs::read_to_string(&index).unwrap().replace("chain.listed", "chain.listen");
+    fs::write(index, text).unwrap();
+    let document = schemas.run("receipts-verify", bench, &["receipts", "verify"], 14);
+    assert_eq!(document["problems"][0]["line"], 2, "{document}");
+}
+
+#[test]
+fn receipts_as_evidence() {
+    evidence(&mut Schemas::read(), &Bench::new());
 }
