@@ -1,6 +1,7 @@
 //! What can be typed. Help texts are part of the interface: each command has an example.
 
 pub(crate) mod receipts;
+pub(crate) mod store;
 
 use clap::{Args, Parser, Subcommand};
 use gate::posture::Posture;
@@ -99,6 +100,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts verify\n  holdpoint receipts export --format ocsf -o events.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
     )]
     Receipts(receipts::ReceiptsCommand),
+    /// Move what Holdpoint remembers to another database
+    #[command(
+        after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
+    )]
+    Store(store::StoreCommand),
 }
 
 #[derive(Debug, Args)]

@@ -12,3 +12,4 @@ pub(crate) mod pin;
 pub(crate) mod receipts;
 pub(crate) mod review;
 pub(crate) mod status;
+pub(crate) mod store;

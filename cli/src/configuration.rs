@@ -8,10 +8,11 @@ use amounts::Amount;
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
 use std::path::Path;
+use store::Location;
 use toml::{Table, Value};
 
 /// The keys that are known, with their tables. A server's table takes the same.
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 26] = [
     "posture",
     "first_use",
     "drift_scope",
@@ -36,6 +37,7 @@ const KEYS: [&str; 25] = [
     "export.otlp",
     "export.otlp_headers",
     "export.syslog",
+    "store",
     "server",
 ];
 
@@ -83,6 +85,9 @@ impl Configuration {
                                 "`server.{id}.approve`: who may approve is the same for all servers"
                             ));
                         }
+                        if table.contains_key("store") {
+                            return Err(format!("`server.{id}.store`: all servers are in one store"));
+                        }
                         table.iter().try_for_each(|(key, value)| check_key(key, value))?;
                     }
                 }
@@ -97,6 +102,7 @@ impl Configuration {
         self.unattended_of()?;
         self.receipts_of()?;
         self.check_export()?;
+        self.check_store()?;
         if let Some(Value::Table(servers)) = self.table.get("server") {
             for id in servers.keys() {
                 self.settings_of(Some(id))?;
@@ -217,6 +223,35 @@ impl Configuration {
         let amounts = amounts.ok_or_else(problem)?;
         let sizes = amounts.iter().filter(|amount| matches!(amount, Amount::Bytes(_))).count();
         if sizes > 1 || amounts.len() - sizes > 1 { Err(problem()) } else { Ok(amounts) }
+    }
+
+    fn store_text(&self) -> Result<&str, String> {
+        match self.value(None, "store") {
+            None => Ok("sqlite"),
+            Some(value) => value.as_str().ok_or_else(|| "`store` is a text in quotes".to_owned()),
+        }
+    }
+
+    /// What `env:` and `file:` point to is looked up where the store is opened: not every command needs it.
+    fn check_store(&self) -> Result<(), String> {
+        let text = self.store_text()?;
+        if text.starts_with("env:") || text.starts_with("file:") {
+            return Ok(());
+        }
+        match Location::parse_without_password(text) {
+            Ok(Location::SqliteIn(_)) => {
+                Err("`store`: another home is named with `--home`".to_owned())
+            }
+            Ok(Location::Sqlite | Location::Postgres(_)) => Ok(()),
+            Err(error) => Err(format!("`store`: {error}")),
+        }
+    }
+
+    /// Where pins, history and all else that is remembered is kept.
+    pub(crate) fn store(&self) -> Result<Location, Failure> {
+        let named = |problem: String| Failure::usage(format!("`store`: {problem}"));
+        let text = self.store_text().map_err(Failure::usage)?;
+        Location::parse_without_password(text).map_err(|error| named(error.to_string()))
     }
 
     /// How receipts are written.
@@ -340,6 +375,18 @@ mod tests {
     }
 
     #[test]
+    fn a_store_is_named_without_its_password() {
+        for text in ["sqlite", "postgres://ada@db.example.com/x", "env:ANY", "file:/any"] {
+            let configuration = Configuration::parse(&format!("store = \"{text}\"")).unwrap();
+            configuration.check().unwrap();
+        }
+        let usual = Configuration::parse("").unwrap().store().unwrap();
+        assert!(matches!(usual, Location::Sqlite));
+        let problem = refused("store = \"postgres://ada:s3cret@db.example.com/x\"");
+        assert!(problem.contains("env:VARIABLE") && !problem.contains("s3cret"), "{problem}");
+    }
+
+    #[test]
     fn wrong_values_are_refused() {
         for text in [
             "posture = \"lax\"",
@@ -356,6 +403,11 @@ mod tests {
             "[receipts]\nkeep = 90",
             "[receipts]\nrotate = [\"1d\", \"2d\"]",
             "not toml",
+            "store = 1",
+            "store = \"mysql://x\"",
+            "store = \"sqlite:/elsewhere\"",
+            "store = \"postgres://ada:s3cret@db.example.com/x\"",
+            "[server.a]\nstore = \"sqlite\"",
         ] {
             refused(text);
         }

@@ -64,5 +64,6 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Rollback(command) => commands::lifecycle::rollback(command, options),
         Command::History(command) => commands::history::run(command, options),
         Command::Receipts(command) => commands::receipts::run(command, options),
+        Command::Store(command) => commands::store::run(command, options),
     }
 }

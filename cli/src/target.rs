@@ -9,7 +9,7 @@ use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Home, Launch, SqliteStore, Store, Witnessed};
+use store::{Home, Launch, Store, Witnessed};
 use wire::{EndpointUrl, HttpEndpoint, ObserveLimits, StdioLaunch, Upstream};
 
 /// The largest capture file that is read.
@@ -28,7 +28,7 @@ impl Workplace {
     pub(crate) fn open(options: &Options) -> Result<Workplace, Failure> {
         let home = Home::open(&home_path(options)?)?;
         let configuration = Configuration::read(&home.config_path())?;
-        let store = Witnessed::new(Box::new(SqliteStore::open(&home)?), &home);
+        let store = Witnessed::new(store::open(&home, &configuration.store()?)?, &home);
         Ok(Workplace { store, configuration })
     }
 }

@@ -131,6 +131,9 @@ fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("review", bench, &["review"], 10);
     schemas.run("status", bench, &["status"], 0);
     schemas.run("history", bench, &["history", ID], 0);
+    let place = format!("sqlite:{}", bench.path("second").display());
+    let words = ["store", "migrate", "--from", "sqlite", "--to", &place];
+    schemas.run("store-migrate", bench, &words, 0);
     schemas.run("error", bench, &["history", "unheard-of"], 2);
     schemas.run("error", bench, &["no-such-command"], 2);
 }
