@@ -13,10 +13,13 @@ mod scribe;
 
 use bench::*;
 use jsonschema::Validator;
+use ledger::record::RulingResult;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+#[cfg(unix)]
+use std::process::Stdio;
 
 /// Every schema by its name, and those that something was held against.
 struct Schemas {
@@ -207,6 +210,7 @@ fn every_schema_is_used_and_refuses_something() {
     schemas.run("hash", &prepared(), &["hash", "old.json"], 0);
     schemas.run("demo", &prepared(), &["demo"], 0);
     evidence(&mut schemas, &Bench::new());
+    reading(&mut schemas, &Bench::new());
     let names: BTreeSet<&str> = schemas.validators.keys().map(String::as_str).collect();
     assert_eq!(names, schemas.used);
     for (name, validator) in &schemas.validators {
@@ -248,4 +252,56 @@ fn evidence(schemas: &mut Schemas, bench: &Bench) {
 #[test]
 fn receipts_as_evidence() {
     evidence(&mut Schemas::read(), &Bench::new());
+}
+
+/// Receipts that are read: listed, shown, exported and sent, in every state of a call.
+fn reading(schemas: &mut Schemas, bench: &Bench) {
+    let ledger = scribe::Ledger::usual(&bench.home());
+    // The next process takes the chain over: what was open has no outcome.
+    drop(ledger);
+    let ledger = scribe::Ledger::open(&bench.home());
+    ledger.call(0x21, 9_000, RulingResult::Allow, "read_file");
+    let mut states = BTreeSet::new();
+    for words in
+        [["receipts", "list", "--all", "--json"], ["receipts", "export", "--format", "jsonl"]]
+    {
+        let answer = bench.run(words).exits(0);
+        for line in answer.out.lines() {
+            let document: Value = serde_json::from_str(line).unwrap();
+            schemas.check("receipt", &document);
+            states.insert(document["state"].as_str().unwrap_or("event").to_owned());
+        }
+    }
+    let all = ["ended", "event", "no_outcome", "open", "refused"].map(str::to_owned);
+    assert_eq!(states, BTreeSet::from(all));
+    for id in ["11", "12", "13", "14", "21"] {
+        schemas.run("receipts-show", bench, &["receipts", "show", id], 0);
+    }
+    schemas.run("error", bench, &["receipts", "show", "ff"], 2);
+    for format in ["jsonl", "csv", "ocsf", "cef"] {
+        let words = ["receipts", "export", "--format", format, "-o", "out"];
+        schemas.run("receipts-exported", bench, &words, 0);
+    }
+    schemas.run("error", bench, &["receipts", "export", "--live"], 2);
+    #[cfg(unix)]
+    schemas.check("receipts-live", &sent(bench));
+}
+
+/// What live export says when it is interrupted.
+#[cfg(unix)]
+fn sent(bench: &Bench) -> Value {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    bench.configure(&format!("[export]\nsyslog = \"udp://{address}\"\n"));
+    let mut command = bench.command(["receipts", "export", "--live", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    socket.recv(&mut [0; 4096]).unwrap();
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    finish(child).exits(0).json()
+}
+
+#[test]
+fn receipts_that_are_read() {
+    reading(&mut Schemas::read(), &Bench::new());
 }

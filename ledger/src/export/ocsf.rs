@@ -197,9 +197,8 @@ fn what_was_asked(receipt: &Receipt) -> [(&'static str, Value); 3] {
 /// What of a receipt has no attribute of its own.
 fn unmapped(receipt: &Receipt) -> Result<Value, serde_json::Error> {
     let Value::Object(mut rest) = serde_json::to_value(receipt)? else { return Ok(Value::Null) };
-    for mapped in ["ts", "receipt_id", "trace_id", "principal", "ended_at"] {
-        rest.remove(mapped);
-    }
+    const MAPPED: [&str; 5] = ["ts", "receipt_id", "trace_id", "principal", "ended_at"];
+    rest.retain(|name, _| !MAPPED.contains(&name.as_str()));
     if let Some(Value::Object(mcp)) = rest.get_mut("mcp") {
         mcp.retain(|name, _| name == "trust_level");
     }
