@@ -139,3 +139,6 @@ impl StatisticsStore for Witnessed {
         self.store.counts(from, to)
     }
 }
+
+#[cfg(test)]
+mod tests;
