@@ -6,7 +6,7 @@ use crate::folder::{ChainId, ChainListing, Folder, Listing, SegmentNumber};
 use crate::line::{BadLine, LineKind, scan};
 use crate::lines::{LineReader, Piece};
 use crate::note::Keyring;
-use crate::proof::{BuildError, ConsistencyBuilder, InclusionBuilder, ProofDocument};
+use crate::proof::{BuildError, ConsistencyBuilder, InclusionBuilder, ProofDocument, ProofError};
 use crate::record::ReceiptId;
 use crate::tree::{Frontier, NodeHash, leaf};
 use std::io;
@@ -32,6 +32,8 @@ pub enum ProveError {
     Line { chain: ChainId, segment: SegmentNumber, line: u64, source: BadLine },
     #[error("chain {chain}, segment {segment}: {what}")]
     Segment { chain: ChainId, segment: SegmentNumber, what: &'static str },
+    #[error("the lines do not give the proof, so they were changed: {0}")]
+    Proof(#[from] ProofError),
     #[error(transparent)]
     Build(#[from] BuildError),
 }
@@ -91,7 +93,7 @@ pub fn inclusion(
         Ok(())
     })?;
     let proof = builder.ok_or_else(|| ProveError::NoCheckpoint(chain.clone()))?.finish()?;
-    Ok(ProofDocument::Inclusion { chain, line, proof, checkpoint: text })
+    checked(ProofDocument::Inclusion { chain, line, proof, checkpoint: text }, keys)
 }
 
 /// That a chain begins with all that an older checkpoint covers.
@@ -116,12 +118,19 @@ pub fn consistency(
         Ok(())
     })?;
     let proof = builder.ok_or_else(|| ProveError::NoCheckpoint(chain.clone()))?.finish()?;
-    Ok(ProofDocument::Consistency {
+    let document = ProofDocument::Consistency {
         chain,
         proof,
         old_checkpoint: older.to_owned(),
         checkpoint: text,
-    })
+    };
+    checked(document, keys)
+}
+
+/// Lines that were changed give a proof of nothing: better none at all.
+fn checked(document: ProofDocument, keys: &Keyring) -> Result<ProofDocument, ProveError> {
+    document.check(keys)?;
+    Ok(document)
 }
 
 fn chain_files<'l>(listing: &'l Listing, chain: &ChainId) -> Result<&'l ChainListing, ProveError> {
@@ -135,10 +144,11 @@ fn newest_checkpoint(
     keys: &Keyring,
 ) -> Result<(String, Checkpoint), ProveError> {
     let none = || ProveError::NoCheckpoint(chain.clone());
-    let number = files.checkpoints.iter().max().ok_or_else(none)?;
+    let is_there = |number: &&SegmentNumber| files.segments.contains_key(number);
+    let number = files.checkpoints.iter().filter(is_there).max().ok_or_else(none)?;
     let text = folder.checkpoint(chain, *number)?.ok_or_else(none)?;
     let checkpoint = Checkpoint::open(&text, keys)?;
-    Ok((text, checkpoint))
+    if checkpoint.chain().as_ref() == Some(chain) { Ok((text, checkpoint)) } else { Err(none()) }
 }
 
 /// The chain, number and text of the line.

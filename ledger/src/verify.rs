@@ -1,9 +1,9 @@
-//! Verification of a whole folder: with the public key alone, each segment read once, in constant memory.
+//! Verification of a whole folder: with the public key alone, each segment read once and, where others name its lines, counted once more, in constant memory.
 //!
 //! One bad line does not end it: the rest of its segment is left out, everything else is still verified.
 
-use crate::checkpoint::Checkpoint;
-use crate::folder::{ChainId, Folder, Listing};
+use crate::checkpoint::{Checkpoint, origin};
+use crate::folder::{ChainId, Folder, Listing, SegmentNumber};
 use crate::index::Index;
 use crate::line::Line;
 use crate::note::Keyring;
@@ -32,6 +32,7 @@ pub fn verify(
     let mut claims = Claims::default();
     // The index is read before the other chains are listed: a chain that is opened meanwhile is one too many, not too few.
     let index = check_index(folder, keys, heads, progress, &mut claims, &mut report)?;
+    let home = home_name(folder, keys);
     if let Some(moment) = &index.begun_anew {
         let what = format!("it was begun anew at {moment}: all receipts before are gone");
         report.problem(Problem::of_chain(&ChainId::index(), what));
@@ -39,7 +40,8 @@ pub fn verify(
     let listing = folder.listing()?;
     note_names(&listing, &mut report);
     for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {
-        let check = ChainCheck { folder, chain, files, keys, heads, index: &index, progress };
+        let home = home.as_deref();
+        let check = ChainCheck { folder, chain, files, keys, heads, index: &index, home, progress };
         let found = check.run(&mut claims, &mut |_, _| Ok(()), &mut report);
         if !index.chains.contains_key(chain) {
             judge_unlisted(folder, keys, &found, &mut report);
@@ -50,7 +52,10 @@ pub fn verify(
         report.problem(Problem::of_chain(chain, "the index lists it, and it is gone"));
     }
     for head in heads {
-        let is_there = head.chain().is_some_and(|chain| listing.chains.contains_key(&chain));
+        let is_own =
+            |chain: &ChainId| home.as_deref().is_none_or(|name| head.origin == origin(name, chain));
+        let is_there =
+            head.chain().is_some_and(|chain| listing.chains.contains_key(&chain) && is_own(&chain));
         if !is_there {
             let what =
                 format!("the checkpoint kept elsewhere is about `{}`, which is gone", head.origin);
@@ -89,7 +94,8 @@ fn check_index(
         return Ok(index);
     };
     let none = Index::default();
-    let check = ChainCheck { folder, chain: &name, files, keys, heads, index: &none, progress };
+    let check =
+        ChainCheck { folder, chain: &name, files, keys, heads, index: &none, home: None, progress };
     // A line that is not signed yet could be anybody's: it drops no segment and lists no chain.
     let mut take = |line: &Line<'_>, is_signed: bool| {
         if is_signed { index.take(line) } else { Ok(()) }
@@ -97,6 +103,13 @@ fn check_index(
     let found = check.run(claims, &mut take, report);
     report.chains.push(found);
     Ok(index)
+}
+
+/// The name that the index is signed under.
+fn home_name(folder: &dyn Folder, keys: &Keyring) -> Option<String> {
+    let text = folder.checkpoint(&ChainId::index(), SegmentNumber::FIRST).ok()??;
+    let checkpoint = Checkpoint::open(&text, keys).ok()?;
+    Some(checkpoint.origin.rsplit_once('/')?.0.to_owned())
 }
 
 /// A chain is listed right after its first line was signed. Its writer may have been stopped between the two, or may have

@@ -84,7 +84,7 @@ pub fn read_tail(
         walk.tail(chain, newest, end.good_bytes, end.torn, begun, end.covered)
     } else {
         // Its writer was stopped between making the file and having written its first line.
-        let before = before.ok_or_else(empty)?;
+        let before = before.filter(|before| before.next() == newest).ok_or_else(empty)?;
         let last = SegmentEnd::read(folder, chain, before, keys)?;
         let walk = last.walk.ok_or_else(empty)?;
         walk.tail(chain, newest, 0, end.torn, None, last.covered)
@@ -135,21 +135,28 @@ fn check_before(
     }
 }
 
-/// The newest line of a chain, where its last segment can be read. Nothing but that line is checked.
-pub fn head(folder: &dyn Folder, chain: &ChainId, listing: &ChainListing) -> Option<Head> {
-    let (segment, size) = listing.segments.iter().rev().find(|(_, size)| **size > 0)?;
-    // Room for a torn tail and, before it, a whole line with the end of another.
-    let offset = size.saturating_sub(3 * MAX_LINE_BYTES as u64);
+/// The newest signed line of a chain. What is not signed yet may not be there tomorrow, so nobody names it.
+pub fn head(
+    folder: &dyn Folder,
+    chain: &ChainId,
+    listing: &ChainListing,
+    keys: &Keyring,
+) -> Option<Head> {
+    let segment =
+        listing.checkpoints.iter().rfind(|number| listing.segments.contains_key(number))?;
+    let covered = signed(folder, chain, *segment, keys).ok()??.size;
+    let size = *listing.segments.get(segment)?;
+    // Room for all lines that a writer leaves unsigned, as long as most are.
+    let offset = size.saturating_sub(4 * MAX_LINE_BYTES as u64);
     let mut reader = LineReader::new(folder.segment_from(chain, *segment, offset).ok()?);
-    let mut last = Vec::new();
     while let Ok(Some(piece)) = reader.next_piece() {
-        if let Piece::Line(line) = piece {
-            last.clear();
-            last.extend_from_slice(line);
+        let Piece::Line(bytes) = piece else { continue };
+        let Ok(line) = scan(bytes) else { continue };
+        if line.seq.saturating_add(1) == covered {
+            return Some(Head { chain: chain.clone(), hash: line.hash, seq: line.seq });
         }
     }
-    let line = scan(&last).ok()?;
-    Some(Head { chain: chain.clone(), hash: line.hash, seq: line.seq })
+    None
 }
 
 /// What one segment holds.

@@ -4,7 +4,7 @@ use super::claims::Claims;
 use super::read_index;
 use super::report::{ChainReport, Problem, Report};
 use crate::chain::{CHECKPOINT_LINES, Walk};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, origin};
 use crate::folder::{ChainId, ChainListing, Folder, SegmentNumber};
 use crate::index::Index;
 use crate::line::{Line, LineKind, is_torn, scan};
@@ -33,6 +33,8 @@ pub(super) struct ChainCheck<'a> {
     /// Checkpoints that were kept elsewhere, of any chain.
     pub(super) heads: &'a [Checkpoint],
     pub(super) index: &'a Index,
+    /// The name of the key that signed the index: the home whose chains these are.
+    pub(super) home: Option<&'a str>,
     pub(super) progress: &'a dyn Fn(u64),
 }
 
@@ -68,7 +70,7 @@ impl ChainCheck<'_> {
         report: &mut Report,
     ) -> ChainReport {
         let mut state = State::new(self.chain);
-        let own_heads = self.heads.iter().filter(|head| head.chain().as_ref() == Some(self.chain));
+        let own_heads = self.heads.iter().filter(|head| self.is_own(head));
         state.want(own_heads.map(|head| Wanted {
             size: head.size,
             root: head.root,
@@ -103,7 +105,8 @@ impl ChainCheck<'_> {
         if before.0 == 0 {
             return SegmentNumber::FIRST;
         }
-        if self.index.dropped_up_to(self.chain, before).is_some() {
+        let is_named = self.index.dropped_up_to(self.chain, before).is_some();
+        if is_named || self.is_dropped_now(before) {
             return *first;
         }
         report.problem(self.at(
@@ -209,7 +212,9 @@ impl ChainCheck<'_> {
             };
             step.map_err(|what| here(&what))?;
             state.count(&line, length).map_err(|what| here(&what))?;
-            claims.take(self.chain, number, line_number, &line);
+            if line.seq < signed {
+                claims.take(self.chain, number, line_number, &line);
+            }
             take(&line, line.seq < signed).map_err(|what| here(&what))?;
             self.compare(state, report);
             (self.progress)(length);
@@ -283,7 +288,7 @@ impl ChainCheck<'_> {
             }
         };
         match Checkpoint::open(&text, self.keys) {
-            Ok(checkpoint) if checkpoint.chain().as_ref() == Some(self.chain) => Some(checkpoint),
+            Ok(checkpoint) if self.is_own(&checkpoint) => Some(checkpoint),
             Ok(checkpoint) => {
                 report.problem(bad(format!("it is one of `{}`", checkpoint.origin)));
                 None
@@ -293,6 +298,12 @@ impl ChainCheck<'_> {
                 None
             }
         }
+    }
+
+    /// Whether a checkpoint is of this chain, and of this home.
+    fn is_own(&self, checkpoint: &Checkpoint) -> bool {
+        let is_home = self.home.is_none_or(|name| checkpoint.origin == origin(name, self.chain));
+        is_home && checkpoint.chain().as_ref() == Some(self.chain)
     }
 
     /// Compares the checkpoints whose size the tree has now.

@@ -30,7 +30,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Remembers what a line says of other chains.
+    /// Remembers what a signed line says of other chains. What was said first stays.
     pub(super) fn take(
         &mut self,
         by: &ChainId,
@@ -46,7 +46,8 @@ impl Claims {
         for other in others.into_iter().flatten() {
             let Some((about, seq, hash)) = read_claim(other) else { continue };
             let claims = self.about.entry(about).or_default();
-            claims.insert(seq, Claim { hash, by: by.clone(), segment, line: number });
+            let claim = Claim { hash, by: by.clone(), segment, line: number };
+            claims.entry(seq).or_insert(claim);
             if claims.len() > MAX_CLAIMS_PER_CHAIN {
                 claims.pop_first();
             }

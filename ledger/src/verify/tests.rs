@@ -59,7 +59,7 @@ impl Home {
 
     fn heads(&self) -> Vec<Head> {
         let listing = self.folder.listing().unwrap();
-        let head = |(chain, files)| crate::chain::head(&self.folder, chain, files);
+        let head = |(chain, files)| crate::chain::head(&self.folder, chain, files, &keys());
         listing.chains.iter().filter_map(head).collect()
     }
 
@@ -504,4 +504,53 @@ fn a_segment_with_a_huge_number_is_one_problem() {
     let report = home.verify();
     assert!(report.problems.len() < 5, "{:?}", report.problems);
     assert_found(&home, "to 4294967294 are gone");
+}
+
+#[test]
+fn an_unsigned_line_does_not_unsay_what_a_signed_one_said() {
+    let home = Home::new();
+    // Chain 2 has named the newest line of chain 1, and is signed.
+    let older: Vec<_> = {
+        let contents = home.folder.contents();
+        contents
+            .segments
+            .iter()
+            .filter(|(key, _)| key.0 == name(1))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
+    };
+    let mut writer = home.resume(1);
+    writer.append(&Record::Outcome(&outcome(99))).unwrap();
+    writer.checkpoint().unwrap();
+    home.resume(2).checkpoint().unwrap();
+    for (key, bytes) in older {
+        home.folder.contents().segments.insert(key, bytes);
+    }
+    assert!(!home.verify().is_sound());
+    // Without the checkpoint that covers it, a line says nothing of others.
+    home.resume(2);
+    assert!(!home.verify().is_sound());
+}
+
+#[test]
+fn a_checkpoint_of_another_home_is_not_of_this_chain() {
+    let home = Home::new();
+    let other = SigningKey::generate("holdpoint/8899aabbccddeeff", [9; 32]).unwrap();
+    let both =
+        Keyring::from_text(&format!("{}\n{}\n", key().verifying_key(), other.verifying_key()))
+            .unwrap();
+    assert!(verify(&home.folder, &both, &[], &|_| {}).unwrap().is_sound());
+    let at = (name(1), SegmentNumber(2));
+    let mut checkpoint =
+        Checkpoint::open(&home.folder.contents().checkpoints[&at], &keys()).unwrap();
+    checkpoint.origin = origin(other.name(), &name(1));
+    let head = checkpoint.clone();
+    home.folder.contents().checkpoints.insert(at, checkpoint.sign(&other));
+    let report = verify(&home.folder, &both, &[], &|_| {}).unwrap();
+    assert!(
+        report.problems[0].what.contains("it is one of `holdpoint/8899aabbccddeeff/"),
+        "{report:?}"
+    );
+    let report = verify(&Home::new().folder, &both, &[head], &|_| {}).unwrap();
+    assert!(report.problems[0].what.contains("which is gone"), "{report:?}");
 }

@@ -44,9 +44,10 @@ fn failure(error: ProveError) -> Failure {
         | ProveError::NoCheckpoint(_)
         | ProveError::NotCovered
         | ProveError::Build(_) => Failure::usage(error),
-        ProveError::Checkpoint(_) | ProveError::Line { .. } | ProveError::Segment { .. } => {
-            Failure::evidence(error)
-        }
+        ProveError::Checkpoint(_)
+        | ProveError::Proof(_)
+        | ProveError::Line { .. }
+        | ProveError::Segment { .. } => Failure::evidence(error),
         ProveError::Io(_) => Failure::internal(error),
     }
 }

@@ -23,7 +23,7 @@ const PROGRESS_STEP_BYTES: u64 = 4 * 1024 * 1024;
 
 const PROVES: &str = "This proves that no line of these chains was removed, changed or inserted up to their newest checkpoints.";
 const CANNOT_PROVE: &str = "It cannot prove that the newest part is still there, nor that the whole folder is not an older copy: only a checkpoint kept elsewhere can (`--head`, made by `holdpoint receipts prove --heads`).";
-const HEAD_PROVES: &str = "The checkpoints kept elsewhere show that nothing they cover is missing.";
+const HEAD_PROVES: &str = "The checkpoints kept elsewhere show that nothing they cover is missing. It cannot prove that what came after them is still there.";
 
 pub(crate) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Failure> {
     let keys = keys(&command.evidence, options)?;
@@ -87,7 +87,7 @@ fn as_json(report: &Report, keys: &Keyring, heads: usize) -> serde_json::Value {
         "left_out": report.left_out,
         "chains": report.chains,
         "proves": PROVES,
-        "cannot_prove": if heads == 0 { Some(CANNOT_PROVE) } else { None },
+        "cannot_prove": if heads == 0 { CANNOT_PROVE } else { HEAD_PROVES },
     })
 }
 
