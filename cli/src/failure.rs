@@ -102,13 +102,14 @@ impl From<store::StoreError> for Failure {
             Error::NothingToWithdraw { .. } | Error::OverLimit { .. } | Error::Refused(_) => {
                 Failure::usage(error)
             }
-            Error::Untrusted { .. } => Failure::held(error),
+            Error::Untrusted { .. } | Error::OlderStore { .. } => Failure::held(error),
             Error::Damaged { .. }
             | Error::Busy { .. }
             | Error::Database { .. }
             | Error::Unreachable { .. }
             | Error::Unresolved { .. }
             | Error::Server { .. }
+            | Error::Unwitnessed { .. }
             | Error::Nameless
             | Error::Garbled { .. }
             | Error::Unreadable { .. } => Failure::internal(error),

@@ -16,7 +16,9 @@ use std::sync::Arc;
 mod tail;
 
 pub(crate) use tail::Walk;
-pub use tail::{Tail, TailError, Torn, head, read_signed_tail, read_tail};
+pub use tail::{
+    ClosedSegment, Tail, TailError, Torn, closed_segment, head, read_signed_tail, read_tail,
+};
 
 /// At most this many lines are without a checkpoint when the next one is written.
 pub const CHECKPOINT_LINES: u64 = 256;

@@ -31,6 +31,11 @@ pub enum StoreError {
     Home(#[from] HomeError),
     #[error(transparent)]
     Ledger(#[from] crate::receipts::ReceiptsError),
+    #[error("{reason}: end the doubt by setting incident mode and keys anew")]
+    OlderStore { reason: String },
+    /// It was done, and holds.
+    #[error("it was done, but the ledger did not record who did it: {source}")]
+    Unwitnessed { source: Box<crate::receipts::ReceiptsError> },
     #[error(
         "`{}` was written by a newer holdpoint (format {found}, this one knows {known}): update holdpoint, or name another home with `--home`",
         path.display()

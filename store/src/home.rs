@@ -136,7 +136,7 @@ fn check_link(path: &Path, found: &fs::Metadata) -> Result<(), HomeError> {
     Ok(())
 }
 
-fn check_directory(path: &Path) -> Result<(), HomeError> {
+pub(crate) fn check_directory(path: &Path) -> Result<(), HomeError> {
     let found = fs::metadata(path).map_err(failed("look at", path))?;
     if !found.is_dir() {
         return Err(HomeError::NotADirectory { path: path.to_owned() });

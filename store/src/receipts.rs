@@ -6,7 +6,9 @@ mod disk;
 mod error;
 mod journal;
 mod keys;
+mod opening;
 mod retention;
+mod settings;
 mod writer;
 
 pub use disk::DiskFolder;
@@ -14,6 +16,5 @@ pub use error::ReceiptsError;
 pub use journal::{Journal, LOCK_PATIENCE_SECONDS, LockedJournal};
 pub use keys::{ArgsKey, public_keys};
 pub use retention::Keep;
-pub use writer::{
-    Fsync, MAX_WAITING_OUTCOMES, OnFull, Receipts, SYNC_INTERVAL_MILLISECONDS, Settings,
-};
+pub use settings::{Fsync, OnFull, Settings};
+pub use writer::{MAX_WAITING_OUTCOMES, Receipts, SYNC_INTERVAL_MILLISECONDS};

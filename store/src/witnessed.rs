@@ -6,10 +6,11 @@
 use crate::act::Act;
 use crate::by::StoreEvent;
 use crate::error::StoreError;
-use crate::receipts::Journal;
+use crate::receipts::{Journal, ReceiptsError};
 use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
 use crate::write::OLDER_COPY;
 use crate::{Home, Revision, Store};
+use contract::surface::{EntryId, EntryType};
 use gate::pins::PinBook;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
@@ -25,6 +26,9 @@ mod switches;
 /// The most entries that one event names. More are counted.
 pub const MAX_NAMED_ENTRIES: usize = 100;
 
+/// The most characters of an entry's name in an event.
+const MAX_NAMED_CHARACTERS: usize = 64;
+
 /// A store with the ledger beside it.
 #[derive(Debug)]
 pub struct Witnessed {
@@ -39,6 +43,8 @@ struct Seen {
     index_bytes: Option<u64>,
     seals: BTreeMap<String, u64>,
     statuses: BTreeMap<String, String>,
+    /// The number of the newest event of the database.
+    events: u64,
     /// When the index took the place of one that was gone: what that one knew is not known any more.
     begun_anew: Option<String>,
     /// Why the index itself cannot be trusted.
@@ -69,6 +75,7 @@ impl Witnessed {
                 index_bytes: length,
                 seals: index.seals,
                 statuses: index.statuses,
+                events: index.events,
                 begun_anew: index.begun_anew,
                 fault: None,
             },
@@ -202,7 +209,7 @@ impl Store for Witnessed {
             server_id: Some(Text(server.as_str())),
             data: Some(&data),
         };
-        journal.append(&event)?;
+        journal.append(&event).map_err(unwitnessed)?;
         Ok(recorded)
     }
 
@@ -223,19 +230,33 @@ impl Store for Witnessed {
     }
 }
 
+/// The database has the act, and the ledger does not.
+fn unwitnessed(error: ReceiptsError) -> StoreError {
+    StoreError::Unwitnessed { source: Box::new(error) }
+}
+
 /// The act of who only looked.
 const OBSERVE: &str = "server.observe";
 /// Who acts where nobody was asked.
 const NOBODY: &str = "holdpoint";
 
-/// What an act did: names and hashes, never a text of the server's.
+/// An entry's name, short enough that a hundred of them fit on a line however they are escaped. The address of a
+/// resource may carry a secret: it is told by its hash.
+fn short(id: &EntryId) -> String {
+    match id.entry_type {
+        EntryType::Resource | EntryType::Template => contract::hash::sha256_hex(id.key.as_bytes()),
+        _ => id.key.chars().take(MAX_NAMED_CHARACTERS).collect(),
+    }
+}
+
+/// What an act did: names and hashes, no other text of the server's.
 fn said(act: &Act<'_>) -> Value {
     let pinned = act.pins.iter().take(MAX_NAMED_ENTRIES).map(|pin| {
         let id = pin.entry.id();
-        json!({"basis": pin.basis.as_str(), "entry_hash": pin.entry.entry_hash(), "key": Text(&id.key), "type": id.entry_type})
+        json!({"basis": pin.basis.as_str(), "entry_hash": pin.entry.entry_hash(), "key": short(id), "type": id.entry_type})
     });
     let withdrawn = act.withdraw.iter().take(MAX_NAMED_ENTRIES);
-    let withdrawn = withdrawn.map(|id| json!({"key": Text(&id.key), "type": id.entry_type}));
+    let withdrawn = withdrawn.map(|id| json!({"key": short(id), "type": id.entry_type}));
     json!({
         "pinned": pinned.collect::<Vec<_>>(),
         "pinned_count": act.pins.len(),

@@ -354,3 +354,75 @@ fn a_clock_that_jumped_leaves_no_gap_in_what_is_kept() {
     drop(Receipts::open(&home, Settings { keep, ..small_segments() }).unwrap());
     assert_sound(&home);
 }
+
+#[cfg(unix)]
+#[test]
+fn what_a_link_leads_to_is_not_written_to() {
+    let (directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let victim = directory.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let chain = home.receipts_path().join(chains(&home)[0].as_str());
+    for name in ["000002.jsonl", "000001.checkpoint.new"] {
+        std::os::unix::fs::symlink(&victim, chain.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(&victim, home.receipts_path().join("reserve")).unwrap();
+    let settings = Settings { on_full: OnFull::DropOldest, ..small_segments() };
+    let receipts = Receipts::open(&home, settings).unwrap();
+    for id in 0..20 {
+        receipts.decision(&decision(id)).unwrap();
+    }
+    drop(receipts);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+#[test]
+fn a_changed_public_key_is_refused_and_a_missing_one_made_again() {
+    let (_directory, first) = home();
+    let (_other_directory, second) = home();
+    for home in [&first, &second] {
+        drop(Receipts::open(home, Settings::default()).unwrap());
+    }
+    let path = first.receipts_public_key_path();
+    let own = fs::read(&path).unwrap();
+    fs::copy(second.receipts_public_key_path(), &path).unwrap();
+    assert!(matches!(Receipts::open(&first, Settings::default()), Err(ReceiptsError::Key { .. })));
+    fs::remove_file(&path).unwrap();
+    drop(Receipts::open(&first, Settings::default()).unwrap());
+    assert_eq!(fs::read(&path).unwrap(), own);
+}
+
+/// The moment that the segment after it states does not make a segment old.
+#[test]
+fn retention_is_not_hastened_by_a_changed_line() {
+    let (_directory, home) = home();
+    let receipts = Receipts::open(&home, small_segments()).unwrap();
+    let now = Timestamp(4_000_000_000_000);
+    for id in 0..40 {
+        let mut decision = decision(id);
+        decision.ts = now;
+        receipts.decision(&decision).unwrap();
+    }
+    drop(receipts);
+    let chain = home.receipts_path().join(chains(&home)[0].as_str());
+    let second = chain.join("000002.jsonl");
+    let text = fs::read_to_string(&second).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    // The first line of the next segment, rewritten with a right hash and a moment long ago.
+    let line = ledger::line::scan(first.as_bytes()).unwrap();
+    let value: serde_json::Value = serde_json::from_str(first).unwrap();
+    let event = Event {
+        ts: Timestamp(0),
+        name: "chain.segment",
+        by: None,
+        server_id: None,
+        data: Some(&value["data"]),
+    };
+    let mut forged = Vec::new();
+    let place = ledger::line::Place { seq: line.seq, prev: line.prev };
+    ledger::line::encode(&Record::Event(&event), place, &mut forged).unwrap();
+    fs::write(&second, [forged.as_slice(), rest.as_bytes()].concat()).unwrap();
+    let keep = Keep { bytes: None, age_milliseconds: Some(1_000) };
+    drop(Receipts::open(&home, Settings { keep, ..small_segments() }).unwrap());
+    assert!(chain.join("000001.jsonl").exists());
+}

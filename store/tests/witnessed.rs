@@ -14,7 +14,9 @@ use gate::time::Timestamp;
 use std::fs;
 use std::path::PathBuf;
 use store::receipts::{DiskFolder, public_keys};
-use store::{Act, Home, NewPin, Observation, SqliteStore, Store, Witnessed};
+use store::{
+    Act, By, Home, IncidentStore, NewPin, Observation, RevokedKind, SqliteStore, Store, Witnessed,
+};
 use tempfile::TempDir;
 
 struct Bench {
@@ -220,4 +222,51 @@ fn receipts_that_were_removed_witness_nothing() {
     assert!(bench.lost().unwrap().contains("begun anew"));
     bench.pin("one", true).unwrap();
     assert_eq!(bench.lost(), None);
+}
+
+#[test]
+fn an_older_copy_does_not_end_an_incident() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let older = bench.copy();
+    let by = By { name: "ada", at: Timestamp(7) };
+    bench.store().block_egress(by).unwrap();
+    assert!(bench.store().incident().is_ok());
+    bench.put_back(Some(&older));
+    let answer = bench.store().incident();
+    assert!(matches!(answer, Err(store::StoreError::OlderStore { .. })), "{answer:?}");
+}
+
+#[test]
+fn what_is_revoked_is_told_by_its_hash() {
+    let bench = Bench::new();
+    let by = By { name: "ada", at: Timestamp(7) };
+    bench.store().revoke(RevokedKind::Session, "session-secret", by).unwrap();
+    let path = bench.home.receipts_path().join("index").join("000001.jsonl");
+    assert!(!fs::read_to_string(path).unwrap().contains("session-secret"));
+}
+
+/// A hostile server cannot make an approval too long to be recorded.
+#[test]
+fn an_act_over_the_worst_names_is_recorded() {
+    let bench = Bench::new();
+    let tools: Vec<String> = (0..200)
+        .map(|number| {
+            format!(
+                "{{\"name\":\"{number}{}\",\"inputSchema\":{{\"type\":\"object\"}}}}",
+                "\\u0001".repeat(400)
+            )
+        })
+        .collect();
+    let capture = format!("{{\"tools\":[{}]}}", tools.join(","));
+    let surface = read_capture(capture.as_bytes()).unwrap();
+    let mut act = Act::new(&bench.id, Timestamp(1), "ada", "server.approve");
+    act.pins = surface
+        .entries()
+        .map(|entry| NewPin { entry: entry.clone(), basis: Basis::Person })
+        .collect();
+    assert!(act.pins.len() >= 200);
+    bench.store().record(act).unwrap();
+    assert_eq!(bench.lost(), None);
+    bench.assert_receipts_are_sound();
 }

@@ -135,6 +135,38 @@ fn check_before(
     }
 }
 
+/// A segment that is complete and signed to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosedSegment {
+    pub first_seq: u64,
+    /// The size and root of the chain's tree with the segment's last line.
+    pub size: u64,
+    pub root: NodeHash,
+    pub last_ts: Timestamp,
+}
+
+/// Verifies a segment by itself, all of it.
+pub fn closed_segment(
+    folder: &dyn Folder,
+    chain: &ChainId,
+    segment: SegmentNumber,
+    keys: &Keyring,
+) -> Result<ClosedSegment, TailError> {
+    let end = SegmentEnd::read(folder, chain, segment, keys)?;
+    let other_lines = || TailError::OtherLines { chain: chain.clone(), segment };
+    let (walk, bytes) = end.signed.ok_or_else(other_lines)?;
+    if bytes != end.good_bytes || end.torn.is_some() {
+        return Err(other_lines());
+    }
+    let last_ts = Timestamp::parse(&end.last_ts).ok_or_else(other_lines)?;
+    Ok(ClosedSegment {
+        first_seq: walk.first_seq,
+        size: walk.tree.size(),
+        root: walk.tree.root(),
+        last_ts,
+    })
+}
+
 /// The newest signed line of a chain. What is not signed yet may not be there tomorrow, so nobody names it.
 pub fn head(
     folder: &dyn Folder,
@@ -160,6 +192,7 @@ pub fn head(
 }
 
 /// What one segment holds.
+#[derive(Default)]
 struct SegmentEnd {
     /// None where it has no whole line.
     walk: Option<Walk>,
@@ -168,6 +201,7 @@ struct SegmentEnd {
     covered: u64,
     /// The lines that the segment's checkpoint covers, and where they end.
     signed: Option<(Walk, u64)>,
+    last_ts: String,
 }
 
 impl SegmentEnd {
@@ -181,8 +215,7 @@ impl SegmentEnd {
         let other_lines = || TailError::OtherLines { chain: chain.clone(), segment };
         let checkpoint = signed(folder, chain, segment, keys)?;
         let mut reader = LineReader::new(folder.segment(chain, segment).map_err(failed)?);
-        let mut end =
-            SegmentEnd { walk: None, torn: None, good_bytes: 0, covered: 0, signed: None };
+        let mut end = SegmentEnd::default();
         for line in 1.. {
             let order = |what| TailError::Order { chain: chain.clone(), segment, line, what };
             let Some(piece) = reader.next_piece().map_err(failed)? else { break };
@@ -215,6 +248,8 @@ impl SegmentEnd {
     }
 
     fn step(&mut self, line: &Line<'_>) -> Result<&Walk, &'static str> {
+        self.last_ts.clear();
+        self.last_ts.push_str(line.ts);
         let walk = match self.walk.take() {
             None => Walk::begin(line)?,
             Some(mut walk) => {

@@ -1,6 +1,7 @@
 //! The folder `receipts` as files.
 
 use super::error::ReceiptsError;
+use super::journal::LOCK_PATIENCE_SECONDS;
 use crate::home::{create_directory, failed};
 use ledger::folder::{
     ChainFiles, ChainId, ChainListing, Folder, Listing, MAX_CHECKPOINT_BYTES, SegmentNumber,
@@ -10,8 +11,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Held by the one writer of a chain, and by who writes to the index or changes what is in the folder.
-pub(super) const LOCK: &str = "lock";
+/// Locked by the one writer of a chain, and by who changes what is in the folder, where directories cannot be.
+const LOCK: &str = "lock";
 /// Given up to be able to write on a full disk.
 pub(super) const RESERVE: &str = "reserve";
 /// A chain that is being made.
@@ -99,7 +100,10 @@ impl Folder for DiskFolder {
         number: SegmentNumber,
         offset: u64,
     ) -> io::Result<Box<dyn Read + Send>> {
-        let mut file = open_file(&self.chain_path(chain).join(number.file_name()))?;
+        let mut file = plain_file(
+            OpenOptions::new().read(true),
+            &self.chain_path(chain).join(number.file_name()),
+        )?;
         if offset > 0 {
             file.seek(SeekFrom::Start(offset))?;
         }
@@ -107,7 +111,10 @@ impl Folder for DiskFolder {
     }
 
     fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>> {
-        let file = match open_file(&self.chain_path(chain).join(number.checkpoint_name())) {
+        let file = match plain_file(
+            OpenOptions::new().read(true),
+            &self.chain_path(chain).join(number.checkpoint_name()),
+        ) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -118,15 +125,13 @@ impl Folder for DiskFolder {
     }
 }
 
-/// Opens a plain file for reading: a link could lead anywhere, and a pipe would be waited for without end.
-fn open_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
+/// Opens a plain file: a link could lead anywhere, and a pipe would be waited for without end.
+fn plain_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
         let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.cast_signed());
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.cast_signed());
     }
     let file = options.open(path)?;
     if file.metadata()?.is_file() {
@@ -134,6 +139,23 @@ fn open_file(path: &Path) -> io::Result<File> {
     } else {
         Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"))
     }
+}
+
+/// A new file in the place of whatever has the name: what a link there leads to is not touched.
+pub(super) fn new_file(path: &Path, is_appended_to: bool) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    private_options().write(true).append(is_appended_to).create_new(true).open(path)
+}
+
+/// What a directory is locked with: itself, which cannot be removed from under its writer, where a system can do that.
+pub(super) fn lock_file(directory: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    return File::open(directory);
+    #[cfg(not(unix))]
+    return private_options().create(true).append(true).open(directory.join(LOCK));
 }
 
 /// A chain that this process alone writes to, for as long as this lives.
@@ -150,6 +172,8 @@ pub(super) struct DiskChain {
     is_synced: bool,
     /// Whether a checkpoint is brought to the disk before it takes its place.
     is_careful: bool,
+    /// A sync failed.
+    is_broken: bool,
 }
 
 impl DiskChain {
@@ -158,16 +182,13 @@ impl DiskChain {
         directory: &Path,
         is_synced: bool,
     ) -> Result<Option<DiskChain>, ReceiptsError> {
-        let path = directory.join(LOCK);
-        let lock = private_options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(failed("open", &path))?;
+        let lock = lock_file(directory).map_err(failed("open", directory))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Ok(None),
-            Err(fs::TryLockError::Error(error)) => return Err(failed("lock", &path)(error).into()),
+            Err(fs::TryLockError::Error(error)) => {
+                return Err(failed("lock", directory)(error).into());
+            }
         }
         Ok(Some(DiskChain {
             directory: directory.to_owned(),
@@ -177,6 +198,7 @@ impl DiskChain {
             is_ragged: false,
             is_synced,
             is_careful: false,
+            is_broken: false,
         }))
     }
 
@@ -186,8 +208,8 @@ impl DiskChain {
         is_synced: bool,
     ) -> Result<DiskChain, ReceiptsError> {
         create_directory(directory)?;
-        let busy = || ReceiptsError::Busy { seconds: 0 };
-        DiskChain::try_lock(directory, is_synced)?.ok_or_else(busy)
+        let busy = || ReceiptsError::Busy { seconds: LOCK_PATIENCE_SECONDS };
+        Ok(DiskChain::try_lock(directory, is_synced)?.ok_or_else(busy)?.careful())
     }
 
     /// For a chain with few lines, none of which may be lost.
@@ -196,7 +218,15 @@ impl DiskChain {
     }
 
     /// Gives the directory its name.
-    pub(super) fn finish(&mut self, directory: &Path) -> Result<(), ReceiptsError> {
+    pub(super) fn finish(
+        &mut self,
+        directory: &Path,
+        is_careful: bool,
+    ) -> Result<(), ReceiptsError> {
+        if let Some(segment) = &self.segment {
+            segment.sync_all().map_err(ReceiptsError::io("write", directory))?;
+        }
+        self.is_careful = is_careful;
         fs::rename(&self.directory, directory).map_err(ReceiptsError::io("make", directory))?;
         self.directory = directory.to_owned();
         sync_directory(directory);
@@ -212,10 +242,8 @@ impl DiskChain {
         number: SegmentNumber,
         length: u64,
     ) -> io::Result<()> {
-        let file = private_options()
-            .create(true)
-            .append(true)
-            .open(self.directory.join(number.file_name()))?;
+        let path = self.directory.join(number.file_name());
+        let file = plain_file(private_options().append(true), &path)?;
         if file.metadata()?.len() != length {
             file.set_len(length)?;
         }
@@ -231,6 +259,9 @@ impl DiskChain {
 
 impl ChainFiles for DiskChain {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_broken {
+            return Err(io::Error::other("the disk did not take what was written before"));
+        }
         let file = self.segment.as_ref().ok_or(io::ErrorKind::NotFound)?;
         if self.is_ragged {
             file.set_len(self.length)?;
@@ -248,11 +279,14 @@ impl ChainFiles for DiskChain {
     fn begin_segment(&mut self, number: SegmentNumber) -> io::Result<()> {
         let path = self.directory.join(number.file_name());
         if let Some(before) = self.segment.as_ref().filter(|_| self.is_synced) {
-            before.sync_data()?;
+            if let Err(error) = before.sync_data() {
+                // What the disk holds is unknown from now on, and a second try would not tell.
+                self.is_broken = true;
+                return Err(error);
+            }
         }
         // One that is there already is what a failed try left: it has no line.
-        let file = private_options().create(true).append(true).open(&path)?;
-        file.set_len(0)?;
+        let file = new_file(&path, true)?;
         (self.segment, self.length, self.is_ragged) = (Some(Arc::new(file)), 0, false);
         if self.is_synced {
             sync_directory(&self.directory);
@@ -262,8 +296,7 @@ impl ChainFiles for DiskChain {
 
     fn put_checkpoint(&mut self, number: SegmentNumber, text: &str) -> io::Result<()> {
         let unfinished = self.directory.join(format!("{number}.{UNFINISHED_CHECKPOINT}"));
-        let mut file =
-            private_options().create(true).write(true).truncate(true).open(&unfinished)?;
+        let mut file = new_file(&unfinished, false)?;
         file.write_all(text.as_bytes())?;
         if self.is_careful {
             file.sync_all()?;
@@ -273,7 +306,7 @@ impl ChainFiles for DiskChain {
     }
 }
 
-pub(super) fn private_options() -> OpenOptions {
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -12,7 +12,7 @@ pub enum ReceiptsError {
     Home(#[from] HomeError),
     #[error("`{}` {what}: put the right one back; or move the folder `receipts` and this file away together, to begin anew", path.display())]
     Key { path: PathBuf, what: String },
-    #[error("the index of the receipts does not verify ({problem}): look with `holdpoint receipts verify`; to begin anew, move the folder `{}` away and keep it as evidence", path.display())]
+    #[error("the index of the receipts does not verify ({problem}): look with `holdpoint receipts verify`; to begin anew, move the folder `{}` and `keys/receipts.key` and `keys/receipts.pub` away together and keep them as evidence", path.display())]
     Index { path: PathBuf, problem: String },
     #[error(
         "another process kept the index of the receipts locked for {seconds} seconds: try again"

@@ -2,10 +2,10 @@
 //!
 //! Any process may write to it, one at a time and for a moment only; each line is signed and on disk when it returns.
 
-use super::disk::{DiskChain, DiskFolder, LOCK, UNFINISHED, private_options};
+use super::disk::{DiskChain, DiskFolder, UNFINISHED, lock_file};
 use super::error::ReceiptsError;
 use super::keys::signing_key;
-use crate::home::{Home, create_directory, failed};
+use crate::home::{Home, check_directory, create_directory, failed};
 use contract::time::Timestamp;
 use ledger::chain::{ChainWriter, Head, Rotation, Written, head, read_signed_tail};
 use ledger::folder::{ChainId, Folder, Listing};
@@ -63,7 +63,7 @@ impl Journal {
             return self.without_index(&listing);
         }
         let key = signing_key(&self.home, false)?;
-        self.sound_index(&keyring(&key)?)
+        self.sound_index(&Keyring::from(key.verifying_key().clone()))
     }
 
     /// No index is right only before the first act, which makes the key and the index together.
@@ -84,12 +84,13 @@ impl Journal {
     pub fn lock(&self, now: Timestamp) -> Result<LockedJournal, ReceiptsError> {
         let path = self.folder.path();
         create_directory(path)?;
-        let lock = wait_for_lock(&path.join(LOCK))?;
+        check_directory(path)?;
+        let lock = wait_for_lock(path)?;
         let listing = self.listing()?;
         let index = ChainId::index();
         let has_signed = self.home.receipts_key_path().exists();
         let key = Arc::new(signing_key(&self.home, listing.chains.is_empty())?);
-        let keys = keyring(&key)?;
+        let keys = Keyring::from(key.verifying_key().clone());
         remove_unfinished(path);
         let (writer, index) = if let Some(files) = listing.chains.get(&index) {
             let found = self.sound_index(&keys)?;
@@ -97,7 +98,8 @@ impl Journal {
             let tail = read_signed_tail(&self.folder, &index, files, &keys)
                 .map_err(|error| self.damaged(error.to_string()))?;
             let chain = DiskChain::try_lock(&self.folder.chain_path(&index), true)?;
-            let mut chain = chain.ok_or(ReceiptsError::Busy { seconds: 0 })?.careful();
+            let mut chain =
+                chain.ok_or(ReceiptsError::Busy { seconds: LOCK_PATIENCE_SECONDS })?.careful();
             chain
                 .continue_segment(tail.segment, tail.segment_bytes)
                 .map_err(ReceiptsError::io("open", path))?;
@@ -132,7 +134,7 @@ impl Journal {
             writer.append(&Record::Event(&anew)).map_err(full)?;
             writer.checkpoint().map_err(full)?;
         }
-        writer.files().finish(&self.folder.chain_path(&index))?;
+        writer.files().finish(&self.folder.chain_path(&index), true)?;
         Ok(writer)
     }
 
@@ -175,22 +177,14 @@ impl LockedJournal {
     /// The newest line of every chain, the index with them.
     pub(super) fn heads(&self, listing: &Listing) -> Vec<Head> {
         let others = listing.chains.iter().filter(|(chain, _)| !chain.is_index());
-        let heads = others.filter_map(|(chain, files)| head(&self.folder, chain, files));
+        let heads =
+            others.filter_map(|(chain, files)| head(&self.folder, chain, files, &self.keys));
         std::iter::once(self.writer.head()).chain(heads).collect()
     }
 }
 
-fn keyring(key: &SigningKey) -> Result<Keyring, ReceiptsError> {
-    Keyring::from_text(&key.verifying_key().to_string())
-        .map_err(|error| ReceiptsError::Key { path: key.name().into(), what: error.to_string() })
-}
-
 fn wait_for_lock(path: &std::path::Path) -> Result<File, ReceiptsError> {
-    let lock = private_options()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(ReceiptsError::io("open", path))?;
+    let lock = lock_file(path).map_err(ReceiptsError::io("open", path))?;
     let deadline = Instant::now() + Duration::from_secs(LOCK_PATIENCE_SECONDS);
     loop {
         match lock.try_lock() {

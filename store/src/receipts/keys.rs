@@ -29,8 +29,10 @@ pub(super) fn signing_key(home: &Home, may_create: bool) -> Result<SigningKey, R
                     ));
                 }
             }
-            SigningKey::parse(text.trim_end())
-                .map_err(|error| wrong(format!("is not a key ({error})")))
+            let key = SigningKey::parse(text.trim_end())
+                .map_err(|error| wrong(format!("is not a key ({error})")))?;
+            check_public_key(home, &key)?;
+            Ok(key)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_create => create(home),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -40,7 +42,23 @@ pub(super) fn signing_key(home: &Home, may_create: bool) -> Result<SigningKey, R
     }
 }
 
-/// INVARIANT: the caller holds the lock of the home's keys, so no other process makes one at the same time.
+/// Who verifies with the home's own public key has to have the one that signs. One that is gone is made again.
+fn check_public_key(home: &Home, key: &SigningKey) -> Result<(), ReceiptsError> {
+    let path = home.receipts_public_key_path();
+    let text = format!("{}\n", key.verifying_key());
+    match read_small(&path) {
+        Ok(found) if found == text => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(create_file(&path, text.as_bytes())?)
+        }
+        _ => {
+            let what = "is not the public half of `receipts.key`".to_owned();
+            Err(ReceiptsError::Key { path, what })
+        }
+    }
+}
+
+/// INVARIANT: the caller holds the lock of the folder, so no other process makes one at the same time.
 fn create(home: &Home) -> Result<SigningKey, ReceiptsError> {
     let path = home.receipts_key_path();
     let mut random = [0; 40];

@@ -4,10 +4,10 @@ use super::disk::DiskFolder;
 use super::error::ReceiptsError;
 use super::journal::LockedJournal;
 use contract::time::Timestamp;
-use ledger::checkpoint::Checkpoint;
+use ledger::chain::closed_segment;
 use ledger::folder::{ChainId, Folder, Listing, SegmentNumber};
 use ledger::index::{CHAIN_RETENTION, Dropped, MAX_DROPPED_AT_ONCE, retention_data};
-use ledger::line::scan;
+use ledger::line::{LineHash, scan};
 use ledger::lines::{LineReader, Piece};
 use ledger::record::Event;
 use std::fs;
@@ -50,7 +50,7 @@ pub(super) fn apply(
             chosen.push(segment);
         }
     }
-    drop_segments(journal, chosen, now)
+    drop_segments(journal, chosen, keep, now)
 }
 
 /// Drops the oldest segments until at least `wanted` bytes are free; answers how many are.
@@ -69,7 +69,7 @@ pub(super) fn free(
         sum += segment.bytes;
         chosen.push(segment);
     }
-    drop_segments(journal, chosen, now)
+    drop_segments(journal, chosen, Keep::default(), now)
 }
 
 fn list(folder: &DiskFolder) -> Result<Listing, ReceiptsError> {
@@ -90,7 +90,7 @@ fn closed_segments(folder: &DiskFolder, listing: &Listing) -> Vec<Closed> {
             let next = files.segments.contains_key(&next).then_some(next);
             let begun = next.and_then(|next| first_line(folder, chain, next));
             // Without a readable line after it, nobody can tell whether it is complete.
-            let Some((_, closed_at)) = begun else { break };
+            let Some((closed_at, _)) = begun else { break };
             closed.push(Closed { chain: chain.clone(), number: *number, bytes: *bytes, closed_at });
         }
     }
@@ -98,22 +98,23 @@ fn closed_segments(folder: &DiskFolder, listing: &Listing) -> Vec<Closed> {
     closed
 }
 
-/// The number and moment of a segment's first line.
-fn first_line(
+/// The moment and hash of a segment's first line.
+pub(super) fn first_line(
     folder: &DiskFolder,
     chain: &ChainId,
     number: SegmentNumber,
-) -> Option<(u64, Timestamp)> {
+) -> Option<(Timestamp, LineHash)> {
     let mut reader = LineReader::new(folder.segment(chain, number).ok()?);
     let Some(Piece::Line(bytes)) = reader.next_piece().ok()? else { return None };
     let line = scan(bytes).ok()?;
-    Some((line.seq, Timestamp::parse(line.ts)?))
+    Some((Timestamp::parse(line.ts)?, line.hash))
 }
 
 /// Records, signs, then removes: whoever finds a segment gone finds its name in the index.
 fn drop_segments(
     journal: &mut LockedJournal,
     mut chosen: Vec<Closed>,
+    keep: Keep,
     now: Timestamp,
 ) -> Result<u64, ReceiptsError> {
     chosen.sort_by(|left, right| (&left.chain, left.number).cmp(&(&right.chain, right.number)));
@@ -128,7 +129,12 @@ fn drop_segments(
         if files.segments.keys().next() != Some(&segment.number) {
             continue;
         }
-        let Some(dropped) = describe(journal, &segment) else { continue };
+        let Some((dropped, newest)) = describe(journal, &segment) else { continue };
+        // What only looked old by the segment after it is kept.
+        let is_young = |age: i64| now.0.saturating_sub(newest.0) < age;
+        if keep.bytes.is_none() && keep.age_milliseconds.is_some_and(is_young) {
+            continue;
+        }
         files.segments.remove(&segment.number);
         named.push(dropped);
         going.push(segment);
@@ -151,17 +157,16 @@ fn drop_segments(
     Ok(freed)
 }
 
-/// What the segment was, by its own signed checkpoint. One that has none is kept: it would prove nothing.
-fn describe(journal: &LockedJournal, segment: &Closed) -> Option<Dropped> {
-    let (first_seq, _) = first_line(&journal.folder, &segment.chain, segment.number)?;
-    let text = journal.folder.checkpoint(&segment.chain, segment.number).ok()??;
-    let checkpoint = Checkpoint::open(&text, &journal.keys).ok()?;
-    let is_own = checkpoint.chain().as_ref() == Some(&segment.chain);
-    is_own.then(|| Dropped {
+/// What the segment was, and the moment of its last line. One that does not verify is kept: it is evidence.
+fn describe(journal: &LockedJournal, segment: &Closed) -> Option<(Dropped, Timestamp)> {
+    let closed =
+        closed_segment(&journal.folder, &segment.chain, segment.number, &journal.keys).ok()?;
+    let dropped = Dropped {
         chain: segment.chain.clone(),
         segment: segment.number,
-        first_seq,
-        lines: checkpoint.size.saturating_sub(first_seq),
-        root: checkpoint.root,
-    })
+        first_seq: closed.first_seq,
+        lines: closed.size.saturating_sub(closed.first_seq),
+        root: closed.root,
+    };
+    Some((dropped, closed.last_ts))
 }

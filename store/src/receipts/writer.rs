@@ -3,19 +3,18 @@
 //! INVARIANT: when [`Receipts::decision`] returns, the line is with the operating system (and on disk, where
 //! `fsync = "always"`), so a call that is dispatched after it is never missing from the ledger.
 
-use super::disk::{DiskChain, RESERVE, UNFINISHED, private_options};
+use super::disk::{DiskChain, RESERVE, new_file};
 use super::error::ReceiptsError;
-use super::journal::{Journal, LockedJournal};
+use super::journal::Journal;
 use super::keys::ArgsKey;
+use super::opening::open_locked;
 use super::retention::{self, Keep};
+use super::settings::{Fsync, OnFull, Settings};
 use crate::home::Home;
 use contract::time::Timestamp;
-use ledger::chain::{ChainWriter, Rotation, Written, read_tail};
-use ledger::folder::{ChainId, Folder, Listing, SegmentNumber};
-use ledger::index::{CHAIN_LISTED, listed_data};
-use ledger::line::scan;
-use ledger::lines::{LineReader, Piece};
-use ledger::record::{ArgsHashKind, Decision, Event, Outcome, Record};
+use ledger::chain::{ChainWriter, Written};
+use ledger::folder::{ChainId, SegmentNumber};
+use ledger::record::{Decision, Event, Outcome, Record};
 use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
@@ -35,54 +34,6 @@ const RESERVE_BYTES: usize = 64 * 1024;
 
 /// How much is freed at least when the oldest segments go.
 const FREE_AT_LEAST_BYTES: u64 = 64 * 1024;
-
-/// What has to survive the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fsync {
-    /// Every line, before the call is made. Lines that come at the same time share one sync.
-    Always,
-    /// All but the newest second.
-    #[default]
-    Interval,
-    Never,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnFull {
-    #[default]
-    Refuse,
-    DropOldest,
-}
-
-/// `[receipts]` of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    pub fsync: Fsync,
-    pub on_full: OnFull,
-    pub rotation: Rotation,
-    pub keep: Keep,
-    pub args_hash: ArgsHashKind,
-}
-
-impl Settings {
-    pub const USUAL_SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
-    pub const USUAL_SEGMENT_AGE_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            fsync: Fsync::default(),
-            on_full: OnFull::default(),
-            rotation: Rotation {
-                bytes: Settings::USUAL_SEGMENT_BYTES,
-                age_milliseconds: Settings::USUAL_SEGMENT_AGE_MILLISECONDS,
-            },
-            keep: Keep::default(),
-            args_hash: ArgsHashKind::Keyed,
-        }
-    }
-}
 
 /// The receipts that this process writes. Shared by all of its calls.
 #[derive(Debug)]
@@ -115,6 +66,7 @@ struct State {
     on_disk: u64,
     /// A sync that failed: what the disk holds is unknown from then on.
     fault: Option<String>,
+    is_retention_due: bool,
     is_stopping: bool,
 }
 
@@ -123,12 +75,17 @@ impl Receipts {
     pub fn open(home: &Home, settings: Settings) -> Result<Receipts, ReceiptsError> {
         let now = now();
         let journal = Journal::new(home);
-        let mut locked = journal.lock(now)?;
-        let args_key = ArgsKey::open(home, settings.args_hash)?;
-        retention::apply(&mut locked, settings.keep, now)?;
-        let writer = open_chain(&mut locked, settings, now)?;
+        let opened = match open_locked(home, &journal, settings, now) {
+            Err(error) if error.is_full() && settings.on_full == OnFull::DropOldest => {
+                make_room(&journal, now)?;
+                open_locked(home, &journal, settings, now)
+            }
+            other => other,
+        };
+        let (locked, args_key, writer) = opened?;
         if settings.on_full == OnFull::DropOldest {
-            make_reserve(&home.receipts_path())?;
+            // Without it the next full disk is a refusal; that is no reason not to start.
+            let _ = make_reserve(&home.receipts_path());
         }
         drop(locked);
         let retained_at = writer.segment();
@@ -139,6 +96,7 @@ impl Receipts {
             written: 0,
             on_disk: 0,
             fault: None,
+            is_retention_due: false,
             is_stopping: false,
         };
         let shared = Arc::new(Shared {
@@ -224,14 +182,17 @@ impl Shared {
         let mut state = self.lock();
         let written = match self.try_append(&mut state, record) {
             Err(error) if error.is_full() && self.settings.on_full == OnFull::DropOldest => {
-                self.make_room(record.ts())?;
+                drop(state);
+                make_room(&self.journal, record.ts())?;
+                state = self.lock();
                 self.try_append(&mut state, record)?
             }
             other => other?,
         };
         if state.retained_at != state.writer.segment() {
             state.retained_at = state.writer.segment();
-            self.retain(record.ts());
+            state.is_retention_due = self.settings.keep != Keep::default();
+            self.work.notify_all();
         }
         if self.settings.fsync == Fsync::Always {
             self.wait_for_disk(state)?;
@@ -266,26 +227,18 @@ impl Shared {
         Ok(())
     }
 
-    /// Drops the oldest segments. The reserve makes room for the record that names them.
-    fn make_room(&self, now: Timestamp) -> Result<(), ReceiptsError> {
-        let full = || ReceiptsError::Full { path: self.folder.clone() };
-        let _ = fs::remove_file(self.folder.join(RESERVE));
-        let freed = self
-            .journal
-            .lock(now)
-            .and_then(|mut journal| retention::free(&mut journal, FREE_AT_LEAST_BYTES, now));
-        // Without its reserve the next full disk is a refusal, which is no worse than this one.
-        let _ = make_reserve(&self.folder);
-        if freed? == 0 { Err(full()) } else { Ok(()) }
-    }
-
-    /// A failure to drop is not a failure to record: it is tried again with the next segment.
-    fn retain(&self, now: Timestamp) {
-        if self.settings.keep != Keep::default() {
-            let journal = self.journal.lock(now);
-            let _ = journal
-                .and_then(|mut journal| retention::apply(&mut journal, self.settings.keep, now));
+    /// Drops what is not kept any more, with nobody waiting for it. A failure to drop is not a failure to record: it is
+    /// tried again with the next segment.
+    fn retain<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        if !std::mem::take(&mut state.is_retention_due) {
+            return state;
         }
+        drop(state);
+        let now = now();
+        let journal = self.journal.lock(now);
+        let _ =
+            journal.and_then(|mut journal| retention::apply(&mut journal, self.settings.keep, now));
+        self.lock()
     }
 
     /// The thread that brings lines to the disk and signs what has waited long enough.
@@ -296,9 +249,10 @@ impl Shared {
         let mut state = self.lock();
         loop {
             let is_idle = |state: &mut State| {
-                let has_waiters =
-                    self.settings.fsync == Fsync::Always && state.on_disk < state.written;
-                !state.is_stopping && !has_waiters
+                let has_waiters = self.settings.fsync == Fsync::Always
+                    && state.on_disk < state.written
+                    && state.fault.is_none();
+                !state.is_stopping && !has_waiters && !state.is_retention_due
             };
             let woken = self.work.wait_timeout_while(state, pause, is_idle);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -307,6 +261,7 @@ impl Shared {
             state = self.sync(state);
             // What is signed is on disk before the checkpoint is. One that fails now is due again with the next line.
             let _ = signed.map(|signed| state.writer.put(signed));
+            state = self.retain(state);
             if is_stopping {
                 self.finish(&mut state);
                 let _ = state.writer.checkpoint();
@@ -361,101 +316,16 @@ fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn open_chain(
-    journal: &mut LockedJournal,
-    settings: Settings,
-    now: Timestamp,
-) -> Result<ChainWriter<DiskChain>, ReceiptsError> {
-    let folder = journal.folder.clone();
-    let listing = folder.listing().map_err(ReceiptsError::io("look at", folder.path()))?;
-    for chain in listing.chains.keys().filter(|chain| !chain.is_index()) {
-        if let Some(writer) = take_over(journal, &listing, chain, settings, now)? {
-            return Ok(writer);
-        }
-    }
-    begin(journal, &listing, settings, now)
-}
-
-/// Goes on with a chain; none where another process writes to it, or where its end does not verify.
-fn take_over(
-    journal: &mut LockedJournal,
-    listing: &Listing,
-    chain: &ChainId,
-    settings: Settings,
-    now: Timestamp,
-) -> Result<Option<ChainWriter<DiskChain>>, ReceiptsError> {
-    let folder = journal.folder.clone();
-    let is_synced = settings.fsync != Fsync::Never;
-    let Ok(Some(mut files)) = DiskChain::try_lock(&folder.chain_path(chain), is_synced) else {
-        return Ok(None);
-    };
-    // Listed anew: its last writer may have gone on until just now.
-    let newest = folder.listing().map_err(ReceiptsError::io("look at", folder.path()))?;
-    let Some(found) = newest.chains.get(chain) else { return Ok(None) };
-    let Ok(tail) = read_tail(&folder, chain, found, &journal.keys) else { return Ok(None) };
-    if !journal.index().chains.contains_key(chain) {
-        // Its writer was stopped before it listed the chain, so it wrote nothing but the first line.
-        if tail.head().seq > 0 || tail.unsigned_lines() > 0 {
-            return Ok(None);
-        }
-        let Some(first) = first_hash(&folder, chain) else { return Ok(None) };
-        list(journal, chain, first, now)?;
-    }
-    let heads: Vec<_> =
-        journal.heads(listing).into_iter().filter(|head| head.chain != *chain).collect();
-    let failed = |error| ReceiptsError::of_write(error, folder.path());
-    files
-        .continue_segment(tail.segment, tail.segment_bytes)
-        .map_err(ReceiptsError::io("open", folder.path()))?;
-    ChainWriter::resume(files, journal.key.clone(), tail, settings.rotation, &heads, now)
-        .map(Some)
-        .map_err(failed)
-}
-
-fn begin(
-    journal: &mut LockedJournal,
-    listing: &Listing,
-    settings: Settings,
-    now: Timestamp,
-) -> Result<ChainWriter<DiskChain>, ReceiptsError> {
-    let folder = journal.folder.clone();
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| {
-        ReceiptsError::io("find randomness for", folder.path())(std::io::Error::other(error))
-    })?;
-    let chain = ChainId::from_random(random);
-    let unfinished = folder.path().join(format!("{UNFINISHED}{chain}"));
-    let files = DiskChain::unfinished(&unfinished, settings.fsync != Fsync::Never)?;
-    let heads = journal.heads(listing);
-    let created = ChainWriter::create(
-        files,
-        journal.key.clone(),
-        chain.clone(),
-        settings.rotation,
-        &heads,
-        now,
-    );
-    let mut writer = created.map_err(|error| ReceiptsError::of_write(error, folder.path()))?;
-    writer.files().finish(&folder.chain_path(&chain))?;
-    list(journal, &chain, writer.head().hash, now)?;
-    Ok(writer)
-}
-
-fn list(
-    journal: &mut LockedJournal,
-    chain: &ChainId,
-    first: ledger::line::LineHash,
-    now: Timestamp,
-) -> Result<(), ReceiptsError> {
-    let data = listed_data(chain, first);
-    let event = Event { ts: now, name: CHAIN_LISTED, by: None, server_id: None, data: Some(&data) };
-    journal.append(&event).map(drop)
-}
-
-fn first_hash(folder: &impl Folder, chain: &ChainId) -> Option<ledger::line::LineHash> {
-    let mut reader = LineReader::new(folder.segment(chain, SegmentNumber::FIRST).ok()?);
-    let Some(Piece::Line(bytes)) = reader.next_piece().ok()? else { return None };
-    Some(scan(bytes).ok()?.hash)
+/// Drops the oldest segments. The reserve makes room for the record that names them.
+fn make_room(journal: &Journal, now: Timestamp) -> Result<(), ReceiptsError> {
+    let folder = journal.folder().path();
+    let _ = fs::remove_file(folder.join(RESERVE));
+    let freed = journal
+        .lock(now)
+        .and_then(|mut journal| retention::free(&mut journal, FREE_AT_LEAST_BYTES, now));
+    // Without its reserve the next full disk is a refusal, which is no worse than this one.
+    let _ = make_reserve(folder);
+    if freed? == 0 { Err(ReceiptsError::Full { path: folder.to_owned() }) } else { Ok(()) }
 }
 
 fn make_reserve(folder: &std::path::Path) -> Result<(), ReceiptsError> {
@@ -464,7 +334,6 @@ fn make_reserve(folder: &std::path::Path) -> Result<(), ReceiptsError> {
     if fs::metadata(&path).is_ok_and(|found| found.len() >= RESERVE_BYTES as u64) {
         return Ok(());
     }
-    let mut file =
-        private_options().create(true).write(true).truncate(true).open(&path).map_err(failed())?;
+    let mut file = new_file(&path, false).map_err(failed())?;
     file.write_all(&vec![0; RESERVE_BYTES]).map_err(failed())
 }

@@ -1,7 +1,7 @@
 //! Incident mode and API keys are witnessed as acts on servers are. Approvals of single calls are in those calls'
 //! receipts, and counters prove nothing: both are handed on.
 
-use super::{NOBODY, Witnessed};
+use super::{NOBODY, Witnessed, unwitnessed};
 use crate::Store;
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyId, ApiKeyStore, NewApiKey};
 use crate::approval::{
@@ -26,15 +26,40 @@ impl Witnessed {
     ) -> Result<(), StoreError> {
         let mut journal = self.journal.lock(by.at)?;
         doing(&mut *self.store)?;
+        let mut data = data.clone();
+        if let Value::Object(members) = &mut data {
+            members.insert("events".to_owned(), self.newest_event()?.into());
+        }
         let person = (by.name != NOBODY).then_some(Text(by.name));
-        let event = Event { ts: by.at, name, by: person, server_id: None, data: Some(data) };
-        journal.append(&event)?;
+        let event = Event { ts: by.at, name, by: person, server_id: None, data: Some(&data) };
+        journal.append(&event).map_err(unwitnessed)?;
+        Ok(())
+    }
+
+    /// The number of the newest event in the database.
+    fn newest_event(&self) -> Result<i64, StoreError> {
+        Ok(self.store.events()?.iter().map(|event| event.seq).max().unwrap_or(0))
+    }
+
+    /// Refuses to say that there is no incident, or that a key counts, out of a database that is older than the ledger.
+    fn check_age(&self) -> Result<(), StoreError> {
+        self.look();
+        let seen = self.seen.borrow();
+        if let Some(fault) = &seen.fault {
+            return Err(StoreError::OlderStore { reason: fault.clone() });
+        }
+        if u64::try_from(self.newest_event()?).unwrap_or(0) < seen.events {
+            return Err(StoreError::OlderStore { reason: OLDER_STORE.to_owned() });
+        }
         Ok(())
     }
 }
 
+const OLDER_STORE: &str = "the ledger has seen newer switches and keys: the database was deleted, or put back from an older copy";
+
 impl IncidentStore for Witnessed {
     fn incident(&self) -> Result<IncidentState, StoreError> {
+        self.check_age()?;
         self.store.incident()
     }
 
@@ -60,7 +85,9 @@ impl IncidentStore for Witnessed {
     }
 
     fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError> {
-        let data = json!({"kind": kind.as_str(), "value": Text(value)});
+        // The id of a session is as good as a password, and who revokes a key may have typed the key itself.
+        let value_hash = contract::hash::sha256_hex(value.as_bytes());
+        let data = json!({"kind": kind.as_str(), "value_sha256": value_hash});
         self.witness("incident.revoke", by, &data, |store| store.revoke(kind, value, by))
     }
 }
@@ -72,6 +99,7 @@ impl ApiKeyStore for Witnessed {
     }
 
     fn api_key(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
+        self.check_age()?;
         self.store.api_key(hash)
     }
 

@@ -1,12 +1,11 @@
 //! What a person did to incident mode and to keys has a line in the index; what failed has none.
 
-use crate::tests::bench::{Bench, Kind, NOON, id, on_both};
+use crate::tests::bench::{Bench, Kind, NOON, call, id, on_both};
 use crate::{
-    ActorType, ApiKeyHash, ApiKeyStore, ApprovalDecision, ApprovalStore, ArgsHash, By, CallBinding,
-    Count, Day, Incident, IncidentLevel, IncidentScope, IncidentStore, NewApiKey, RevokedKind,
-    StatisticsStore, Store, Taken, Witnessed,
+    ActorType, ApiKeyHash, ApiKeyStore, ApprovalDecision, ApprovalStore, By, Count, Day, Incident,
+    IncidentLevel, IncidentScope, IncidentStore, NewApiKey, RevokedKind, StatisticsStore, Store,
+    Taken, Witnessed,
 };
-use contract::hash::EntryHash;
 use gate::time::Timestamp;
 use serde_json::Value;
 
@@ -70,13 +69,7 @@ fn incidents_and_keys_are_witnessed(kind: Kind) {
 fn approvals_and_counters_are_handed_on(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = Witnessed::new(bench.store(), &bench.home);
-    let call = CallBinding {
-        principal: "svc".to_owned(),
-        server: id("reports"),
-        tool: "make".to_owned(),
-        contract_hash: EntryHash::of(b"c"),
-        args_hash: ArgsHash([1; 32]),
-    };
+    let call = call();
     let (approval, end) = ("a1".parse().unwrap(), Timestamp(NOON.0 + 9));
     store.park_call(&approval, &call, NOON, end).unwrap();
     assert_eq!(store.parked_calls(NOON).unwrap().len(), 1);
