@@ -41,6 +41,14 @@ const KEYS: [&str; 26] = [
     "server",
 ];
 
+/// What cannot be set for one server alone.
+const NOT_OF_ONE_SERVER: [(&str, &str); 4] = [
+    ("approve", "who may approve is the same for all servers"),
+    ("store", "all servers are in one store"),
+    ("receipts", "all receipts of a home are written in one way"),
+    ("export", "all receipts of a home go to one place"),
+];
+
 /// The largest configuration that is read.
 const MAX_CONFIGURATION_BYTES: u64 = 1024 * 1024;
 
@@ -80,13 +88,10 @@ impl Configuration {
                         let Value::Table(table) = value else {
                             return Err(format!("`server.{id}` must be a table"));
                         };
-                        if table.contains_key("approve") {
-                            return Err(format!(
-                                "`server.{id}.approve`: who may approve is the same for all servers"
-                            ));
-                        }
-                        if table.contains_key("store") {
-                            return Err(format!("`server.{id}.store`: all servers are in one store"));
+                        for (key, reason) in NOT_OF_ONE_SERVER {
+                            if table.contains_key(key) {
+                                return Err(format!("`server.{id}.{key}`: {reason}"));
+                            }
                         }
                         table.iter().try_for_each(|(key, value)| check_key(key, value))?;
                     }
@@ -396,6 +401,7 @@ mod tests {
             "[approve]\nunattended = \"yes\"",
             "[server.a]\nposture = \"lax\"",
             "[server.a.approve]\nunattended = true",
+            "[server.a.receipts]\nfsync = \"never\"",
             "[limits]\nframe_bytes = \"lots\"",
             "first_use = \"maybe\"",
             "[receipts]\nfsync = \"sometimes\"",

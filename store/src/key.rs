@@ -123,6 +123,15 @@ pub(crate) fn put_key(path: &Path, key: &Key) -> Result<(), HomeError> {
 
 /// Makes a private file: it appears under its name whole or not at all.
 pub(crate) fn create_file(path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
+    create_file_with_mode(path, bytes, 0o600)
+}
+
+/// Makes a file that others may read, in the same way.
+pub(crate) fn create_public_file(path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
+    create_file_with_mode(path, bytes, 0o644)
+}
+
+fn create_file_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), HomeError> {
     // A file that an earlier process left behind when it was killed here holds what nothing was made with.
     let unfinished = path.with_added_extension("new");
     match fs::remove_file(&unfinished) {
@@ -134,7 +143,9 @@ pub(crate) fn create_file(path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
     let mut file = options.open(&unfinished).map_err(failed("make", &unfinished))?;
     file.write_all(bytes).map_err(failed("write", &unfinished))?;
     file.sync_all().map_err(failed("write", &unfinished))?;

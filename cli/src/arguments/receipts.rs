@@ -66,7 +66,7 @@ pub(crate) struct VerifyCommand {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["id", "since", "heads"]))]
 pub(crate) struct ProveCommand {
-    /// The receipt: all 32 digits, as `receipts list` shows them
+    /// The receipt: all 32 digits, as `receipts show` prints them
     pub(crate) id: Option<ReceiptId>,
     /// The line of the outcome instead of the decision's
     #[arg(long, requires = "id")]

@@ -2,7 +2,7 @@
 
 use super::error::ReceiptsError;
 use crate::home::{Home, failed};
-use crate::key::{Key, KeyProblem, create_file, create_key, read_key};
+use crate::key::{Key, KeyProblem, create_file, create_key, create_public_file, read_key};
 use hmac::{Hmac, KeyInit, Mac};
 use ledger::note::{Keyring, SigningKey};
 use ledger::record::{ArgsHashKind, Digest32};
@@ -49,7 +49,7 @@ fn check_public_key(home: &Home, key: &SigningKey) -> Result<(), ReceiptsError> 
     match read_small(&path) {
         Ok(found) if found == text => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(create_file(&path, text.as_bytes())?)
+            Ok(create_public_file(&path, text.as_bytes())?)
         }
         _ => {
             let what = "is not the public half of `receipts.key`".to_owned();
@@ -72,7 +72,7 @@ fn create(home: &Home) -> Result<SigningKey, ReceiptsError> {
     // The public half first: a signing key whose public half is missing would sign what nobody can check.
     let public = home.receipts_public_key_path();
     let _ = fs::remove_file(&public);
-    create_file(&public, format!("{}\n", key.verifying_key()).as_bytes())?;
+    create_public_file(&public, format!("{}\n", key.verifying_key()).as_bytes())?;
     create_file(&path, format!("{}\n", &*key.to_text()).as_bytes())?;
     Ok(key)
 }

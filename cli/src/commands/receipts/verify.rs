@@ -86,7 +86,7 @@ fn as_json(report: &Report, keys: &Keyring, heads: usize) -> serde_json::Value {
         "notes": report.notes,
         "left_out": report.left_out,
         "chains": report.chains,
-        "proves": PROVES,
+        "proves": report.is_sound().then_some(PROVES),
         "cannot_prove": if heads == 0 { CANNOT_PROVE } else { HEAD_PROVES },
     })
 }
