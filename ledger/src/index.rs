@@ -19,6 +19,9 @@ pub const CHAIN_RETENTION: &str = "chain.retention";
 /// The most segments that one record of retention names.
 pub const MAX_DROPPED_AT_ONCE: usize = 1_000;
 
+/// No record was sealed so often.
+const MAX_SEAL: u64 = 1 << 53;
+
 /// All that the index says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
@@ -104,7 +107,8 @@ impl Index {
             CHAIN_RETENTION => self.take_dropped(data).ok_or("it names no dropped segments"),
             _ => {
                 let server = value.get("server_id").and_then(Value::as_str);
-                let seal = data.get("seal").and_then(Value::as_u64);
+                // A larger one could never be reached again.
+                let seal = data.get("seal").and_then(Value::as_u64).filter(|seal| *seal < MAX_SEAL);
                 if let (Some(server), Some(seal)) = (server, seal) {
                     let seen = self.seals.entry(server.to_owned()).or_default();
                     *seen = seal.max(*seen);

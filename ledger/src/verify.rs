@@ -7,6 +7,7 @@ use crate::folder::{ChainId, Folder, Listing, SegmentNumber};
 use crate::index::Index;
 use crate::line::Line;
 use crate::note::Keyring;
+use std::cell::OnceCell;
 use std::io;
 
 mod chain;
@@ -41,7 +42,17 @@ pub fn verify(
     note_names(&listing, &mut report);
     for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {
         let home = home.as_deref();
-        let check = ChainCheck { folder, chain, files, keys, heads, index: &index, home, progress };
+        let check = ChainCheck {
+            folder,
+            chain,
+            files,
+            keys,
+            heads,
+            index: &index,
+            home,
+            newer: OnceCell::new(),
+            progress,
+        };
         let found = check.run(&mut claims, &mut |_, _| Ok(()), &mut report);
         if !index.chains.contains_key(chain) {
             judge_unlisted(folder, keys, &found, &mut report);
@@ -94,8 +105,18 @@ fn check_index(
         return Ok(index);
     };
     let none = Index::default();
-    let check =
-        ChainCheck { folder, chain: &name, files, keys, heads, index: &none, home: None, progress };
+    let home = home_name(folder, keys);
+    let check = ChainCheck {
+        folder,
+        chain: &name,
+        files,
+        keys,
+        heads,
+        index: &none,
+        home: home.as_deref(),
+        newer: OnceCell::new(),
+        progress,
+    };
     // A line that is not signed yet could be anybody's: it drops no segment and lists no chain.
     let mut take = |line: &Line<'_>, is_signed: bool| {
         if is_signed { index.take(line) } else { Ok(()) }

@@ -192,6 +192,11 @@ impl Store for Witnessed {
         let mut journal = self.journal.lock(act.at)?;
         let seen = journal.index().seals.get(act.server.as_str()).copied().unwrap_or(0);
         act.seals_seen = i64::try_from(seen).unwrap_or(i64::MAX);
+        // What the index before this one has seen is not known: only an approval ends the doubt.
+        if seen == 0 && journal.index().begun_anew.is_some() {
+            let sealed = self.store.server(act.server)?.map_or(0, |server| server.seal_count);
+            act.seals_seen = if sealed > 0 { sealed.saturating_add(1) } else { 0 };
+        }
         let (name, by, at, server) = (act.name, act.by, act.at, act.server);
         let said = said(&act);
         let recorded = self.store.record(act)?;

@@ -426,3 +426,18 @@ fn retention_is_not_hastened_by_a_changed_line() {
     drop(Receipts::open(&home, Settings { keep, ..small_segments() }).unwrap());
     assert!(chain.join("000001.jsonl").exists());
 }
+
+#[test]
+fn a_torn_index_is_closed_for_good() {
+    let (_directory, home) = home();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let path = home.receipts_path().join("index").join("000001.jsonl");
+    let torn = [fs::read(&path).unwrap(), b"{\"by\":nul".to_vec()].concat();
+    fs::write(&path, torn).unwrap();
+    // Opening names the head of the index; the act after it cuts nothing off that was named.
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    let act = Event { ts: NOW, name: "server.test", by: None, server_id: None, data: None };
+    Journal::new(&home).append(&act).unwrap();
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    assert_sound(&home);
+}

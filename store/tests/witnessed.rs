@@ -220,6 +220,9 @@ fn receipts_that_were_removed_witness_nothing() {
     act.status = Some(ServerStatus::Quarantined);
     bench.store().record(act).unwrap();
     assert!(bench.lost().unwrap().contains("begun anew"));
+    // An act that approves nothing does not end the doubt.
+    bench.set_status("server.quarantine", ServerStatus::Quarantined);
+    assert!(bench.lost().is_some());
     bench.pin("one", true).unwrap();
     assert_eq!(bench.lost(), None);
 }

@@ -12,6 +12,7 @@ use crate::lines::{LineReader, Piece};
 use crate::note::Keyring;
 use crate::record::ReceiptId;
 use crate::tree::{Frontier, NodeHash};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::io;
 
@@ -35,6 +36,8 @@ pub(super) struct ChainCheck<'a> {
     pub(super) index: &'a Index,
     /// The name of the key that signed the index: the home whose chains these are.
     pub(super) home: Option<&'a str>,
+    /// The index as it is later in the run, where it has to be asked again.
+    pub(super) newer: OnceCell<Index>,
     pub(super) progress: &'a dyn Fn(u64),
 }
 
@@ -222,10 +225,12 @@ impl ChainCheck<'_> {
         Ok(())
     }
 
-    /// Whether retention dropped the segment since the index was read.
+    /// Whether retention dropped the segment since the index was read. The index is read again once for a chain.
     fn is_dropped_now(&self, number: SegmentNumber) -> bool {
-        let index = read_index(self.folder, self.keys);
-        index.is_ok_and(|(index, _)| index.dropped_up_to(self.chain, number).is_some())
+        let newer = self.newer.get_or_init(|| {
+            read_index(self.folder, self.keys).map(|(index, _)| index).unwrap_or_default()
+        });
+        newer.dropped_up_to(self.chain, number).is_some()
     }
 
     /// The first line of a segment: what it states has to be what the lines before it make.
@@ -542,7 +547,7 @@ impl State {
             LineKind::Event => {
                 found.events += 1;
                 if line.name == Some("chain.resumed") {
-                    self.adopted += adopted_lines(line);
+                    self.adopted = self.adopted.saturating_add(adopted_lines(line));
                 }
             }
             LineKind::Decision { awaits_outcome: false } => found.decisions += 1,

@@ -80,7 +80,7 @@ impl Claims {
                     about,
                     format!(
                         "line {} is gone, which chain {} saw (its segment {}, line {})",
-                        seq + 1,
+                        seq.saturating_add(1),
                         claim.by,
                         claim.segment,
                         claim.line
@@ -136,14 +136,16 @@ fn compare_segment(
         if let Some(claim) = open.remove(&here) {
             let is_same = scan(bytes).is_ok_and(|line| line.hash == claim.hash);
             if !is_same {
-                let what =
-                    format!("it names line {} of chain {about}, which is another now", here + 1);
+                let what = format!(
+                    "it names line {} of chain {about}, which is another now",
+                    here.saturating_add(1)
+                );
                 report.problem(claim.broken(&what));
             }
         }
         if open.is_empty() {
             return;
         }
-        seq = Some(here + 1);
+        seq = Some(here.saturating_add(1));
     }
 }

@@ -554,3 +554,20 @@ fn a_checkpoint_of_another_home_is_not_of_this_chain() {
     let report = verify(&Home::new().folder, &both, &[head], &|_| {}).unwrap();
     assert!(report.problems[0].what.contains("which is gone"), "{report:?}");
 }
+
+#[test]
+fn numbers_beyond_all_lines_are_no_panic() {
+    let home = Home::new();
+    let mut writer = home.resume(1);
+    let data = serde_json::json!({"unsigned": u64::MAX, "others": [{"chain": name(2), "hash": "0".repeat(64), "seq": u64::MAX}]});
+    for _ in 0..2 {
+        writer.append(&Record::Event(&event("chain.resumed", &data))).unwrap();
+    }
+    writer.checkpoint().unwrap();
+    assert!(!home.verify().is_sound());
+    let place = crate::line::Place { seq: u64::MAX, prev: crate::line::LineHash::NONE };
+    let mut line = Vec::new();
+    crate::line::encode(&Record::Outcome(&outcome(1)), place, &mut line).unwrap();
+    home.spoil(2, 1, |bytes| *bytes = [line.clone(), line.clone()].concat());
+    assert!(!home.verify().is_sound());
+}

@@ -286,6 +286,11 @@ impl ChainFiles for DiskChain {
             }
         }
         // One that is there already is what a failed try left: it has no line.
+        let found = fs::symlink_metadata(&path);
+        if found.is_ok_and(|found| found.is_file() && found.len() > 0) {
+            let what = format!("`{}` is there already, and has lines", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
         let file = new_file(&path, true)?;
         (self.segment, self.length, self.is_ragged) = (Some(Arc::new(file)), 0, false);
         if self.is_synced {

@@ -4,7 +4,7 @@
 
 use super::disk::{DiskChain, DiskFolder, UNFINISHED, lock_file};
 use super::error::ReceiptsError;
-use super::keys::signing_key;
+use super::keys::{read_signing_key, signing_key};
 use crate::home::{Home, check_directory, create_directory, failed};
 use contract::time::Timestamp;
 use ledger::chain::{ChainWriter, Head, Rotation, Written, head, read_signed_tail};
@@ -62,7 +62,7 @@ impl Journal {
         if !listing.chains.contains_key(&ChainId::index()) {
             return self.without_index(&listing);
         }
-        let key = signing_key(&self.home, false)?;
+        let key = read_signing_key(&self.home)?;
         self.sound_index(&Keyring::from(key.verifying_key().clone()))
     }
 
@@ -103,8 +103,11 @@ impl Journal {
             chain
                 .continue_segment(tail.segment, tail.segment_bytes)
                 .map_err(ReceiptsError::io("open", path))?;
-            let writer = ChainWriter::resume(chain, key.clone(), tail, Rotation::NEVER, &[], now)
-                .map_err(|error| ReceiptsError::of_write(error, path))?;
+            let resumed = ChainWriter::resume(chain, key.clone(), tail, Rotation::NEVER, &[], now);
+            let full = |error| ReceiptsError::of_write(error, path);
+            let mut writer = resumed.map_err(full)?;
+            // Others may name the line that closes a torn end as soon as it is there.
+            writer.checkpoint().map_err(full)?;
             (writer, found)
         } else if listing.chains.is_empty() {
             (self.create(&key, has_signed, now)?, Index::default())

@@ -14,8 +14,21 @@ use std::path::Path;
 /// The largest key file that is read.
 const MAX_KEY_FILE_BYTES: u64 = 4_096;
 
+/// The home's signing key, for who only reads: nothing is made or mended.
+pub(super) fn read_signing_key(home: &Home) -> Result<SigningKey, ReceiptsError> {
+    find_key(home, false)
+}
+
 /// The home's signing key, made where there is none and `may_create` says that nothing was signed yet.
+///
+/// INVARIANT: the caller holds the lock of the folder, so no other process makes one at the same time.
 pub(super) fn signing_key(home: &Home, may_create: bool) -> Result<SigningKey, ReceiptsError> {
+    let key = find_key(home, may_create)?;
+    check_public_key(home, &key)?;
+    Ok(key)
+}
+
+fn find_key(home: &Home, may_create: bool) -> Result<SigningKey, ReceiptsError> {
     let path = home.receipts_key_path();
     let wrong = |what: String| ReceiptsError::Key { path: path.clone(), what };
     match read_small(&path) {
@@ -29,10 +42,8 @@ pub(super) fn signing_key(home: &Home, may_create: bool) -> Result<SigningKey, R
                     ));
                 }
             }
-            let key = SigningKey::parse(text.trim_end())
-                .map_err(|error| wrong(format!("is not a key ({error})")))?;
-            check_public_key(home, &key)?;
-            Ok(key)
+            SigningKey::parse(text.trim_end())
+                .map_err(|error| wrong(format!("is not a key ({error})")))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_create => create(home),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -58,7 +69,6 @@ fn check_public_key(home: &Home, key: &SigningKey) -> Result<(), ReceiptsError> 
     }
 }
 
-/// INVARIANT: the caller holds the lock of the folder, so no other process makes one at the same time.
 fn create(home: &Home) -> Result<SigningKey, ReceiptsError> {
     let path = home.receipts_key_path();
     let mut random = [0; 40];

@@ -50,6 +50,8 @@ struct Shared {
     work: Condvar,
     /// Something was synced.
     synced: Condvar,
+    /// Held by the one call that makes room on a full disk.
+    room: Mutex<()>,
     settings: Settings,
     journal: Journal,
     folder: PathBuf,
@@ -103,6 +105,7 @@ impl Receipts {
             state: Mutex::new(state),
             work: Condvar::new(),
             synced: Condvar::new(),
+            room: Mutex::new(()),
             settings,
             journal,
             folder: home.receipts_path(),
@@ -183,9 +186,19 @@ impl Shared {
         let written = match self.try_append(&mut state, record) {
             Err(error) if error.is_full() && self.settings.on_full == OnFull::DropOldest => {
                 drop(state);
-                make_room(&self.journal, record.ts())?;
+                // One makes room for all who wait for it.
+                let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
                 state = self.lock();
-                self.try_append(&mut state, record)?
+                match self.try_append(&mut state, record) {
+                    Err(error) if error.is_full() => {
+                        drop(state);
+                        make_room(&self.journal, record.ts())?;
+                        drop(room);
+                        state = self.lock();
+                        self.try_append(&mut state, record)?
+                    }
+                    other => other?,
+                }
             }
             other => other?,
         };
@@ -260,6 +273,7 @@ impl Shared {
             let signed = state.writer.sign_if_due(now());
             state = self.sync(state);
             // What is signed is on disk before the checkpoint is. One that fails now is due again with the next line.
+            let signed = signed.filter(|_| state.fault.is_none());
             let _ = signed.map(|signed| state.writer.put(signed));
             state = self.retain(state);
             if is_stopping {
