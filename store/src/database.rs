@@ -166,6 +166,12 @@ impl dyn Transaction + '_ {
         Ok(found)
     }
 
+    /// What a `SELECT count(*)` answers.
+    pub(crate) fn count(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
+        let counted = self.first(sql, values, |row| Ok(row.cell(0).integer()))?;
+        Ok(counted.flatten().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX))
+    }
+
     /// Whether there is any row.
     pub(crate) fn any(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(self.first(sql, values, |_| Ok(()))?.is_some())

@@ -95,7 +95,7 @@ impl Address {
             return Err(AddressError::NoDatabase);
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            config.host(USUAL_SOCKET);
+            config.host(if cfg!(unix) { USUAL_SOCKET } else { "localhost" });
         }
         let encryption = own.encryption(&config)?;
         config.ssl_mode(match encryption {

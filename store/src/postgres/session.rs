@@ -2,8 +2,10 @@
 
 use super::address::Address;
 use super::connection::{Connected, reason};
+use super::transaction::Rows;
 use super::wait::wait;
 use crate::BUSY_TIMEOUT_SECONDS;
+use crate::database::Transaction;
 use crate::error::StoreError;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -63,8 +65,11 @@ impl Session {
     fn check_server(&self) -> Result<(), StoreError> {
         let unfit = |reason| StoreError::UnfitServer { place: self.place.clone(), reason };
         let query = "SELECT current_setting('server_version_num')::bigint, current_setting('server_encoding')";
-        let row = self.answer(|client| client.query_one(query, &[]))?;
-        let (number, encoding): (i64, String) = (row.get(0), row.get(1));
+        let rows: &dyn Transaction = &Rows { session: self };
+        let found = rows.first(query, &[], |row| {
+            Ok((row.cell(0).integer().unwrap_or(0), row.cell(1).lossy_text().unwrap_or_default()))
+        })?;
+        let (number, encoding) = found.unwrap_or_default();
         if number < OLDEST_SERVER {
             return Err(unfit(format!("it is older than PostgreSQL {}", OLDEST_SERVER / 10_000)));
         }

@@ -3,10 +3,9 @@
 use super::{TABLES, relocate};
 use crate::tests::bench::*;
 use crate::{
-    ActorType, ApiKeyHash, ApprovalDecision, ArgsHash, By, CallBinding, Count, Day, Home, Incident,
-    IncidentLevel, IncidentScope, Location, NewApiKey, NewPin, RevokedKind, Store, StoreError,
+    ActorType, ApiKeyHash, ApprovalDecision, By, Count, Day, Home, Incident, IncidentLevel,
+    IncidentScope, Location, NewApiKey, NewPin, RevokedKind, Store, StoreError,
 };
-use contract::hash::EntryHash;
 use contract::surface::Entry;
 use gate::pins::Basis;
 use std::fs;
@@ -44,16 +43,10 @@ fn fill(store: &mut dyn Store) {
         expires_at: None,
     };
     store.add_api_key(&key, ADA).unwrap();
-    let call = CallBinding {
-        principal: "svc".to_owned(),
-        server: id("reports"),
-        tool: "make".to_owned(),
-        contract_hash: EntryHash::of(b"c"),
-        args_hash: ArgsHash([1; 32]),
-    };
+    let call = call();
     let approval = "a1".parse().unwrap();
     store.park_call(&approval, &call, NOON, gate::time::Timestamp(NOON.0 + 9)).unwrap();
-    store.decide_call(&approval, ApprovalDecision::Grant, ADA).unwrap();
+    store.decide_call(&approval, ApprovalDecision::Grant, By { name: "bob", at: NOON }).unwrap();
     let count = Count { day: Day(3), server: id("mail"), name: "calls".to_owned(), value: 4 };
     store.add_counts(&[count]).unwrap();
 }

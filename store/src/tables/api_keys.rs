@@ -12,11 +12,9 @@ use crate::error::{Refusal, StoreError};
 use crate::statistics::Day;
 use gate::time::Timestamp;
 
-const WITH_HASH: &str = "SELECT id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at,
-                                revoked_at, revoked_by, last_used_day FROM api_keys WHERE hash = $1";
-const ALL: &str =
-    "SELECT id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at,
-                          revoked_at, revoked_by, last_used_day FROM api_keys ORDER BY id";
+const COLUMNS: &str =
+    "id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at, revoked_at,
+                       revoked_by, last_used_day";
 
 const GARBLED: StoreError = StoreError::Garbled { what: "an API key" };
 
@@ -28,13 +26,15 @@ impl<B: Backend> ApiKeyStore for B {
     }
 
     fn api_key(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM api_keys WHERE hash = $1");
         self.read(|rows| {
-            rows.first(WITH_HASH, &[hash.0.as_slice().into()], |row| from_row(row).ok_or(GARBLED))
+            rows.first(&query, &[hash.0.as_slice().into()], |row| from_row(row).ok_or(GARBLED))
         })
     }
 
     fn api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        self.read(|rows| rows.all(ALL, &[], |row| from_row(row).ok_or(GARBLED)))
+        let query = format!("SELECT {COLUMNS} FROM api_keys ORDER BY id");
+        self.read(|rows| rows.all(&query, &[], |row| from_row(row).ok_or(GARBLED)))
     }
 
     fn revoke_api_key(&mut self, id: &ApiKeyId, by: By<'_>) -> Result<(), StoreError> {
@@ -73,10 +73,7 @@ fn add(rows: &dyn Transaction, key: &NewApiKey, by: By<'_>) -> Result<(), StoreE
     if rows.any(known, &[id.into(), hash.into()])? {
         return Err(Refusal::Taken { what: "an API key", name: id.to_owned() }.into());
     }
-    let count = rows.first("SELECT count(*) FROM api_keys", &[], |row| {
-        Ok(row.cell(0).integer().unwrap_or(i64::MAX))
-    })?;
-    let count = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
+    let count = rows.count("SELECT count(*) FROM api_keys", &[])?;
     within("the number of API keys", count.saturating_add(1), MAX_API_KEYS)?;
     rows.execute(
         "INSERT INTO api_keys (id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at)

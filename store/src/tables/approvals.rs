@@ -12,6 +12,9 @@ use crate::database::{Backend, Cell, Row, Transaction};
 use crate::error::{Refusal, StoreError};
 use gate::time::Timestamp;
 
+const COLUMNS: &str = "id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at, decided_at,
+                       decided_by, used_at";
+
 const GARBLED: StoreError = StoreError::Garbled { what: "an approval" };
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
 
@@ -32,10 +35,11 @@ impl<B: Backend> ApprovalStore for B {
     }
 
     fn parked_calls(&self, now: Timestamp) -> Result<Vec<CallApproval>, StoreError> {
-        let query = "SELECT id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at,
-                            decided_at, decided_by, used_at FROM call_approvals
-                     WHERE state = 'parked' AND expires_at > $1 ORDER BY parked_at, id";
-        self.read(|rows| rows.all(query, &[now.0.into()], |row| from_row(row).ok_or(GARBLED)))
+        let query = format!(
+            "SELECT {COLUMNS} FROM call_approvals WHERE state = 'parked' AND expires_at > $1
+             ORDER BY parked_at, id"
+        );
+        self.read(|rows| rows.all(&query, &[now.0.into()], |row| from_row(row).ok_or(GARBLED)))
     }
 
     fn decide_call(
@@ -92,9 +96,7 @@ fn park(
         return Err(Refusal::Taken { what: "an approval", name: id.to_string() }.into());
     }
     let waiting = "SELECT count(*) FROM call_approvals WHERE state = 'parked' AND expires_at > $1";
-    let count =
-        rows.first(waiting, &[at.0.into()], |row| Ok(row.cell(0).integer().unwrap_or(i64::MAX)))?;
-    let count = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
+    let count = rows.count(waiting, &[at.0.into()])?;
     within("the number of calls that wait", count.saturating_add(1), MAX_PARKED_CALLS)?;
     rows.execute(
         "INSERT INTO call_approvals (id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at)
@@ -114,9 +116,8 @@ fn park(
 }
 
 fn one(rows: &dyn Transaction, id: &ApprovalId) -> Result<Option<CallApproval>, StoreError> {
-    let query = "SELECT id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at,
-                        decided_at, decided_by, used_at FROM call_approvals WHERE id = $1";
-    rows.first(query, &[id.as_str().into()], |row| from_row(row).ok_or(GARBLED))
+    let query = format!("SELECT {COLUMNS} FROM call_approvals WHERE id = $1");
+    rows.first(&query, &[id.as_str().into()], |row| from_row(row).ok_or(GARBLED))
 }
 
 /// Where an approval stands at a moment: its time may be over and nobody noted it yet.

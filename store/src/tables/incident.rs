@@ -128,10 +128,7 @@ fn revoke(
          ON CONFLICT (kind, value) DO UPDATE SET at = $3, by = $4 WHERE revocations.at < $3",
         &[kind.as_str().into(), value.into(), by.at.0.into(), by.name.into()],
     )?;
-    let count = rows.first("SELECT count(*) FROM revocations", &[], |row| {
-        Ok(row.cell(0).integer().unwrap_or(i64::MAX))
-    })?;
-    let count = usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX);
+    let count = rows.count("SELECT count(*) FROM revocations", &[])?;
     within("the number of revocations", count, MAX_REVOCATIONS)
 }
 

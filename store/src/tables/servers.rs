@@ -22,6 +22,8 @@ pub(crate) struct ServerRow {
     pub(crate) seal: Option<Vec<u8>>,
 }
 
+const COLUMNS: &str = "id, status, launch, first_seen, last_seen, revision, seal_count, seal";
+
 impl ServerRow {
     /// What Holdpoint did not write comes out as something that the seal does not fit, not as an error: a person can
     /// then still look at it and approve.
@@ -45,9 +47,8 @@ impl ServerRow {
         rows: &dyn Transaction,
         id: &ServerId,
     ) -> Result<Option<ServerRow>, StoreError> {
-        let query = "SELECT id, status, launch, first_seen, last_seen, revision, seal_count, seal
-                     FROM servers WHERE id = $1";
-        rows.first(query, &[id.as_str().into()], |row| Ok(ServerRow::from_row(row)))
+        let query = format!("SELECT {COLUMNS} FROM servers WHERE id = $1");
+        rows.first(&query, &[id.as_str().into()], |row| Ok(ServerRow::from_row(row)))
     }
 
     pub(crate) fn write(&self, rows: &dyn Transaction) -> Result<(), StoreError> {
@@ -120,10 +121,9 @@ pub(crate) fn all(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
 ) -> Result<Vec<ServerRecord>, StoreError> {
-    let query = "SELECT id, status, launch, first_seen, last_seen, revision, seal_count, seal
-                 FROM servers ORDER BY id";
+    let query = format!("SELECT {COLUMNS} FROM servers ORDER BY id");
     let mut records = Vec::new();
-    for row in rows.all(query, &[], |row| Ok(ServerRow::from_row(row)))? {
+    for row in rows.all(&query, &[], |row| Ok(ServerRow::from_row(row)))? {
         if let Ok(id) = row.id.parse() {
             let lost = lost(rows, key, &row)?;
             records.push(row.into_record(id, lost));

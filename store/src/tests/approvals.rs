@@ -14,16 +14,6 @@ const fn at(milliseconds: i64) -> Timestamp {
     Timestamp(NOON.0 + milliseconds)
 }
 
-fn call() -> CallBinding {
-    CallBinding {
-        principal: "ada".to_owned(),
-        server: id("reports"),
-        tool: "make\0it".to_owned(),
-        contract_hash: EntryHash::of(b"contract"),
-        args_hash: ArgsHash([7; 32]),
-    }
-}
-
 fn approval(name: &str) -> ApprovalId {
     name.parse().unwrap()
 }

@@ -2,9 +2,10 @@
 
 use crate::write::Limits;
 use crate::{
-    Act, Address, Home, Location, NewPin, Observation, PostgresStore, SqliteStore, Store,
-    StoreError,
+    Act, Address, ArgsHash, CallBinding, Home, Location, NewPin, Observation, PostgresStore,
+    SqliteStore, Store, StoreError,
 };
+use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId, EntryType, Surface};
 use gate::pins::Basis;
 use gate::server::{ServerId, ServerStatus};
@@ -292,4 +293,15 @@ pub(crate) fn is_sound(store: &dyn Store, server: &str) -> bool {
         assert_eq!(record.lost, book.lost, "both ways of asking agree");
     }
     book.lost.is_none() && book.tampered.is_empty()
+}
+
+/// A call that somebody has to approve.
+pub(crate) fn call() -> CallBinding {
+    CallBinding {
+        principal: "ada".to_owned(),
+        server: id("reports"),
+        tool: "make\0it".to_owned(),
+        contract_hash: EntryHash::of(b"contract"),
+        args_hash: ArgsHash([7; 32]),
+    }
 }

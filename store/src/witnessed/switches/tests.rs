@@ -73,7 +73,7 @@ fn approvals_and_counters_are_handed_on(kind: Kind) {
     let (approval, end) = ("a1".parse().unwrap(), Timestamp(NOON.0 + 9));
     store.park_call(&approval, &call, NOON, end).unwrap();
     assert_eq!(store.parked_calls(NOON).unwrap().len(), 1);
-    store.decide_call(&approval, ApprovalDecision::Grant, ADA).unwrap();
+    store.decide_call(&approval, ApprovalDecision::Grant, By { name: "bob", at: NOON }).unwrap();
     assert!(matches!(store.take_approval(&approval, &call, NOON).unwrap(), Taken::Taken(_)));
     assert!(store.approval(&approval).unwrap().is_some());
     assert_eq!(store.expire_approvals(end).unwrap(), 0);
