@@ -27,6 +27,8 @@ struct Closed {
     bytes: u64,
     /// When the segment after it was begun.
     closed_at: Timestamp,
+    /// The same, never before that of a segment before it: a clock that went back changes no order.
+    place: Timestamp,
 }
 
 /// Drops what `keep` does not cover; answers the bytes that were freed.
@@ -80,6 +82,7 @@ fn list(folder: &DiskFolder) -> Result<Listing, ReceiptsError> {
 fn closed_segments(folder: &DiskFolder, listing: &Listing) -> Vec<Closed> {
     let mut closed = Vec::new();
     for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {
+        let mut place = Timestamp(i64::MIN);
         for (number, bytes) in &files.segments {
             let next = number.next();
             let is_last = files.segments.keys().next_back() == Some(&next);
@@ -91,10 +94,12 @@ fn closed_segments(folder: &DiskFolder, listing: &Listing) -> Vec<Closed> {
             let begun = next.and_then(|next| first_line(folder, chain, next));
             // Without a readable line after it, nobody can tell whether it is complete.
             let Some((closed_at, _)) = begun else { break };
-            closed.push(Closed { chain: chain.clone(), number: *number, bytes: *bytes, closed_at });
+            place = place.max(closed_at);
+            let chain = chain.clone();
+            closed.push(Closed { chain, number: *number, bytes: *bytes, closed_at, place });
         }
     }
-    closed.sort_by_key(|segment| (segment.closed_at, segment.number));
+    closed.sort_by_key(|segment| (segment.place, segment.number));
     closed
 }
 

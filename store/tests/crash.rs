@@ -1,0 +1,347 @@
+//! Writers that are killed at any moment, and disks that fill up: the ledger verifies, and no dispatched call is missing.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "all of this file is a test, also the functions that are not marked as one"
+)]
+#![cfg(unix)]
+
+use contract::time::Timestamp;
+use ledger::chain::Rotation;
+use ledger::folder::Folder;
+use ledger::line::{LineKind, scan};
+use ledger::lines::{LineReader, Piece};
+use ledger::record::*;
+use ledger::verify::{Report, verify};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::Home;
+use store::receipts::{DiskFolder, Fsync, Keep, OnFull, Receipts, Settings, public_keys};
+use tempfile::TempDir;
+
+/// Names the home that this test program drives calls through, where it is started again as a driver.
+const DRIVE: &str = "HOLDPOINT_TEST_DRIVE";
+const DRIVER_THREADS: u8 = 3;
+
+/// Small random numbers, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn new() -> Random {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let seed = u64::try_from(now % u128::from(u64::MAX)).unwrap() | 1;
+        eprintln!("seed {seed}");
+        Random(seed)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 8) % limit
+    }
+}
+
+fn decision(id: [u8; 16]) -> Decision<'static> {
+    Decision {
+        ts: Timestamp(1_763_253_195_123),
+        receipt_id: ReceiptId(id),
+        trace_id: None,
+        principal: Principal {
+            actor_type: ActorType::Agent,
+            client_id: None,
+            org_id: None,
+            sub: Text("ada"),
+        },
+        mcp: Mcp {
+            method: Text("tools/call"),
+            server_id: Text("files"),
+            tool_name: Some(Text("read_file")),
+            trust_level: TrustLevel::Unknown,
+        },
+        request: Request { args_hash: None, args_hash_kind: ArgsHashKind::Keyed, size_bytes_in: 2 },
+        decision: Ruling { policy_id: None, reason_codes: Words(&[]), result: RulingResult::Allow },
+        token_handling: TokenHandling {
+            audience: None,
+            mode: TokenMode::None,
+            passthrough_detected: false,
+        },
+        sandbox: None,
+        approval: None,
+        drift: None,
+        admission: None,
+        incident_mode: false,
+        latency_us: Latency::default(),
+    }
+}
+
+fn outcome(id: [u8; 16]) -> Outcome {
+    Outcome {
+        ts: Timestamp(1_763_253_195_124),
+        receipt_id: ReceiptId(id),
+        status: OutcomeStatus::Success,
+        size_bytes_out: 5,
+        latency_us: Latency::default(),
+    }
+}
+
+fn settings(fsync: Fsync) -> Settings {
+    let rotation = Rotation { bytes: 30_000, age_milliseconds: i64::MAX };
+    Settings { fsync, rotation, ..Settings::default() }
+}
+
+/// Not a test of its own: what the others start and kill. A call is dispatched by writing its id beside the home.
+#[test]
+fn driver() {
+    let Ok(home) = std::env::var(DRIVE) else { return };
+    let home = Home::open(Path::new(&home)).unwrap();
+    let fsync = match std::process::id() % 3 {
+        0 => Fsync::Always,
+        1 => Fsync::Interval,
+        _ => Fsync::Never,
+    };
+    let keep = Keep { bytes: (std::process::id() % 2 == 0).then_some(400_000), ..Keep::default() };
+    let receipts = Receipts::open(&home, Settings { keep, ..settings(fsync) }).unwrap();
+    let dispatched = home.path().join("dispatched");
+    std::thread::scope(|scope| {
+        for thread in 0..DRIVER_THREADS {
+            let (receipts, dispatched) = (&receipts, &dispatched);
+            scope.spawn(move || {
+                let mut side =
+                    OpenOptions::new().create(true).append(true).open(dispatched).unwrap();
+                for call in 0_u64.. {
+                    let mut id = [thread; 16];
+                    id[..4].copy_from_slice(&std::process::id().to_be_bytes());
+                    id[4..12].copy_from_slice(&call.to_be_bytes());
+                    receipts.decision(&decision(id)).unwrap();
+                    side.write_all(format!("{}\n", ReceiptId(id)).as_bytes()).unwrap();
+                    receipts.outcome(&outcome(id)).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn start_driver(home: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["driver", "--exact", "--test-threads=1"])
+        .env(DRIVE, home)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn verified(home: &Path) -> Report {
+    let keys = public_keys(&home.join("keys").join("receipts.pub")).unwrap();
+    verify(&DiskFolder::new(&home.join("receipts")), &keys, &[], &|_| {}).unwrap()
+}
+
+/// How many decisions and outcomes there are of each call.
+fn calls(home: &Path) -> HashMap<String, (u32, u32)> {
+    let folder = DiskFolder::new(&home.join("receipts"));
+    let mut calls: HashMap<String, (u32, u32)> = HashMap::new();
+    for (chain, files) in folder.listing().unwrap().chains {
+        for number in files.segments.keys() {
+            let mut reader = LineReader::new(folder.segment(&chain, *number).unwrap());
+            while let Some(Piece::Line(bytes)) = reader.next_piece().unwrap() {
+                let line = scan(bytes).unwrap();
+                let Some(id) = line.receipt_id else { continue };
+                let counted = calls.entry(id.to_owned()).or_default();
+                match line.kind {
+                    LineKind::Decision { .. } => counted.0 += 1,
+                    _ => counted.1 += 1,
+                }
+            }
+        }
+    }
+    calls
+}
+
+fn dropped_lines(report: &Report) -> u64 {
+    report.chains.iter().map(|chain| chain.size - chain.lines).sum()
+}
+
+/// What is written down beside the home, whole lines only.
+fn dispatched(home: &Path) -> Vec<String> {
+    let text = fs::read_to_string(home.join("dispatched")).unwrap_or_default();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(str::to_owned).collect()
+}
+
+fn assert_whole(home: &Path) {
+    let report = verified(home);
+    assert_eq!(report.problems, [], "{:?}", report.notes);
+    let calls = calls(home);
+    let is_whole = dropped_lines(&report) == 0;
+    for id in dispatched(home) {
+        let (decisions, outcomes) = calls.get(&id).copied().unwrap_or_default();
+        // What retention dropped is not there any more; what is there is there once.
+        assert!(decisions == 1 || (!is_whole && decisions == 0), "{id}: {decisions} decisions");
+        assert!(outcomes <= 1, "{id}: {outcomes} outcomes");
+    }
+    let open = calls.values().filter(|(decisions, outcomes)| decisions > outcomes).count() as u64;
+    if is_whole {
+        assert_eq!(report.without_outcome(), open);
+    }
+}
+
+/// Leaves what a write that was cut short leaves: the beginning of a line at the end of a segment.
+fn tear(home: &Path, random: &mut Random) {
+    let folder = DiskFolder::new(&home.join("receipts"));
+    let listing = folder.listing().unwrap();
+    let chains: Vec<_> = listing.chains.iter().filter(|(chain, _)| !chain.is_index()).collect();
+    let (chain, files) = chains[usize::try_from(random.below(chains.len() as u64)).unwrap()];
+    let (number, _) = files.segments.last_key_value().unwrap();
+    let path = home.join("receipts").join(chain.as_str()).join(number.file_name());
+    let mut bytes = fs::read(&path).unwrap();
+    // A kill may have left one already.
+    if bytes.last() != Some(&b'\n') {
+        return;
+    }
+    let line = bytes.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap().to_vec();
+    let cut = usize::try_from(random.below(line.len() as u64)).unwrap();
+    bytes.extend_from_slice(&line[..cut]);
+    fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn two_hundred_kills_lose_nothing() {
+    let rounds = if std::env::var_os("HOLDPOINT_LONG").is_some() { 2_000 } else { 200 };
+    let mut random = Random::new();
+    let mut resumed_torn = 0;
+    for batch in 0..rounds / 20 {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("home");
+        drop(Home::open(&home).unwrap());
+        for _ in 0..20 {
+            let before = dispatched(&home).len();
+            // Sometimes several writers at once.
+            let mut drivers: Vec<Child> =
+                (0..=random.below(6) / 4).map(|_| start_driver(&home)).collect();
+            while dispatched(&home).len() == before {
+                assert!(drivers[0].try_wait().unwrap().is_none(), "the driver ended by itself");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_micros(random.below(20_000)));
+            for driver in &mut drivers {
+                driver.kill().unwrap();
+                driver.wait().unwrap();
+            }
+            if random.below(2) == 0 {
+                tear(&home, &mut random);
+            }
+        }
+        assert_whole(&home);
+        let text = texts(&home.join("receipts"));
+        resumed_torn += text.matches("\"torn\":{\"bytes\":").count();
+        assert!(!dispatched(&home).is_empty(), "batch {batch}");
+    }
+    assert!(resumed_torn > 0, "no torn end was ever closed");
+}
+
+fn texts(folder: &Path) -> String {
+    let mut text = String::new();
+    for chain in fs::read_dir(folder).unwrap().flatten() {
+        for file in fs::read_dir(chain.path()).into_iter().flatten().flatten() {
+            let _ = File::open(file.path()).and_then(|mut file| file.read_to_string(&mut text));
+        }
+    }
+    text
+}
+
+/// A file system of this size, or none where this user may not make one.
+fn small_disk(size: &str) -> Option<(TempDir, PathBuf)> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("disk");
+    fs::create_dir(&path).unwrap();
+    let options = format!("size={size},mode=0700");
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&path).status();
+    if mounted.is_ok_and(|status| status.success()) {
+        return Some((directory, path));
+    }
+    eprintln!("NOT RUN: a full disk (a small file system cannot be mounted by this user)");
+    None
+}
+
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn id(number: u32) -> [u8; 16] {
+    let mut id = [0; 16];
+    id[..4].copy_from_slice(&number.to_be_bytes());
+    id
+}
+
+#[test]
+fn a_full_disk_refuses_calls_and_goes_on_when_there_is_room() {
+    let Some((_directory, disk)) = small_disk("1m") else { return };
+    let mounted = Mounted(disk.clone());
+    let home = Home::open(&disk.join("home")).unwrap();
+    let filler = disk.join("filler");
+    fs::write(&filler, vec![0; 300_000]).unwrap();
+    let receipts = Receipts::open(&home, settings(Fsync::Interval)).unwrap();
+    let mut allowed = Vec::new();
+    let mut number = 0;
+    let refused = loop {
+        match receipts.decision(&decision(id(number))) {
+            Ok(_) => allowed.push(number),
+            Err(error) => break error,
+        }
+        // The outcome of the last one that was allowed may have to wait.
+        receipts.outcome(&outcome(id(number))).unwrap();
+        number += 1;
+    };
+    assert!(refused.is_full(), "{refused}");
+    for number in 10_000..10_050 {
+        assert!(receipts.decision(&decision(id(number))).unwrap_err().is_full());
+    }
+    assert_eq!(verified(home.path()).problems, []);
+    fs::remove_file(&filler).unwrap();
+    let after = number + 1;
+    receipts.decision(&decision(id(after))).unwrap();
+    receipts.outcome(&outcome(id(after))).unwrap();
+    allowed.push(after);
+    drop(receipts);
+    assert_whole(home.path());
+    let calls = calls(home.path());
+    assert_eq!(calls.len(), allowed.len());
+    assert!(calls.values().all(|counted| *counted == (1, 1)), "{calls:?}");
+    drop(mounted);
+}
+
+#[test]
+fn a_full_disk_drops_the_oldest_where_it_may() {
+    let Some((_directory, disk)) = small_disk("1m") else { return };
+    let mounted = Mounted(disk.clone());
+    let home = Home::open(&disk.join("home")).unwrap();
+    let settings = Settings { on_full: OnFull::DropOldest, ..settings(Fsync::Never) };
+    let receipts = Receipts::open(&home, settings).unwrap();
+    for number in 0..3_000 {
+        receipts.decision(&decision(id(number))).unwrap();
+        receipts.outcome(&outcome(id(number))).unwrap();
+    }
+    drop(receipts);
+    assert_whole(home.path());
+    let report = verified(home.path());
+    assert!(dropped_lines(&report) > 3_000, "{report:?}");
+    // It starts on the full disk, too.
+    let receipts = Receipts::open(&home, settings).unwrap();
+    receipts.decision(&decision(id(9_000))).unwrap();
+    drop(receipts);
+    assert_whole(home.path());
+    drop(mounted);
+}
