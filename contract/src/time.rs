@@ -24,6 +24,28 @@ impl Timestamp {
         Precise(self)
     }
 
+    /// The same as text without an allocation; none outside of the years that have four digits.
+    pub fn precise_text(self) -> Option<[u8; 24]> {
+        let seconds = self.0.div_euclid(1_000);
+        let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = civil(days);
+        if !(0..=9_999).contains(&year) {
+            return None;
+        }
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let milliseconds = self.0.rem_euclid(1_000);
+        let numbers = [year, month, day, rest / 3_600, rest / 60 % 60, rest % 60, milliseconds];
+        let ends = [4, 7, 10, 13, 16, 19, 23];
+        for (mut number, end) in numbers.into_iter().zip(ends) {
+            let digits = text.get_mut(..end).unwrap_or_default().iter_mut().rev();
+            for digit in digits.take_while(|digit| digit.is_ascii_digit()) {
+                *digit = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
+        }
+        Some(text)
+    }
+
     /// Reads what `Display` and [`Timestamp::precise`] print, and a date alone (its first moment).
     pub fn parse(text: &str) -> Option<Timestamp> {
         let (date, time) = match text.split_once('T') {
@@ -127,6 +149,22 @@ mod tests {
             assert_eq!(Timestamp::parse(&moment.to_string()), Some(whole));
         }
         assert_eq!(Timestamp::parse("1970-01-02"), Some(Timestamp(86_400_000)));
+    }
+
+    #[test]
+    fn a_precise_text_is_what_is_printed() {
+        let day = 86_400_000;
+        for milliseconds in (-800_000 * day..4_000_000 * day).step_by(12_345_678_901) {
+            let moment = Timestamp(milliseconds);
+            let printed = moment.precise().to_string();
+            let text =
+                moment.precise_text().map(|text| String::from_utf8_lossy(&text).into_owned());
+            let has_four_digits = printed.len() == 24 && !printed.starts_with('-');
+            assert_eq!(text, has_four_digits.then_some(printed));
+        }
+        for milliseconds in [i64::MIN, i64::MAX] {
+            assert_eq!(Timestamp(milliseconds).precise_text(), None);
+        }
     }
 
     #[test]

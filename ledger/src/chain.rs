@@ -20,10 +20,10 @@ pub use tail::{
     ClosedSegment, Tail, TailError, Torn, closed_segment, head, read_signed_tail, read_tail,
 };
 
-/// At most this many lines are without a checkpoint when the next one is written.
+/// At most this many lines are without a checkpoint when the next one is written. Part of the format: readers count on it.
 pub const CHECKPOINT_LINES: u64 = 256;
 
-/// A line is without a checkpoint for at most this long, where somebody asks [`ChainWriter::sign_if_due`].
+/// A line is without a checkpoint for at most this long, where somebody asks [`ChainWriter::unsigned_if_due`].
 pub const CHECKPOINT_MILLISECONDS: i64 = 10_000;
 
 /// The most other chains whose heads an opening names.
@@ -44,12 +44,27 @@ pub struct Written {
     pub hash: LineHash,
 }
 
+/// A checkpoint that is not signed yet.
+#[derive(Debug, Clone)]
+pub struct Unsigned {
+    segment: SegmentNumber,
+    checkpoint: Checkpoint,
+    key: Arc<SigningKey>,
+}
+
+impl Unsigned {
+    pub fn sign(self) -> Signed {
+        let text = self.checkpoint.sign(&self.key);
+        Signed { segment: self.segment, size: self.checkpoint.size, text }
+    }
+}
+
 /// A checkpoint that is not in its place yet.
 #[derive(Debug, Clone)]
 pub struct Signed {
-    segment: SegmentNumber,
+    pub segment: SegmentNumber,
+    pub text: String,
     size: u64,
-    text: String,
 }
 
 /// When a segment is closed and the next one begun.
@@ -194,7 +209,8 @@ impl<F: ChainFiles> ChainWriter<F> {
         self.write(&[*record], ts)
     }
 
-    fn is_rotation_due(&self, now: Timestamp) -> bool {
+    /// Whether the next append begins a segment.
+    pub fn is_rotation_due(&self, now: Timestamp) -> bool {
         let age = |begun: Timestamp| now.0.saturating_sub(begun.0);
         self.segment_begun.is_some_and(|begun| {
             self.segment_bytes >= self.rotation.bytes
@@ -224,22 +240,24 @@ impl<F: ChainFiles> ChainWriter<F> {
 
     /// Signs all lines that are written, where the newest checkpoint does not cover them yet.
     pub fn checkpoint(&mut self) -> Result<(), WriteError> {
-        match self.sign() {
-            Some(signed) => self.put(signed),
-            None => Ok(()),
-        }
+        let Some(unsigned) = self.unsigned() else { return Ok(()) };
+        let signed = unsigned.sign();
+        self.files.put_checkpoint(signed.segment, &signed.text)?;
+        self.note_put(&signed);
+        Ok(())
     }
 
     /// A checkpoint of all lines that are written, where one is due. It is put in its place when they are on disk.
     ///
     /// A clock that went back counts as a long wait.
-    pub fn sign_if_due(&self, now: Timestamp) -> Option<Signed> {
+    pub fn unsigned_if_due(&self, now: Timestamp) -> Option<Unsigned> {
         let since = self.uncovered_since?;
         let is_due = now < since || now.0.saturating_sub(since.0) >= CHECKPOINT_MILLISECONDS;
-        is_due.then(|| self.sign()).flatten()
+        is_due.then(|| self.unsigned()).flatten()
     }
 
-    fn sign(&self) -> Option<Signed> {
+    /// A checkpoint of all lines that are written, to be signed elsewhere: that takes longer than a line.
+    pub fn unsigned(&self) -> Option<Unsigned> {
         if self.uncovered_lines() == 0 {
             return None;
         }
@@ -248,21 +266,22 @@ impl<F: ChainFiles> ChainWriter<F> {
             size: self.tree.size(),
             root: self.tree.root(),
         };
-        let text = checkpoint.sign(&self.key);
-        Some(Signed { segment: self.segment, size: checkpoint.size, text })
+        Some(Unsigned { segment: self.segment, checkpoint, key: self.key.clone() })
     }
 
-    /// Puts a checkpoint in its place. One that is older than the newest does nothing.
-    pub fn put(&mut self, signed: Signed) -> Result<(), WriteError> {
-        if signed.size <= self.covered {
-            return Ok(());
-        }
-        self.files.put_checkpoint(signed.segment, &signed.text)?;
-        self.covered = signed.size;
+    /// Whether a checkpoint covers more than the newest that is in its place.
+    pub fn is_newer(&self, unsigned: &Unsigned) -> bool {
+        unsigned.checkpoint.size > self.covered
+    }
+
+    /// Takes note of a checkpoint that somebody else put in its place.
+    ///
+    /// INVARIANT: nobody puts one in its place at the same time as another: an older one would stay.
+    pub fn note_put(&mut self, signed: &Signed) {
+        self.covered = self.covered.max(signed.size);
         if self.uncovered_lines() == 0 {
             self.uncovered_since = None;
         }
-        Ok(())
     }
 
     pub fn uncovered_lines(&self) -> u64 {

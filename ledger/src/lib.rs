@@ -6,6 +6,7 @@
 
 pub mod chain;
 pub mod checkpoint;
+mod digits;
 pub mod export;
 pub mod folder;
 pub mod index;

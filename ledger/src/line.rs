@@ -3,6 +3,7 @@
 //! A line is the canonical JSON of its record. Its `hash` is over the line with the member `hash` cut out, so writing
 //! and checking it need no second form of the line.
 
+use crate::digits;
 use crate::folder::MAX_LINE_BYTES;
 use crate::record::{
     Admission, Approval, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome, OutcomeStatus,
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
+mod json;
 mod scan;
 
 pub(crate) use scan::is_torn;
@@ -52,9 +54,7 @@ impl std::str::FromStr for LineHash {
     type Err = contract::hash::BadHash;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut bytes = [0; 32];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| contract::hash::BadHash)?;
-        Ok(LineHash(bytes))
+        digits::decode(text.as_bytes()).map(LineHash).ok_or(contract::hash::BadHash)
     }
 }
 
@@ -101,7 +101,7 @@ fn write_line(
 ) -> Result<LineHash, EncodeError> {
     match record {
         Record::Decision(decision) => {
-            to_json(out, &DecisionHead::of(decision))?;
+            json::write(&DecisionHead::of(decision), out)?;
             write_rest(out, start, &DecisionTail::of(decision, place))
         }
         Record::Outcome(outcome) => {
@@ -110,7 +110,7 @@ fn write_line(
         }
         Record::Event(event) => {
             let data = event.data.map(canonical_data).transpose()?;
-            to_json(out, &EventHead { by: event.by, data })?;
+            serde_json::to_writer(&mut *out, &EventHead { by: event.by, data })?;
             write_rest(out, start, &EventTail::of(event, place))
         }
     }
@@ -133,14 +133,13 @@ fn write_rest(
     out.push(b'"');
     // The tail's opening brace becomes the comma after the hash.
     let comma_at = out.len();
-    to_json(out, tail)?;
+    json::write(tail, out)?;
     if let Some(brace) = out.get_mut(comma_at) {
         *brace = b',';
     }
     let hash = hash_without(out, start, hash_at, comma_at + 1);
     if let Some(digits) = out.get_mut(digits_at..digits_at + HASH_DIGITS) {
-        // The lengths agree, so this cannot fail.
-        let _ = hex::encode_to_slice(hash.0, digits);
+        digits.copy_from_slice(&digits::encode::<32, HASH_DIGITS>(&hash.0));
     }
     out.push(b'\n');
     let length = out.len() - start;
@@ -153,10 +152,6 @@ fn hash_without(bytes: &[u8], start: usize, cut_from: usize, cut_to: usize) -> L
     state.update(bytes.get(start..cut_from).unwrap_or_default());
     state.update(bytes.get(cut_to..).unwrap_or_default());
     LineHash(state.finalize().into())
-}
-
-fn to_json(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), EncodeError> {
-    Ok(serde_json::to_writer(out, value)?)
 }
 
 /// Events are rare: their data takes the long way through the canonical form.
@@ -172,7 +167,7 @@ struct Moment(Timestamp);
 
 impl Serialize for Moment {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0.precise())
+        crate::record::text::moment(self.0, serializer)
     }
 }
 

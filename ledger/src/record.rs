@@ -3,12 +3,13 @@
 //! Fields stand in the order of the canonical form, so that writing them as they stand is writing it. Nothing here can
 //! carry an argument, a result or a credential: there is no member for one, and texts are cut at [`MAX_TEXT_BYTES`].
 
+use crate::digits;
 use contract::time::Timestamp;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-mod text;
+pub(crate) mod text;
 
 pub use text::{MAX_TEXT_BYTES, MAX_WORDS, Text, Words};
 
@@ -55,9 +56,10 @@ impl FromStr for ReceiptId {
     type Err = BadReceiptId;
 
     fn from_str(text: &str) -> Result<Self, BadReceiptId> {
-        let mut bytes = [0; 16];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| BadReceiptId)?;
-        Ok(ReceiptId(bytes))
+        // Lines have lower-case digits; what a person types may have others.
+        let bytes = digits::decode(text.as_bytes())
+            .or_else(|| digits::decode(text.to_ascii_lowercase().as_bytes()));
+        bytes.map(ReceiptId).ok_or(BadReceiptId)
     }
 }
 

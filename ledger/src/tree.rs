@@ -2,6 +2,7 @@
 //!
 //! A leaf stands for one line and is made of the line's own hash, so that a proof about a line needs no other bytes of it.
 
+use crate::digits;
 use crate::record::Digest32;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -62,11 +63,7 @@ impl FromStr for NodeHash {
     type Err = BadNodeHash;
 
     fn from_str(text: &str) -> Result<Self, BadNodeHash> {
-        let mut bytes = [0; 32];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| BadNodeHash)?;
-        // A hash has one spelling, as all of a canonical line has.
-        let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
-        is_lower.then_some(NodeHash(bytes)).ok_or(BadNodeHash)
+        digits::decode(text.as_bytes()).map(NodeHash).ok_or(BadNodeHash)
     }
 }
 
@@ -78,13 +75,23 @@ impl Serialize for NodeHash {
 
 /// The leaf of a line, by the line's `hash`.
 pub fn leaf(line_hash: &[u8; 32]) -> NodeHash {
-    NodeHash(Sha256::new_with_prefix([0]).chain_update(line_hash).finalize().into())
+    let mut bytes = [0; 33];
+    // One call with all bytes: a tree has two hashes a line.
+    if let Some(place) = bytes.get_mut(1..) {
+        place.copy_from_slice(line_hash);
+    }
+    NodeHash(Sha256::digest(bytes).into())
 }
 
 /// The node over two others.
 pub fn parent(left: NodeHash, right: NodeHash) -> NodeHash {
-    let hasher = Sha256::new_with_prefix([1]).chain_update(left.0).chain_update(right.0);
-    NodeHash(hasher.finalize().into())
+    let mut bytes = [1; 65];
+    if let Some((_, nodes)) = bytes.split_first_mut() {
+        let (first, second) = nodes.split_at_mut(32);
+        first.copy_from_slice(&left.0);
+        second.copy_from_slice(&right.0);
+    }
+    NodeHash(Sha256::digest(bytes).into())
 }
 
 /// A tree that grows: its size and the roots of the perfect subtrees that it is made of.

@@ -6,6 +6,7 @@
 use contract::diff::{diff_entry, diff_surfaces};
 use contract::json::Document;
 use contract::surface::{Surface, read_capture};
+use holdpoint_bench::figures::{Figures, peak_bytes};
 use holdpoint_bench::timing::{best_times, ratio};
 use holdpoint_bench::{hostile, likeness};
 use std::hint::black_box;
@@ -27,25 +28,7 @@ fn main() -> ExitCode {
     growth(&mut figures);
     worst(&mut figures);
     memory(&mut figures);
-    if figures.are_within_bounds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-struct Figures {
-    are_within_bounds: bool,
-}
-
-impl Default for Figures {
-    fn default() -> Self {
-        Figures { are_within_bounds: true }
-    }
-}
-
-impl Figures {
-    fn tell(&mut self, what: &str, figure: f64, bound: f64) {
-        let verdict = if figure <= bound { "ok" } else { "OVER" };
-        self.are_within_bounds &= figure <= bound;
-        println!("{what:<58} {figure:>8.2}   bound {bound:>6.1}   {verdict}");
-    }
+    if figures.are_within_bounds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn read(text: &str) -> Surface {
@@ -184,12 +167,4 @@ fn read_and_tell_memory(path: &str) -> ExitCode {
     let Some(after) = peak_bytes() else { return ExitCode::FAILURE };
     println!("{}", after.saturating_sub(before));
     if surface.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// The most memory that this process ever had.
-fn peak_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }

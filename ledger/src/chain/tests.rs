@@ -96,8 +96,10 @@ fn a_line_waits_ten_seconds_for_its_checkpoint_and_less_when_the_clock_went_back
         (NOW.0 - 1, true),
     ] {
         writer.append(&Record::Outcome(&outcome(1))).unwrap();
-        if let Some(signed) = writer.sign_if_due(Timestamp(moment)) {
-            writer.put(signed).unwrap();
+        if let Some(unsigned) = writer.unsigned_if_due(Timestamp(moment)) {
+            let signed = unsigned.sign();
+            writer.files().put_checkpoint(signed.segment, &signed.text).unwrap();
+            writer.note_put(&signed);
         }
         assert_eq!(writer.uncovered_lines() == 0, is_signed, "{moment}");
     }

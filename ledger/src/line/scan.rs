@@ -1,6 +1,7 @@
 //! Reading a line: its outermost members, in one pass, without taking the values apart.
 
 use super::{HASH_DIGITS, HASH_NAME, LineHash, hash_without};
+use crate::digits;
 use std::str;
 
 /// How deep a line may be nested: far more than any record is.
@@ -75,7 +76,9 @@ pub fn scan(bytes: &[u8]) -> Result<Line<'_>, BadLine> {
 /// Whether some bytes are what a write that was cut short leaves: the beginning of a line, or nothing that was ever
 /// written (a machine that stopped can leave zeros).
 pub(crate) fn is_torn(bytes: &[u8]) -> bool {
-    if bytes.iter().all(|byte| *byte == 0) {
+    let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let bytes = bytes.get(..written).unwrap_or_default();
+    if bytes.is_empty() {
         return true;
     }
     match Members::read(bytes) {
@@ -169,6 +172,9 @@ impl<'l> Cursor<'l> {
         self.expect(b'"')?;
         let start = self.at;
         loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let is_plain = |byte: &u8| *byte >= 0x20 && !matches!(byte, b'"' | b'\\');
+            self.at += rest.iter().take_while(|byte| is_plain(byte)).count();
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -178,7 +184,6 @@ impl<'l> Cursor<'l> {
                     }
                     self.at += 1;
                 }
-                Some(byte) if byte >= 0x20 => self.at += 1,
                 _ => return self.malformed(),
             }
         }
@@ -248,11 +253,5 @@ fn text(value: Option<&[u8]>) -> Option<&str> {
 
 fn digest(value: Option<&[u8]>) -> Option<LineHash> {
     let digits = value?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    let mut bytes = [0; 32];
-    // Upper-case digits would be a second spelling of the same hash.
-    if digits.iter().any(u8::is_ascii_uppercase) {
-        return None;
-    }
-    hex::decode_to_slice(digits, &mut bytes).ok()?;
-    Some(LineHash(bytes))
+    digits::decode(digits).map(LineHash)
 }

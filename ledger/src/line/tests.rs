@@ -190,6 +190,9 @@ fn a_beginning_of_a_line_is_torn_and_an_edited_line_is_not() {
         assert!(is_torn(&line[..end]), "{end}");
     }
     assert!(is_torn(&[0; 100]));
+    // A machine that stopped can leave a file that is longer than what was written to it.
+    assert!(is_torn(&[&line[..200], &[0; 50]].concat()));
+    assert!(!is_torn(&[&line[..200], &[0; 50], b"x"].concat()));
     for edited in [[line, b"x"].concat(), [line, b"{"].concat(), b"[".to_vec(), b"{x".to_vec()] {
         assert!(!is_torn(&edited), "{}", String::from_utf8_lossy(&edited));
     }
@@ -216,5 +219,17 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(scan(&bytes).is_err());
         is_torn(&bytes);
+    }
+}
+
+#[test]
+fn texts_are_escaped_as_the_canonical_form_has_it() {
+    for byte in 0..=0x7f_u8 {
+        let text = format!("a{}é", char::from(byte));
+        let decision = decision(&text, &[], RulingResult::Deny);
+        let line = line_of(&Record::Decision(&decision));
+        let line = std::str::from_utf8(&line).unwrap().strip_suffix('\n').unwrap();
+        let canonical = canonical_text(Document::parse(line).unwrap().root(), Position::Plain);
+        assert_eq!(line, canonical);
     }
 }

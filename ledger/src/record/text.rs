@@ -1,5 +1,6 @@
 //! Texts of bounded length, and the few values that are written in a form of their own.
 
+use crate::digits;
 use contract::time::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -51,17 +52,24 @@ pub(super) fn hex_digits<const BYTES: usize, const DIGITS: usize, S: Serializer>
     bytes: [u8; BYTES],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let mut digits = [0; DIGITS];
-    hex::encode_to_slice(bytes, &mut digits).map_err(serde::ser::Error::custom)?;
+    let digits: [u8; DIGITS] = digits::encode(&bytes);
     serializer.serialize_str(std::str::from_utf8(&digits).map_err(serde::ser::Error::custom)?)
 }
 
 pub(super) fn optional_moment<S: Serializer>(
-    moment: &Option<Timestamp>,
+    value: &Option<Timestamp>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    match moment {
-        Some(moment) => serializer.collect_str(&moment.precise()),
+    match value {
+        Some(value) => moment(*value, serializer),
         None => serializer.serialize_none(),
+    }
+}
+
+/// A moment as the ledger writes it.
+pub(crate) fn moment<S: Serializer>(moment: Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    match moment.precise_text() {
+        Some(text) => serializer.serialize_str(str::from_utf8(&text).unwrap_or_default()),
+        None => serializer.collect_str(&moment.precise()),
     }
 }

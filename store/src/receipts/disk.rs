@@ -251,9 +251,33 @@ impl DiskChain {
         Ok(())
     }
 
+    /// Where checkpoints go, for who puts them there while others append.
+    pub(super) fn checkpoints(&self) -> Checkpoints {
+        Checkpoints { directory: self.directory.clone(), is_careful: self.is_careful }
+    }
+
     /// The file of the last segment, to be synced while others append.
     pub(super) fn file(&self) -> Option<Arc<File>> {
         self.segment.clone()
+    }
+}
+
+/// Where a chain's checkpoints go.
+pub(super) struct Checkpoints {
+    directory: PathBuf,
+    is_careful: bool,
+}
+
+impl Checkpoints {
+    pub(super) fn put(&self, number: SegmentNumber, text: &str) -> io::Result<()> {
+        let unfinished = self.directory.join(format!("{number}.{UNFINISHED_CHECKPOINT}"));
+        let mut file = new_file(&unfinished, false)?;
+        file.write_all(text.as_bytes())?;
+        if self.is_careful {
+            file.sync_all()?;
+        }
+        drop(file);
+        fs::rename(&unfinished, self.directory.join(number.checkpoint_name()))
     }
 }
 
@@ -300,14 +324,7 @@ impl ChainFiles for DiskChain {
     }
 
     fn put_checkpoint(&mut self, number: SegmentNumber, text: &str) -> io::Result<()> {
-        let unfinished = self.directory.join(format!("{number}.{UNFINISHED_CHECKPOINT}"));
-        let mut file = new_file(&unfinished, false)?;
-        file.write_all(text.as_bytes())?;
-        if self.is_careful {
-            file.sync_all()?;
-        }
-        drop(file);
-        fs::rename(&unfinished, self.directory.join(number.checkpoint_name()))
+        self.checkpoints().put(number, text)
     }
 }
 

@@ -12,7 +12,7 @@ use super::retention::{self, Keep};
 use super::settings::{Fsync, OnFull, Settings};
 use crate::home::Home;
 use contract::time::Timestamp;
-use ledger::chain::{ChainWriter, Written};
+use ledger::chain::{CHECKPOINT_LINES, ChainWriter, Unsigned, Written};
 use ledger::folder::{ChainId, SegmentNumber};
 use ledger::record::{Decision, Event, Outcome, Record};
 use std::collections::VecDeque;
@@ -21,10 +21,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often lines are brought to the disk where `fsync = "interval"`.
 pub const SYNC_INTERVAL_MILLISECONDS: u64 = 1_000;
+
+/// So many lines without a checkpoint make the thread sign them, before a call has to.
+const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES / 2;
 
 /// Outcomes that wait in memory while the disk is full.
 pub const MAX_WAITING_OUTCOMES: usize = 1_024;
@@ -69,6 +72,10 @@ struct State {
     /// A sync that failed: what the disk holds is unknown from then on.
     fault: Option<String>,
     is_retention_due: bool,
+    /// The thread is putting a checkpoint in its place.
+    is_putting: bool,
+    /// It could not.
+    is_signing_paused: bool,
     is_stopping: bool,
 }
 
@@ -99,6 +106,8 @@ impl Receipts {
             on_disk: 0,
             fault: None,
             is_retention_due: false,
+            is_putting: false,
+            is_signing_paused: false,
             is_stopping: false,
         };
         let shared = Arc::new(Shared {
@@ -156,7 +165,23 @@ impl Receipts {
     /// Signs all that is written, now.
     pub fn checkpoint(&self) -> Result<(), ReceiptsError> {
         let mut state = self.shared.lock();
+        while state.is_putting {
+            state = self.shared.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
         state.writer.checkpoint().map_err(|error| self.shared.failed(error))
+    }
+}
+
+impl State {
+    /// Whether the thread should sign now. After a failure it waits for a line that cannot do without.
+    fn is_signing_due(&self) -> bool {
+        !self.is_signing_paused && self.writer.uncovered_lines() >= SIGN_AHEAD_LINES
+    }
+
+    /// Whether the next append, with all that waits for it, may have to put a checkpoint in its place first.
+    fn may_need_checkpoint(&self, ts: Timestamp) -> bool {
+        let coming = self.waiting.len() as u64 + 2;
+        self.writer.uncovered_lines() + coming > CHECKPOINT_LINES || self.writer.is_rotation_due(ts)
     }
 }
 
@@ -177,24 +202,33 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The state, when an append may put a checkpoint in its place without meeting the thread that does.
+    fn settled(&self, ts: Timestamp) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        while state.is_putting && state.may_need_checkpoint(ts) {
+            state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+
     fn failed(&self, error: ledger::chain::WriteError) -> ReceiptsError {
         ReceiptsError::of_write(error, &self.folder)
     }
 
     fn append(&self, record: &Record<'_>) -> Result<Written, ReceiptsError> {
-        let mut state = self.lock();
+        let mut state = self.settled(record.ts());
         let written = match self.try_append(&mut state, record) {
             Err(error) if error.is_full() && self.settings.on_full == OnFull::DropOldest => {
                 drop(state);
                 // One makes room for all who wait for it.
                 let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
-                state = self.lock();
+                state = self.settled(record.ts());
                 match self.try_append(&mut state, record) {
                     Err(error) if error.is_full() => {
                         drop(state);
                         make_room(&self.journal, record.ts())?;
                         drop(room);
-                        state = self.lock();
+                        state = self.settled(record.ts());
                         self.try_append(&mut state, record)?
                     }
                     other => other?,
@@ -205,6 +239,9 @@ impl Shared {
         if state.retained_at != state.writer.segment() {
             state.retained_at = state.writer.segment();
             state.is_retention_due = self.settings.keep != Keep::default();
+            self.work.notify_all();
+        }
+        if state.writer.uncovered_lines() == SIGN_AHEAD_LINES {
             self.work.notify_all();
         }
         if self.settings.fsync == Fsync::Always {
@@ -224,6 +261,9 @@ impl Shared {
         }
         let written = state.writer.append(record).map_err(|error| self.failed(error))?;
         state.written += 1;
+        if state.writer.uncovered_lines() < SIGN_AHEAD_LINES {
+            state.is_signing_paused = false;
+        }
         Ok(written)
     }
 
@@ -259,31 +299,66 @@ impl Shared {
         // Whoever waits for the disk is not left waiting, however this thread ends.
         let _end = EndOfWork(self);
         let pause = Duration::from_millis(SYNC_INTERVAL_MILLISECONDS);
+        let mut synced_at = Instant::now();
         let mut state = self.lock();
         loop {
-            let is_idle = |state: &mut State| {
-                let has_waiters = self.settings.fsync == Fsync::Always
-                    && state.on_disk < state.written
-                    && state.fault.is_none();
-                !state.is_stopping && !has_waiters && !state.is_retention_due
-            };
+            let is_idle = |state: &mut State| !state.is_stopping && !self.has_work(state);
             let woken = self.work.wait_timeout_while(state, pause, is_idle);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             let is_stopping = state.is_stopping;
-            let signed = state.writer.sign_if_due(now());
-            state = self.sync(state);
-            // What is signed is on disk before the checkpoint is. One that fails now is due again with the next line.
-            let signed = signed.filter(|_| state.fault.is_none());
-            let _ = signed.map(|signed| state.writer.put(signed));
+            let is_ahead = state.is_signing_due();
+            let unsigned = match is_ahead {
+                true => state.writer.unsigned(),
+                false => state.writer.unsigned_if_due(now()),
+            };
+            // What is signed is on disk before the checkpoint is, but for a burst that leaves no time for it.
+            if !is_ahead || synced_at.elapsed() >= pause {
+                state = self.sync(state);
+                synced_at = Instant::now();
+            }
+            if let Some(unsigned) = unsigned.filter(|_| state.fault.is_none()) {
+                state = self.put(state, unsigned);
+            }
             state = self.retain(state);
             if is_stopping {
                 self.finish(&mut state);
                 let _ = state.writer.checkpoint();
-            }
-            if is_stopping {
                 return;
             }
         }
+    }
+
+    fn has_work(&self, state: &State) -> bool {
+        let has_waiters = self.settings.fsync == Fsync::Always
+            && state.on_disk < state.written
+            && state.fault.is_none();
+        has_waiters || state.is_signing_due() || state.is_retention_due
+    }
+
+    /// Signs and puts a checkpoint in its place while others append: it takes as long as some dozen lines.
+    fn put<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        unsigned: Unsigned,
+    ) -> MutexGuard<'s, State> {
+        // An append may have put a newer one in its place during the sync.
+        if !state.writer.is_newer(&unsigned) {
+            return state;
+        }
+        let checkpoints = state.writer.files().checkpoints();
+        state.is_putting = true;
+        drop(state);
+        let signed = unsigned.sign();
+        let outcome = checkpoints.put(signed.segment, &signed.text);
+        let mut state = self.lock();
+        state.is_putting = false;
+        // One that failed is put by the next line that cannot do without it, which is refused where that fails too.
+        state.is_signing_paused = outcome.is_err();
+        if outcome.is_ok() {
+            state.writer.note_put(&signed);
+        }
+        self.synced.notify_all();
+        state
     }
 
     fn sync<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {

@@ -1,0 +1,290 @@
+//! The ledger's speed and memory: appending beside plain writes, verifying beside one pass of the same hash.
+//!
+//! Prints each figure with its bound and exits with 1 if one is over it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
+
+use holdpoint_bench::calls::{decision, outcome};
+use holdpoint_bench::figures::{Figures, peak_bytes};
+use holdpoint_bench::timing::{best_times, ratio};
+use ledger::folder::Folder;
+use ledger::lines::{LineReader, Piece};
+use ledger::verify::{Report, verify};
+use sha2::{Digest, Sha256};
+use std::error::Error;
+use std::fs::{File, OpenOptions};
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+use store::Home;
+use store::receipts::{
+    DiskFolder, Fsync, Receipts, SYNC_INTERVAL_MILLISECONDS, Settings, public_keys,
+};
+use tempfile::TempDir;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Rounds are short and many, so that some are not interrupted by whatever else the machine does.
+const ROUNDS: usize = 300;
+
+/// The calls of one round.
+const CALLS: u64 = 512;
+
+/// The rounds of what takes long.
+const LONG_ROUNDS: usize = 9;
+
+/// The rounds that are measured with syncs in them, each longer than the pause between two syncs.
+const SYNCED_ROUNDS: usize = 5;
+
+/// The receipts that are verified for their memory: few, and ten times as many.
+const FEW: u64 = 100_000;
+const MANY: u64 = 1_000_000;
+
+const CHUNK_BYTES: usize = 256 * 1024;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, path] = words.as_slice()
+        && option == "--verify"
+    {
+        return verify_and_tell_memory(Path::new(path));
+    }
+    match measure() {
+        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cannot measure: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Outcome<Figures> {
+    let mut figures = Figures::default();
+    appending(&mut figures)?;
+    appending_with_syncs(&mut figures)?;
+    opening(&mut figures)?;
+    let (few, many) = (filled(FEW)?, filled(MANY)?);
+    verifying(&mut figures, &few.1)?;
+    memory(&mut figures, &few.1, &many.1)?;
+    Ok(figures)
+}
+
+fn new_home() -> Outcome<(TempDir, Home)> {
+    let directory = tempfile::tempdir()?;
+    let home = Home::open(&directory.path().join("home"))?;
+    Ok((directory, home))
+}
+
+fn without_syncs() -> Settings {
+    Settings { fsync: Fsync::Never, ..Settings::default() }
+}
+
+fn write_calls(receipts: &Receipts, calls: impl Iterator<Item = u64>) {
+    for number in calls {
+        let written = receipts.decision(&decision(number)).map(drop);
+        if let Err(error) = written.and_then(|()| receipts.outcome(&outcome(number))) {
+            eprintln!("a receipt was not written: {error}");
+        }
+    }
+}
+
+/// A home with this many receipts.
+fn filled(receipts: u64) -> Outcome<(TempDir, Home)> {
+    let (directory, home) = new_home()?;
+    write_calls(&Receipts::open(&home, without_syncs())?, 0..receipts);
+    Ok((directory, home))
+}
+
+/// The lines of as many calls as one round has, each with its newline.
+fn lines() -> Outcome<Vec<Vec<u8>>> {
+    let (_directory, home) = filled(CALLS)?;
+    let folder = DiskFolder::new(&home.receipts_path());
+    let mut lines = Vec::new();
+    for (chain, files) in folder.listing()?.chains.iter().filter(|(chain, _)| !chain.is_index()) {
+        for number in files.segments.keys() {
+            let mut reader = LineReader::new(folder.segment(chain, *number)?);
+            while let Some(Piece::Line(line)) = reader.next_piece()? {
+                lines.push([line, b"\n"].concat());
+            }
+        }
+    }
+    Ok(lines)
+}
+
+fn write_lines(file: &mut File, lines: &[Vec<u8>]) {
+    for line in lines {
+        if let Err(error) = file.write_all(line) {
+            eprintln!("a line was not written: {error}");
+        }
+    }
+}
+
+fn plain_file(directory: &TempDir) -> Outcome<File> {
+    Ok(OpenOptions::new().create(true).append(true).open(directory.path().join("plain"))?)
+}
+
+/// A decision and an outcome, beside writing the same bytes with one write a line.
+fn appending(figures: &mut Figures) -> Outcome<()> {
+    let lines = lines()?;
+    let (directory, home) = new_home()?;
+    let mut file = plain_file(&directory)?;
+    let receipts = Receipts::open(&home, without_syncs())?;
+    let mut next = 0;
+    let [plain, ours] = best_times(
+        ROUNDS,
+        [&mut || write_lines(&mut file, &lines), &mut || {
+            write_calls(&receipts, next..next + CALLS);
+            next += CALLS;
+        }],
+    );
+    let bytes: usize = lines.iter().map(Vec::len).sum();
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / CALLS as f64;
+    println!(
+        "a receipt has {} bytes: plain writes {:.2} us, appended {:.2} us",
+        bytes as u64 / CALLS,
+        each(plain),
+        each(ours)
+    );
+    figures.tell("appending a receipt, times plain writes", ratio(ours, plain), 2.0);
+    Ok(())
+}
+
+/// The same over so long a time that every round has its syncs.
+fn appending_with_syncs(figures: &mut Figures) -> Outcome<()> {
+    let lines = lines()?;
+    let (directory, home) = new_home()?;
+    let mut file = plain_file(&directory)?;
+    let receipts = Receipts::open(&home, Settings::default())?;
+    let long_enough = Duration::from_millis(SYNC_INTERVAL_MILLISECONDS * 6 / 5);
+    let mut next = 0;
+    let (mut plain, mut ours) = (0.0_f64, 0.0_f64);
+    for _ in 0..SYNCED_ROUNDS {
+        plain = plain.max(rounds_a_second(long_enough, || write_lines(&mut file, &lines)));
+        ours = ours.max(rounds_a_second(long_enough, || {
+            write_calls(&receipts, next..next + CALLS);
+            next += CALLS;
+        }));
+    }
+    let calls = |rounds: f64| rounds * CALLS as f64;
+    println!(
+        "receipts a second: plain writes {:.0}, appended with fsync = \"interval\" {:.0}",
+        calls(plain),
+        calls(ours)
+    );
+    figures.tell("appending with syncs, times plain writes", plain / ours.max(1e-9), 2.0);
+    Ok(())
+}
+
+fn rounds_a_second(at_least: Duration, mut round: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let mut rounds = 0.0;
+    while start.elapsed() < at_least {
+        round();
+        rounds += 1.0;
+    }
+    rounds / start.elapsed().as_secs_f64()
+}
+
+/// Going on with a chain whose last segment is full.
+fn opening(figures: &mut Figures) -> Outcome<()> {
+    let (_directory, home) = new_home()?;
+    let receipts = Receipts::open(&home, without_syncs())?;
+    let chain = receipts.chain();
+    let segment = home.receipts_path().join(chain.as_str()).join("000001.jsonl");
+    let mut next = 0;
+    while std::fs::metadata(&segment)?.len() < Settings::USUAL_SEGMENT_BYTES * 99 / 100 {
+        write_calls(&receipts, next..next + 10);
+        next += 10;
+    }
+    drop(receipts);
+    let [hashing, opening] = best_times(
+        LONG_ROUNDS,
+        [&mut || drop(black_box(hash_all(&home))), &mut || {
+            drop(black_box(Receipts::open(&home, without_syncs())));
+        }],
+    );
+    println!("going on with a full segment of 8 MiB takes {opening:?}, hashing it {hashing:?}");
+    figures.tell("going on with a full segment, times hashing it", ratio(opening, hashing), 8.0);
+    Ok(())
+}
+
+/// One pass of the hash over every segment, read as verification reads them.
+fn hash_all(home: &Home) -> Outcome<()> {
+    let folder = DiskFolder::new(&home.receipts_path());
+    let mut buffer = vec![0; CHUNK_BYTES];
+    for (chain, files) in &folder.listing()?.chains {
+        for number in files.segments.keys() {
+            let mut source = folder.segment(chain, *number)?;
+            let mut state = Sha256::new();
+            loop {
+                let count = source.read(&mut buffer)?;
+                if count == 0 {
+                    break;
+                }
+                state.update(buffer.get(..count).unwrap_or_default());
+            }
+            black_box(state.finalize());
+        }
+    }
+    Ok(())
+}
+
+fn verify_all(home: &Home) -> Outcome<Report> {
+    let keys = public_keys(&home.receipts_public_key_path())?;
+    Ok(verify(&DiskFolder::new(&home.receipts_path()), &keys, &[], &|_| {})?)
+}
+
+fn verifying(figures: &mut Figures, home: &Home) -> Outcome<()> {
+    let report = verify_all(home)?;
+    if !report.is_sound() {
+        return Err(format!("what was written does not verify: {:?}", report.problems).into());
+    }
+    let [hashing, verifying] = best_times(
+        LONG_ROUNDS,
+        [&mut || drop(black_box(hash_all(home))), &mut || drop(black_box(verify_all(home)))],
+    );
+    let megabytes = report.chains.iter().map(|chain| chain.bytes).sum::<u64>() as f64 / 1e6;
+    println!(
+        "{} lines, {megabytes:.0} MB: hashed with {:.0} MB/s, verified with {:.0} MB/s",
+        report.lines(),
+        megabytes / hashing.as_secs_f64(),
+        megabytes / verifying.as_secs_f64()
+    );
+    figures.tell("verifying, times one pass of the hash", ratio(verifying, hashing), 4.0);
+    Ok(())
+}
+
+/// Peak memory of verifying, each in a process of its own.
+fn memory(figures: &mut Figures, few: &Home, many: &Home) -> Outcome<()> {
+    let peak = |home: &Home| -> Outcome<f64> {
+        let program = std::env::current_exe()?;
+        let output = Command::new(program).arg("--verify").arg(home.path()).output()?;
+        Ok(String::from_utf8(output.stdout)?.trim().parse::<f64>()?)
+    };
+    if peak_bytes().is_none() {
+        println!("memory cannot be measured here (no /proc)");
+        return Ok(());
+    }
+    let (few, many) = (peak(few)?, peak(many)?);
+    println!(
+        "verifying takes {:.1} MB for {FEW} receipts, {:.1} MB for {MANY}",
+        few / 1e6,
+        many / 1e6
+    );
+    figures.tell("memory for ten times the receipts, times the memory", many / few.max(1.0), 1.25);
+    Ok(())
+}
+
+/// Verifies a home and prints how many bytes the process had at its peak.
+fn verify_and_tell_memory(home: &Path) -> ExitCode {
+    let report = Home::open(home).map_err(Into::into).and_then(|home| verify_all(&home));
+    match (report, peak_bytes()) {
+        (Ok(report), Some(bytes)) if report.is_sound() => {
+            println!("{bytes}");
+            ExitCode::SUCCESS
+        }
+        _ => ExitCode::FAILURE,
+    }
+}

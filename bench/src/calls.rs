@@ -1,0 +1,92 @@
+//! Receipts of calls as a gate writes them, with everything in them that is usually there.
+
+use contract::time::Timestamp;
+use ledger::record::{
+    ActorType, Admission, AdmissionVerdict, Approval, ArgsHashKind, BeforeAfter, Decision,
+    Digest32, Drift, Latency, Mcp, Outcome, OutcomeStatus, Principal, ReceiptId, Request, Ruling,
+    RulingResult, StepUp, Text, TokenHandling, TokenMode, TrustLevel, Words,
+};
+
+/// When the first call is made; the others follow a millisecond apart.
+const FIRST: i64 = 1_763_253_195_123;
+
+/// The decision on the call of this number.
+pub fn decision(number: u64) -> Decision<'static> {
+    Decision {
+        ts: moment(number),
+        receipt_id: receipt_id(number),
+        trace_id: Some(Text("4bf92f3577b34da6a3ce929d0e0e4736")),
+        principal: Principal {
+            actor_type: ActorType::Agent,
+            client_id: Some(Text("claude-desktop")),
+            org_id: None,
+            sub: Text("ada@example.com"),
+        },
+        mcp: Mcp {
+            method: Text("tools/call"),
+            server_id: Text("files"),
+            tool_name: Some(Text("read_file")),
+            trust_level: TrustLevel::Verified,
+        },
+        request: Request {
+            args_hash: Some(Digest32([number as u8; 32])),
+            args_hash_kind: ArgsHashKind::Keyed,
+            size_bytes_in: 312,
+        },
+        decision: Ruling {
+            policy_id: None,
+            reason_codes: Words(&["allowed"]),
+            result: RulingResult::Allow,
+        },
+        token_handling: TokenHandling {
+            audience: None,
+            mode: TokenMode::None,
+            passthrough_detected: false,
+        },
+        sandbox: None,
+        approval: Some(Approval {
+            approved_at: Some(Timestamp(FIRST)),
+            approved_by: Some(Text("ada")),
+            required: false,
+            step_up: StepUp::None,
+        }),
+        drift: Some(Drift {
+            definition_hash: BeforeAfter::default(),
+            entry_hash: BeforeAfter {
+                after: Some(Digest32([7; 32])),
+                before: Some(Digest32([7; 32])),
+            },
+            kinds: Words(&[]),
+            tier_reached: 0,
+            verdict: "PROCEED",
+            view_age_ms: 1_204,
+        }),
+        admission: Some(Admission {
+            age_ms: None,
+            clearance: None,
+            signer: None,
+            verdict: AdmissionVerdict::Ok,
+        }),
+        incident_mode: false,
+        latency_us: Latency { ours: 83, theirs: None },
+    }
+}
+
+/// How it ended.
+pub fn outcome(number: u64) -> Outcome {
+    Outcome {
+        ts: moment(number),
+        receipt_id: receipt_id(number),
+        status: OutcomeStatus::Success,
+        size_bytes_out: 2_048,
+        latency_us: Latency { ours: 91, theirs: Some(15_321) },
+    }
+}
+
+fn moment(number: u64) -> Timestamp {
+    Timestamp(FIRST + i64::try_from(number).unwrap_or_default())
+}
+
+fn receipt_id(number: u64) -> ReceiptId {
+    ReceiptId(u128::from(number).to_be_bytes())
+}

@@ -1,0 +1,29 @@
+//! Figures with their bounds, and the memory of a process.
+#![allow(clippy::print_stdout, reason = "a measurement prints")]
+
+/// What was measured, as far as it matters for the exit code.
+#[derive(Debug, Default)]
+pub struct Figures {
+    over: usize,
+}
+
+impl Figures {
+    pub fn tell(&mut self, what: &str, figure: f64, bound: f64) {
+        let is_within = figure <= bound;
+        let verdict = if is_within { "ok" } else { "OVER" };
+        self.over += usize::from(!is_within);
+        println!("{what:<58} {figure:>8.2}   bound {bound:>6.1}   {verdict}");
+    }
+
+    pub fn are_within_bounds(&self) -> bool {
+        self.over == 0
+    }
+}
+
+/// The most memory that this process ever had; none where the system does not tell.
+pub fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
