@@ -107,7 +107,8 @@ fn driver() {
         1 => Fsync::Interval,
         _ => Fsync::Never,
     };
-    let keep = Keep { bytes: (std::process::id() % 2 == 0).then_some(400_000), ..Keep::default() };
+    let keep =
+        Keep { bytes: std::process::id().is_multiple_of(2).then_some(400_000), ..Keep::default() };
     let receipts = Receipts::open(&home, Settings { keep, ..settings(fsync) }).unwrap();
     let dispatched = home.path().join("dispatched");
     std::thread::scope(|scope| {

@@ -141,10 +141,11 @@ fn an_edited_line_is_named() {
 
 #[test]
 fn deleted_inserted_and_swapped_lines_are_named() {
-    let changes: [(&str, fn(&mut Vec<Vec<u8>>)); 3] = [
+    type Change = fn(&mut Vec<Vec<u8>>);
+    let changes: [(&str, Change); 3] = [
         ("line 3: its `seq` is not the one that follows", |lines| drop(lines.remove(2))),
         ("line 4: its `seq` is not the one that follows", |lines| {
-            lines.insert(3, lines[2].clone())
+            lines.insert(3, lines[2].clone());
         }),
         ("line 3: its `seq` is not the one that follows", |lines| lines.swap(2, 3)),
     ];

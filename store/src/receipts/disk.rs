@@ -302,12 +302,12 @@ impl ChainFiles for DiskChain {
 
     fn begin_segment(&mut self, number: SegmentNumber) -> io::Result<()> {
         let path = self.directory.join(number.file_name());
-        if let Some(before) = self.segment.as_ref().filter(|_| self.is_synced) {
-            if let Err(error) = before.sync_data() {
-                // What the disk holds is unknown from now on, and a second try would not tell.
-                self.is_broken = true;
-                return Err(error);
-            }
+        if let Some(before) = self.segment.as_ref().filter(|_| self.is_synced)
+            && let Err(error) = before.sync_data()
+        {
+            // What the disk holds is unknown from now on, and a second try would not tell.
+            self.is_broken = true;
+            return Err(error);
         }
         // One that is there already is what a failed try left: it has no line.
         let found = fs::symlink_metadata(&path);

@@ -193,7 +193,7 @@ fn wait_for_lock(path: &std::path::Path) -> Result<File, ReceiptsError> {
         match lock.try_lock() {
             Ok(()) => return Ok(lock),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(RETRY_PAUSE)
+                std::thread::sleep(RETRY_PAUSE);
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(ReceiptsError::Busy { seconds: LOCK_PATIENCE_SECONDS });

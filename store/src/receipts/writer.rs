@@ -382,10 +382,9 @@ impl Shared {
                 return;
             }
         }
-        if self.settings.fsync != Fsync::Never {
-            if let Some(file) = state.writer.files().file() {
-                let _ = file.sync_data();
-            }
+        let file = state.writer.files().file();
+        if let Some(file) = file.filter(|_| self.settings.fsync != Fsync::Never) {
+            let _ = file.sync_data();
         }
     }
 }
