@@ -184,12 +184,12 @@ impl Configuration {
     fn receipts_of(&self) -> Result<store::receipts::Settings, String> {
         use store::receipts::{Fsync, OnFull};
         let word = |key| self.value(None, key).and_then(Value::as_str);
-        let mut settings = store::receipts::Settings::default();
-        settings.fsync = match word("receipts.fsync") {
+        let fsync = match word("receipts.fsync") {
             Some("always") => Fsync::Always,
             Some("never") => Fsync::Never,
             _ => Fsync::Interval,
         };
+        let mut settings = store::receipts::Settings { fsync, ..Default::default() };
         if word("receipts.on_full") == Some("drop-oldest") {
             settings.on_full = OnFull::DropOldest;
         }
