@@ -227,6 +227,10 @@ impl ChainCheck<'_> {
 
     /// Whether retention dropped the segment since the index was read. The index is read again once for a chain.
     fn is_dropped_now(&self, number: SegmentNumber) -> bool {
+        // The index is never dropped, and to look for that in itself would never end.
+        if self.chain.is_index() {
+            return false;
+        }
         let newer = self.newer.get_or_init(|| {
             read_index(self.folder, self.keys).map(|(index, _)| index).unwrap_or_default()
         });
