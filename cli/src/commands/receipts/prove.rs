@@ -6,6 +6,7 @@ use crate::arguments::receipts::ProveCommand;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 use ledger::folder::MAX_CHECKPOINT_BYTES;
+use ledger::proof::BuildError;
 use ledger::prove::{Half, ProveError, consistency, heads, inclusion};
 
 pub(crate) fn run(command: &ProveCommand, options: &Options) -> Result<Exit, Failure> {
@@ -39,6 +40,10 @@ pub(crate) fn run(command: &ProveCommand, options: &Options) -> Result<Exit, Fai
 
 fn failure(error: ProveError) -> Failure {
     match error {
+        // Signed for more lines than there are: some are gone.
+        ProveError::Build(BuildError::TooFew { .. } | BuildError::Shrunk { .. }) => {
+            Failure::evidence(error)
+        }
         ProveError::NoSuchReceipt { .. }
         | ProveError::NoSuchChain(_)
         | ProveError::NoCheckpoint(_)
