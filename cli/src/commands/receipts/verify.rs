@@ -5,6 +5,7 @@ use crate::arguments::Options;
 use crate::arguments::receipts::VerifyCommand;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, readable, styled};
+use gate::words::escape_hidden;
 use ledger::checkpoint::{Checkpoint, MAX_HEADS, split_checkpoints};
 use ledger::note::Keyring;
 use ledger::proof::ProofSummary;
@@ -96,10 +97,10 @@ fn tell(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
     let counts =
         format!("{} chains, {segments} segments, {} lines", report.chains.len(), report.lines());
     for problem in &report.problems {
-        screen::say(format!("{} {}", styled(RED.bold(), "✗"), readable(&problem.to_string())));
+        screen::say(format!("{} {}", styled(RED.bold(), "✗"), escape_hidden(&problem.to_string())));
     }
     for note in &report.notes {
-        screen::say(format!("{} {}", styled(YELLOW, "!"), readable(note)));
+        screen::say(format!("{} {}", styled(YELLOW, "!"), escape_hidden(note)));
     }
     if report.left_out > 0 {
         screen::say(format!("… and {} more", report.left_out));
