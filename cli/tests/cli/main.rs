@@ -12,6 +12,7 @@
 mod bench;
 
 mod captures;
+mod evidence;
 mod help;
 mod home;
 mod json;

@@ -1,0 +1,98 @@
+//! A thousand bytes, each changed for a moment somewhere in the folder: every one is found.
+
+use super::*;
+use ledger::verify::verify;
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::receipts::{DiskFolder, public_keys};
+
+const EDITS: u64 = 1_000;
+
+/// One in so many is verified by the binary.
+const BINARY_STEP: u64 = 20;
+
+/// Set to the seed that a failed run printed, it does the same edits at the same places of as long a ledger.
+const SEED_VARIABLE: &str = "HOLDPOINT_TEST_SEED";
+
+#[test]
+fn a_thousand_changed_bytes_are_all_found() {
+    let bench = Bench::new();
+    let home = Home::open(&bench.home()).unwrap();
+    act(&home, 0);
+    write_calls(&home, 0..5);
+    bench.run(["receipts", "verify"]).exits(0);
+    let mut numbers = Numbers::new();
+    let files = files_of(&home.receipts_path());
+    assert!(files.len() >= 10, "{files:?}");
+    let total: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    let keys = public_keys(&home.receipts_public_key_path()).unwrap();
+    let folder = DiskFolder::new(&home.receipts_path());
+    for edit in 0..EDITS {
+        // Every second edit is of a file chosen first: checkpoints are small, and would hardly be met.
+        let (path, bytes, at) = match edit % 2 {
+            0 => at_offset(&files, numbers.below(total)),
+            _ => {
+                let (path, bytes) = &files[numbers.below(files.len() as u64) as usize];
+                (path, bytes, numbers.below(bytes.len() as u64) as usize)
+            }
+        };
+        let mut edited = bytes.clone();
+        edited[at] ^= 1 + numbers.below(255) as u8;
+        fs::write(path, &edited).unwrap();
+        let what = format!("edit {edit}: byte {at} of {} is {}", path.display(), edited[at]);
+        let chain = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let report = verify(&folder, &keys, &[], &|_| {}).unwrap();
+        let mut named = report.problems.iter().filter_map(|problem| problem.chain.as_ref());
+        assert!(named.any(|name| name.as_str() == chain), "{what}\n{:?}", report.problems);
+        if edit % BINARY_STEP == 0 {
+            eprintln!("{what}");
+            let answer = bench.run(["receipts", "verify"]).exits(14);
+            answer.says(&format!("✗ chain {chain}, segment ")).says("does not verify: ");
+        }
+        fs::write(path, bytes).unwrap();
+    }
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// All files of the folder, in order.
+fn files_of(folder: &Path) -> Files {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let files = |path: PathBuf| match path.is_dir() {
+        true => files_of(&path),
+        false => vec![(path.clone(), fs::read(path).unwrap())],
+    };
+    paths.into_iter().flat_map(files).collect()
+}
+
+fn at_offset(files: &Files, mut offset: u64) -> (&PathBuf, &Vec<u8>, usize) {
+    for (path, bytes) in files {
+        if offset < bytes.len() as u64 {
+            return (path, bytes, offset as usize);
+        }
+        offset -= bytes.len() as u64;
+    }
+    panic!("past the end");
+}
+
+/// SplitMix64.
+struct Numbers(u64);
+
+impl Numbers {
+    fn new() -> Numbers {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let given = std::env::var(SEED_VARIABLE).ok().map(|seed| seed.parse().unwrap());
+        let seed = given.unwrap_or(now.as_nanos() as u64);
+        eprintln!("{SEED_VARIABLE}={seed}");
+        Numbers(seed)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
