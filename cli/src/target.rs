@@ -202,8 +202,9 @@ impl Reach {
     }
 
     fn address(url: &str, arguments: &UpstreamArguments) -> Result<Reach, Failure> {
+        // What was typed is not said again: a password may be in it.
         let endpoint: EndpointUrl =
-            url.parse().map_err(|error| Failure::usage(format!("`{url}`: {error}")))?;
+            url.parse().map_err(|error| Failure::usage(format!("`--url`: {error}")))?;
         let headers =
             arguments.header.iter().map(|header| read_header(header)).collect::<Result<_, _>>()?;
         let (shown, has_secrets) = hide_url_secrets(endpoint.as_str());
