@@ -17,6 +17,7 @@ mod help;
 mod home;
 mod json;
 mod lifecycle;
+mod privacy;
 mod real_servers;
 mod receipts;
 mod scribe;
