@@ -23,7 +23,7 @@ fn an_edited_line_is_named() {
         evidence.restore();
     }
     let path = evidence.segment("index", 1);
-    evidence.edit(&path, |lines| lines[1] = lines[1].replace("ada", "eve"));
+    evidence.edit(&path, |lines| lines[1] = lines[1].replace("\"ada\"", "\"eve\""));
     evidence.finds(Place::line("index", 1, 2), "its hash is not the hash of what it says");
 }
 
