@@ -23,12 +23,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Home;
-use store::receipts::{DiskFolder, Fsync, Keep, OnFull, Receipts, Settings, public_keys};
+use store::receipts::{
+    DiskFolder, Fsync, Journal, Keep, OnFull, Receipts, ReceiptsError, Settings, public_keys,
+};
 use tempfile::TempDir;
 
 /// Names the home that this test program drives calls through, where it is started again as a driver.
 const DRIVE: &str = "HOLDPOINT_TEST_DRIVE";
 const DRIVER_THREADS: u8 = 3;
+
+/// The same for a program that opens and closes the home again and again, and writes to its index in between.
+const COME_AND_GO: &str = "HOLDPOINT_TEST_COME_AND_GO";
+
+/// The same for one that goes on until it is refused, and tells why.
+const UNTIL_REFUSED: &str = "HOLDPOINT_TEST_UNTIL_REFUSED";
 
 /// Small random numbers, the same for the same seed.
 struct Random(u64);
@@ -222,7 +230,7 @@ fn two_hundred_kills_lose_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().join("home");
         drop(Home::open(&home).unwrap());
-        for _ in 0..20 {
+        for round in 0..20 {
             let before = dispatched(&home).len();
             // Sometimes several writers at once.
             let mut drivers: Vec<Child> =
@@ -239,8 +247,10 @@ fn two_hundred_kills_lose_nothing() {
             if random.below(2) == 0 {
                 tear(&home, &mut random);
             }
+            if round % 5 == 4 {
+                assert_whole(&home);
+            }
         }
-        assert_whole(&home);
         let text = texts(&home.join("receipts"));
         resumed_torn += text.matches("\"torn\":{\"bytes\":").count();
         assert!(!dispatched(&home).is_empty(), "batch {batch}");
@@ -339,10 +349,202 @@ fn a_full_disk_drops_the_oldest_where_it_may() {
     assert_whole(home.path());
     let report = verified(home.path());
     assert!(dropped_lines(&report) > 3_000, "{report:?}");
+    let index = fs::read_to_string(home.receipts_path().join("index/000001.jsonl")).unwrap();
+    assert!(index.contains("\"name\":\"chain.retention\""), "{index}");
+    assert!(index.len() < 100_000, "{} bytes", index.len());
     // It starts on the full disk, too.
     let receipts = Receipts::open(&home, settings).unwrap();
     receipts.decision(&decision(id(9_000))).unwrap();
     drop(receipts);
     assert_whole(home.path());
     drop(mounted);
+}
+
+#[test]
+fn a_disk_without_room_for_another_file_refuses_calls_and_goes_on_later() {
+    let Some((_directory, disk)) = small_disk("4m,nr_inodes=40") else { return };
+    let mounted = Mounted(disk.clone());
+    let home = Home::open(&disk.join("home")).unwrap();
+    let receipts = Receipts::open(&home, settings(Fsync::Never)).unwrap();
+    let fillers: Vec<PathBuf> = (0..40)
+        .map(|number| disk.join(format!("filler-{number}")))
+        .take_while(|path| fs::write(path, []).is_ok())
+        .collect();
+    let mut number = 0;
+    let refused = loop {
+        number += 1;
+        match receipts.decision(&decision(id(number))) {
+            Ok(_) => receipts.outcome(&outcome(id(number))).unwrap(),
+            Err(error) => break error,
+        }
+    };
+    assert!(refused.is_full(), "{refused}");
+    assert_eq!(verified(home.path()).problems, []);
+    fillers.iter().for_each(|path| fs::remove_file(path).unwrap());
+    receipts.decision(&decision(id(number))).unwrap();
+    receipts.outcome(&outcome(id(number))).unwrap();
+    drop(receipts);
+    assert_whole(home.path());
+    let calls = calls(home.path());
+    assert_eq!(calls.len(), usize::try_from(number).unwrap());
+    assert!(calls.values().all(|counted| *counted == (1, 1)), "{calls:?}");
+    drop(mounted);
+}
+
+#[test]
+fn a_read_only_disk_opens_no_chain_and_goes_on_when_it_can_be_written_to() {
+    let Some((_directory, disk)) = small_disk("4m") else { return };
+    let mounted = Mounted(disk.clone());
+    let home = Home::open(&disk.join("home")).unwrap();
+    drop(Receipts::open(&home, settings(Fsync::Never)).unwrap());
+    let remount = |how: &str| {
+        let options = format!("remount,{how}");
+        Command::new("mount").args(["-o", &options]).arg(&disk).status().unwrap().success()
+    };
+    assert!(remount("ro"));
+    assert!(Receipts::open(&home, settings(Fsync::Never)).is_err());
+    assert_eq!(verified(home.path()).problems, []);
+    assert!(remount("rw"));
+    let receipts = Receipts::open(&home, settings(Fsync::Never)).unwrap();
+    receipts.decision(&decision(id(1))).unwrap();
+    receipts.outcome(&outcome(id(1))).unwrap();
+    drop(receipts);
+    assert_whole(home.path());
+    drop(mounted);
+}
+
+/// Not a test of its own: makes calls until one is refused, and writes down why.
+#[test]
+fn until_refused() {
+    let Ok(home) = std::env::var(UNTIL_REFUSED) else { return };
+    let home = Home::open(Path::new(&home)).unwrap();
+    // One segment, larger than any file may be here.
+    let receipts = Receipts::open(&home, Settings::default()).unwrap();
+    let mut side =
+        OpenOptions::new().create(true).append(true).open(home.path().join("dispatched")).unwrap();
+    for number in 0.. {
+        if let Err(error) = receipts.decision(&decision(id(number))) {
+            fs::write(home.path().join("refused"), error.to_string()).unwrap();
+            return;
+        }
+        side.write_all(format!("{}\n", ReceiptId(id(number))).as_bytes()).unwrap();
+    }
+}
+
+/// A limit on the size of files comes with a signal that ends the process, or is ignored, as whoever starts it has it.
+#[test]
+fn a_limit_on_the_size_of_files_loses_nothing_that_was_dispatched() {
+    for (signal, is_refused) in [("trap '' XFSZ;", true), ("", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("home");
+        drop(Home::open(&home).unwrap());
+        let script = format!("{signal} ulimit -c 0; ulimit -f 200; exec \"$@\"");
+        let status = Command::new("bash")
+            .args(["-c", &script, "bash"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["until_refused", "--exact", "--test-threads=1"])
+            .env(UNTIL_REFUSED, &home)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.success(), is_refused, "{status}");
+        assert_eq!(home.join("refused").exists(), is_refused);
+        assert!(!dispatched(&home).is_empty());
+        assert_whole(&home);
+        drop(Receipts::open(&Home::open(&home).unwrap(), settings(Fsync::Never)).unwrap());
+        assert_whole(&home);
+    }
+}
+
+/// Not a test of its own: opens and closes the home, and writes to the index, until it is killed.
+#[test]
+fn come_and_go() {
+    let Ok(home) = std::env::var(COME_AND_GO) else { return };
+    let home = Home::open(Path::new(&home)).unwrap();
+    let open = |name: &str| {
+        OpenOptions::new().create(true).append(true).open(home.path().join(name)).unwrap()
+    };
+    let (mut side, mut acts) = (open("dispatched"), open("acts"));
+    for number in 0_u32.. {
+        let mut id = [7; 16];
+        id[..4].copy_from_slice(&std::process::id().to_be_bytes());
+        id[4..8].copy_from_slice(&number.to_be_bytes());
+        let receipts = patiently(|| Receipts::open(&home, settings(Fsync::Never)));
+        receipts.decision(&decision(id)).unwrap();
+        side.write_all(format!("{}\n", ReceiptId(id)).as_bytes()).unwrap();
+        receipts.outcome(&outcome(id)).unwrap();
+        drop(receipts);
+        let who = ReceiptId(id).to_string();
+        let act = Event {
+            ts: Timestamp(1_763_253_195_125),
+            name: "server.approve",
+            by: Some(Text("ada")),
+            server_id: Some(Text(&who)),
+            data: None,
+        };
+        patiently(|| Journal::new(&home).append(&act));
+        acts.write_all(format!("{who}\n").as_bytes()).unwrap();
+    }
+}
+
+/// On a busy machine others may have the index for longer than one waits for it.
+fn patiently<T>(mut doing: impl FnMut() -> Result<T, ReceiptsError>) -> T {
+    loop {
+        match doing() {
+            Ok(done) => return done,
+            Err(ReceiptsError::Busy { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+fn start_visitor(home: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["come_and_go", "--exact", "--test-threads=1"])
+        .env(COME_AND_GO, home)
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn eight_processes_that_come_and_go_share_one_index_and_lose_nothing() {
+    const VISITORS: usize = 8;
+    let rounds = if std::env::var_os("HOLDPOINT_LONG").is_some() { 300 } else { 30 };
+    let mut random = Random::new();
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path().join("home");
+    drop(Home::open(&home).unwrap());
+    let mut visitors: Vec<Child> = (0..VISITORS).map(|_| start_visitor(&home)).collect();
+    for _ in 0..rounds {
+        let before = dispatched(&home).len();
+        let chosen = usize::try_from(random.below(VISITORS as u64)).unwrap();
+        while dispatched(&home).len() < before + 3 {
+            for visitor in &mut visitors {
+                assert!(visitor.try_wait().unwrap().is_none(), "one ended by itself");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(random.below(5_000)));
+        visitors[chosen].kill().unwrap();
+        visitors[chosen].wait().unwrap();
+        visitors[chosen] = start_visitor(&home);
+    }
+    for visitor in &mut visitors {
+        visitor.kill().unwrap();
+        visitor.wait().unwrap();
+    }
+    assert_whole(&home);
+    let chains = DiskFolder::new(&home.join("receipts")).listing().unwrap().chains.len();
+    assert!(chains <= VISITORS + 1, "{chains} chains for {VISITORS} writers");
+    let index = texts(&home.join("receipts"));
+    let acts = fs::read_to_string(home.join("acts")).unwrap();
+    let whole = acts.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    assert!(!whole.is_empty());
+    for who in whole.lines() {
+        let said = format!("\"server_id\":\"{who}\"");
+        assert_eq!(index.matches(&said).count(), 1, "{who}");
+    }
 }
