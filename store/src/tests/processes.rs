@@ -134,7 +134,9 @@ fn run_and_kill(bench: &Bench, writer: usize, pins: usize, pause: Duration) -> O
     let index =
         |line: String| line.strip_prefix("pinned ").map(|index| index.parse::<usize>().unwrap());
     while said.len() < pins {
-        let line = lines.next().unwrap_or_else(|| panic!("writer {writer} ended by itself"));
+        let Some(line) = lines.next() else {
+            panic!("writer {writer} ended by itself: {:?}", child.wait());
+        };
         said.extend(index(line.unwrap()));
     }
     std::thread::sleep(pause);
