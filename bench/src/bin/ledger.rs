@@ -273,7 +273,7 @@ fn memory(figures: &mut Figures, few: &Home, many: &Home) -> Outcome<()> {
         few / 1e6,
         many / 1e6
     );
-    figures.tell("memory for ten times the receipts, times the memory", many / few.max(1.0), 1.25);
+    figures.tell("memory for ten times the receipts, times the memory", many / few.max(1.0), 1.2);
     Ok(())
 }
 
