@@ -48,14 +48,16 @@ pub struct Written {
 #[derive(Debug, Clone)]
 pub struct Unsigned {
     segment: SegmentNumber,
-    checkpoint: Checkpoint,
+    origin: String,
+    tree: GrowingTree,
     key: Arc<SigningKey>,
 }
 
 impl Unsigned {
     pub fn sign(self) -> Signed {
-        let text = self.checkpoint.sign(&self.key);
-        Signed { segment: self.segment, size: self.checkpoint.size, text }
+        let tree = self.tree.grown();
+        let checkpoint = Checkpoint { origin: self.origin, size: tree.size(), root: tree.root() };
+        Signed { segment: self.segment, text: checkpoint.sign(&self.key), tree }
     }
 }
 
@@ -64,7 +66,43 @@ impl Unsigned {
 pub struct Signed {
     pub segment: SegmentNumber,
     pub text: String,
-    size: u64,
+    tree: Frontier,
+}
+
+/// The tree over a chain. The newest lines are taken into it when a checkpoint needs them, by whoever signs: that is
+/// a third of the hashing, and no call has to wait for it.
+#[derive(Debug, Clone)]
+struct GrowingTree {
+    tree: Frontier,
+    newest: Vec<LineHash>,
+}
+
+impl GrowingTree {
+    fn new(tree: Frontier) -> GrowingTree {
+        GrowingTree { tree, newest: Vec::new() }
+    }
+
+    fn size(&self) -> u64 {
+        self.tree.size() + self.newest.len() as u64
+    }
+
+    fn grown(&self) -> Frontier {
+        let mut tree = self.tree.clone();
+        for hash in &self.newest {
+            tree.push(leaf(&hash.0));
+        }
+        tree
+    }
+
+    /// Takes over what somebody else has made of a part of the same lines.
+    fn take_over(&mut self, tree: &Frontier) {
+        let known = tree.size().saturating_sub(self.tree.size());
+        if known > 0 {
+            self.newest
+                .drain(..usize::try_from(known).map_or(0, |known| known.min(self.newest.len())));
+            self.tree = tree.clone();
+        }
+    }
 }
 
 /// When a segment is closed and the next one begun.
@@ -97,7 +135,7 @@ pub struct ChainWriter<F> {
     rotation: Rotation,
     /// The hash of the last line.
     last: LineHash,
-    tree: Frontier,
+    tree: GrowingTree,
     segment: SegmentNumber,
     /// None where the segment has no line yet.
     segment_begun: Option<Timestamp>,
@@ -126,7 +164,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             chain,
             rotation,
             last: LineHash::NONE,
-            tree: Frontier::new(),
+            tree: GrowingTree::new(Frontier::new()),
             segment: SegmentNumber::FIRST,
             segment_begun: None,
             segment_bytes: 0,
@@ -139,7 +177,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             "holdpoint": env!("CARGO_PKG_VERSION"),
             "key": writer.key.name(),
             "others": named(others),
-            "tree": tree_data(&writer.tree),
+            "tree": tree_data(&writer.tree.grown()),
         });
         writer.write(&[Record::Event(&event(ts, "chain.opened", &data))], ts)?;
         writer.checkpoint()?;
@@ -164,7 +202,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             chain: tail.chain,
             rotation,
             last: tail.last,
-            tree: tail.tree,
+            tree: GrowingTree::new(tail.tree),
             segment: tail.segment,
             segment_begun: tail.segment_begun,
             segment_bytes: tail.segment_bytes,
@@ -202,7 +240,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             self.segment_bytes = 0;
         }
         if self.segment_begun.is_none() {
-            let data = json!({"segment": self.segment, "tree": tree_data(&self.tree)});
+            let data = json!({"segment": self.segment, "tree": tree_data(&self.tree.grown())});
             let opening = event(ts, "chain.segment", &data);
             return self.write(&[Record::Event(&opening), *record], ts);
         }
@@ -228,9 +266,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             place = Place { seq: place.seq + 1, prev: *hash };
         }
         self.files.append(&self.buffer)?;
-        for hash in hashes.iter().take(records.len()) {
-            self.tree.push(leaf(&hash.0));
-        }
+        self.tree.newest.extend(hashes.iter().take(records.len()));
         self.last = place.prev;
         self.segment_bytes += self.buffer.len() as u64;
         self.segment_begun.get_or_insert(ts);
@@ -261,24 +297,25 @@ impl<F: ChainFiles> ChainWriter<F> {
         if self.uncovered_lines() == 0 {
             return None;
         }
-        let checkpoint = Checkpoint {
+        Some(Unsigned {
+            segment: self.segment,
             origin: origin(self.key.name(), &self.chain),
-            size: self.tree.size(),
-            root: self.tree.root(),
-        };
-        Some(Unsigned { segment: self.segment, checkpoint, key: self.key.clone() })
+            tree: self.tree.clone(),
+            key: self.key.clone(),
+        })
     }
 
     /// Whether a checkpoint covers more than the newest that is in its place.
     pub fn is_newer(&self, unsigned: &Unsigned) -> bool {
-        unsigned.checkpoint.size > self.covered
+        unsigned.tree.size() > self.covered
     }
 
     /// Takes note of a checkpoint that somebody else put in its place.
     ///
     /// INVARIANT: nobody puts one in its place at the same time as another: an older one would stay.
     pub fn note_put(&mut self, signed: &Signed) {
-        self.covered = self.covered.max(signed.size);
+        self.covered = self.covered.max(signed.tree.size());
+        self.tree.take_over(&signed.tree);
         if self.uncovered_lines() == 0 {
             self.uncovered_since = None;
         }

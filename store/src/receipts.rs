@@ -9,6 +9,7 @@ mod keys;
 mod opening;
 mod retention;
 mod settings;
+mod signer;
 mod writer;
 
 pub use disk::DiskFolder;

@@ -22,6 +22,7 @@ struct Inside<'o> {
 }
 
 impl Inside<'_> {
+    #[inline(always)]
     fn comma(&mut self) {
         if !self.is_first {
             self.out.push(b',');
@@ -191,7 +192,8 @@ impl SerializeStruct for Inside<'_> {
     type Ok = ();
     type Error = Error;
 
-    /// Names of members are ours and need no escapes.
+    /// Names of members are ours and need no escapes. Inlined, their lengths are known and copying them costs nothing.
+    #[inline(always)]
     fn serialize_field<T: ?Sized + Serialize>(
         &mut self,
         name: &'static str,

@@ -170,9 +170,8 @@ impl LockedJournal {
         let path = self.folder.path().to_owned();
         let full = |error| ReceiptsError::of_write(error, &path);
         let written = self.writer.append(&Record::Event(event)).map_err(full)?;
-        if let Some(file) = self.writer.files().file() {
-            file.sync_data().map_err(ReceiptsError::io("write", &path))?;
-        }
+        let unsynced = self.writer.files().take_unsynced();
+        unsynced.sync().map_err(ReceiptsError::io("write", &path))?;
         self.writer.checkpoint().map_err(full)?;
         Ok(written)
     }

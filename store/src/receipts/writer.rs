@@ -10,6 +10,7 @@ use super::keys::ArgsKey;
 use super::opening::open_locked;
 use super::retention::{self, Keep};
 use super::settings::{Fsync, OnFull, Settings};
+use super::signer::{Outcome as Signature, Signer};
 use crate::home::Home;
 use contract::time::Timestamp;
 use ledger::chain::{CHECKPOINT_LINES, ChainWriter, Unsigned, Written};
@@ -21,13 +22,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often lines are brought to the disk where `fsync = "interval"`.
 pub const SYNC_INTERVAL_MILLISECONDS: u64 = 1_000;
 
-/// So many lines without a checkpoint make the thread sign them, before a call has to.
-const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES / 2;
+/// So many lines without a checkpoint are given to the signer, before a call has to wait for it.
+const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES * 3 / 4;
 
 /// Outcomes that wait in memory while the disk is full.
 pub const MAX_WAITING_OUTCOMES: usize = 1_024;
@@ -58,6 +59,7 @@ struct Shared {
     settings: Settings,
     journal: Journal,
     folder: PathBuf,
+    signer: Signer,
 }
 
 #[derive(Debug)]
@@ -72,9 +74,9 @@ struct State {
     /// A sync that failed: what the disk holds is unknown from then on.
     fault: Option<String>,
     is_retention_due: bool,
-    /// The thread is putting a checkpoint in its place.
-    is_putting: bool,
-    /// It could not.
+    /// The signer has a checkpoint whose outcome was not taken yet.
+    is_signing: bool,
+    /// It could not put the last one in its place.
     is_signing_paused: bool,
     is_stopping: bool,
 }
@@ -91,13 +93,16 @@ impl Receipts {
             }
             other => other,
         };
-        let (locked, args_key, writer) = opened?;
+        let (locked, args_key, mut writer) = opened?;
         if settings.on_full == OnFull::DropOldest {
             // Without it the next full disk is a refusal; that is no reason not to start.
             let _ = make_reserve(&home.receipts_path());
         }
         drop(locked);
         let retained_at = writer.segment();
+        let folder = home.receipts_path();
+        let failed = || ReceiptsError::io("start a thread for", &folder);
+        let signer = Signer::start(writer.files().checkpoints()).map_err(failed())?;
         let state = State {
             writer,
             waiting: VecDeque::new(),
@@ -106,7 +111,7 @@ impl Receipts {
             on_disk: 0,
             fault: None,
             is_retention_due: false,
-            is_putting: false,
+            is_signing: false,
             is_signing_paused: false,
             is_stopping: false,
         };
@@ -117,14 +122,15 @@ impl Receipts {
             room: Mutex::new(()),
             settings,
             journal,
-            folder: home.receipts_path(),
+            folder: folder.clone(),
+            signer,
         });
         let worker = {
             let shared = shared.clone();
             std::thread::Builder::new()
                 .name("receipts".to_owned())
                 .spawn(move || shared.work())
-                .map_err(ReceiptsError::io("start a thread for", &home.receipts_path()))?
+                .map_err(failed())?
         };
         Ok(Receipts { shared, worker: Some(worker), args_key })
     }
@@ -165,17 +171,26 @@ impl Receipts {
     /// Signs all that is written, now.
     pub fn checkpoint(&self) -> Result<(), ReceiptsError> {
         let mut state = self.shared.lock();
-        while state.is_putting {
-            state = self.shared.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.shared.wait_for_signer(&mut state);
         state.writer.checkpoint().map_err(|error| self.shared.failed(error))
     }
 }
 
 impl State {
-    /// Whether the thread should sign now. After a failure it waits for a line that cannot do without.
+    /// Whether the signer should have a checkpoint now. After a failure it waits for a line that cannot do without.
     fn is_signing_due(&self) -> bool {
-        !self.is_signing_paused && self.writer.uncovered_lines() >= SIGN_AHEAD_LINES
+        !self.is_signing
+            && !self.is_signing_paused
+            && self.writer.uncovered_lines() >= SIGN_AHEAD_LINES
+    }
+
+    /// One that failed is put by the next line that cannot do without it, which is refused where that fails too.
+    fn take_note(&mut self, signature: Signature) {
+        self.is_signing = false;
+        self.is_signing_paused = signature.is_err();
+        if let Ok(signed) = signature {
+            self.writer.note_put(&signed);
+        }
     }
 
     /// Whether the next append, with all that waits for it, may have to put a checkpoint in its place first.
@@ -202,13 +217,28 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, when an append may put a checkpoint in its place without meeting the thread that does.
+    /// The state, when an append may put a checkpoint in its place without meeting the signer.
     fn settled(&self, ts: Timestamp) -> MutexGuard<'_, State> {
         let mut state = self.lock();
-        while state.is_putting && state.may_need_checkpoint(ts) {
-            state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+        if state.is_signing {
+            if let Some(signature) = self.signer.outcome() {
+                state.take_note(signature);
+            } else if state.may_need_checkpoint(ts) {
+                self.wait_for_signer(&mut state);
+            }
         }
         state
+    }
+
+    fn wait_for_signer(&self, state: &mut State) {
+        if state.is_signing {
+            state.take_note(self.signer.wait());
+        }
+    }
+
+    fn give_to_signer(&self, state: &mut State, unsigned: Unsigned) {
+        state.is_signing = true;
+        self.signer.give(unsigned);
     }
 
     fn failed(&self, error: ledger::chain::WriteError) -> ReceiptsError {
@@ -241,8 +271,10 @@ impl Shared {
             state.is_retention_due = self.settings.keep != Keep::default();
             self.work.notify_all();
         }
-        if state.writer.uncovered_lines() == SIGN_AHEAD_LINES {
-            self.work.notify_all();
+        if state.is_signing_due()
+            && let Some(unsigned) = state.writer.unsigned()
+        {
+            self.give_to_signer(&mut state, unsigned);
         }
         if self.settings.fsync == Fsync::Always {
             self.wait_for_disk(state)?;
@@ -294,33 +326,33 @@ impl Shared {
         self.lock()
     }
 
-    /// The thread that brings lines to the disk and signs what has waited long enough.
+    /// The thread that brings lines to the disk, and to the signer what has waited long enough.
     fn work(&self) {
         // Whoever waits for the disk is not left waiting, however this thread ends.
         let _end = EndOfWork(self);
         let pause = Duration::from_millis(SYNC_INTERVAL_MILLISECONDS);
-        let mut synced_at = Instant::now();
         let mut state = self.lock();
         loop {
             let is_idle = |state: &mut State| !state.is_stopping && !self.has_work(state);
             let woken = self.work.wait_timeout_while(state, pause, is_idle);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             let is_stopping = state.is_stopping;
-            let is_ahead = state.is_signing_due();
-            let unsigned = match is_ahead {
-                true => state.writer.unsigned(),
-                false => state.writer.unsigned_if_due(now()),
-            };
+            let unsigned = state.writer.unsigned_if_due(now());
             // What is signed is on disk before the checkpoint is, but for a burst that leaves no time for it.
-            if !is_ahead || synced_at.elapsed() >= pause {
-                state = self.sync(state);
-                synced_at = Instant::now();
+            state = self.sync(state);
+            if let Some(signature) = self.signer.outcome() {
+                state.take_note(signature);
             }
-            if let Some(unsigned) = unsigned.filter(|_| state.fault.is_none()) {
-                state = self.put(state, unsigned);
+            if let Some(unsigned) = unsigned
+                && state.fault.is_none()
+                && !state.is_signing
+                && state.writer.is_newer(&unsigned)
+            {
+                self.give_to_signer(&mut state, unsigned);
             }
             state = self.retain(state);
             if is_stopping {
+                self.wait_for_signer(&mut state);
                 self.finish(&mut state);
                 let _ = state.writer.checkpoint();
                 return;
@@ -332,41 +364,17 @@ impl Shared {
         let has_waiters = self.settings.fsync == Fsync::Always
             && state.on_disk < state.written
             && state.fault.is_none();
-        has_waiters || state.is_signing_due() || state.is_retention_due
-    }
-
-    /// Signs and puts a checkpoint in its place while others append: it takes as long as some dozen lines.
-    fn put<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        unsigned: Unsigned,
-    ) -> MutexGuard<'s, State> {
-        // An append may have put a newer one in its place during the sync.
-        if !state.writer.is_newer(&unsigned) {
-            return state;
-        }
-        let checkpoints = state.writer.files().checkpoints();
-        state.is_putting = true;
-        drop(state);
-        let signed = unsigned.sign();
-        let outcome = checkpoints.put(signed.segment, &signed.text);
-        let mut state = self.lock();
-        state.is_putting = false;
-        // One that failed is put by the next line that cannot do without it, which is refused where that fails too.
-        state.is_signing_paused = outcome.is_err();
-        if outcome.is_ok() {
-            state.writer.note_put(&signed);
-        }
-        self.synced.notify_all();
-        state
+        has_waiters || state.is_retention_due
     }
 
     fn sync<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         let written = state.written;
-        let is_needed = self.settings.fsync != Fsync::Never && state.on_disk < written;
-        let Some(file) = state.writer.files().file().filter(|_| is_needed) else { return state };
+        if self.settings.fsync == Fsync::Never || state.on_disk == written {
+            return state;
+        }
+        let unsynced = state.writer.files().take_unsynced();
         drop(state);
-        let outcome = file.sync_data();
+        let outcome = unsynced.sync();
         let mut state = self.lock();
         match outcome {
             Ok(()) => state.on_disk = state.on_disk.max(written),
@@ -382,9 +390,8 @@ impl Shared {
                 return;
             }
         }
-        let file = state.writer.files().file();
-        if let Some(file) = file.filter(|_| self.settings.fsync != Fsync::Never) {
-            let _ = file.sync_data();
+        if self.settings.fsync != Fsync::Never {
+            let _ = state.writer.files().take_unsynced().sync();
         }
     }
 }
@@ -422,6 +429,6 @@ fn make_reserve(folder: &std::path::Path) -> Result<(), ReceiptsError> {
     if fs::metadata(&path).is_ok_and(|found| found.len() >= RESERVE_BYTES as u64) {
         return Ok(());
     }
-    let mut file = new_file(&path, false).map_err(failed())?;
+    let mut file = new_file(&path).map_err(failed())?;
     file.write_all(&vec![0; RESERVE_BYTES]).map_err(failed())
 }
