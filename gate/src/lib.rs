@@ -3,6 +3,7 @@
 //! Pure like `contract`: time and names of people come in as arguments, nothing goes out but values.
 #![forbid(unsafe_code)]
 
+pub mod counters;
 pub mod judge;
 pub mod pins;
 pub mod posture;
