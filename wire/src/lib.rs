@@ -5,10 +5,12 @@
 
 mod correlate;
 mod endpoint;
+pub mod envelope;
 mod error;
 mod framing;
 mod http;
 mod limits;
+pub mod lines;
 mod message;
 mod observe;
 mod revision;

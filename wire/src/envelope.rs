@@ -1,0 +1,239 @@
+//! One frame, read once, without a tree: what kind of message it is, and where its parts lie in the bytes it came as.
+//!
+//! The syntax of the whole frame is checked, and what two readers could take for different messages is refused. What is
+//! inside `arguments`, `result` and `error` is not judged, and nothing is ever written anew.
+
+mod cursor;
+mod error;
+mod id;
+mod members;
+mod names;
+mod read;
+mod text;
+mod torn;
+
+pub use error::{Ambiguity, ScanError, ScanErrorKind};
+pub use id::{Id, MAX_ID_BYTES, OwnedId};
+pub use members::{Members, member_names, members};
+pub use torn::{Torn, id_of_torn, read_torn};
+
+use cursor::{Cursor, Fault};
+use read::Found;
+use std::borrow::Cow;
+
+/// The deepest nesting of objects and arrays in a frame.
+pub const MAX_SCAN_DEPTH: usize = 10_000;
+/// The most messages of a batch.
+pub const MAX_BATCH: usize = 100;
+/// The most members of a message, and of its `params`. Their names are kept to see whether one appears twice.
+pub const MAX_MEMBERS: usize = 4_096;
+
+/// The members of a message that the protocol gives a meaning.
+const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+/// The members of `params` that it gives one.
+const PARAMETERS: [&str; 16] = [
+    "name",
+    "arguments",
+    "uri",
+    "cursor",
+    "_meta",
+    "requestId",
+    "level",
+    "protocolVersion",
+    "task",
+    "capabilities",
+    "clientInfo",
+    "ref",
+    "argument",
+    "progressToken",
+    "inputResponses",
+    "requestState",
+];
+
+/// What a frame holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the ordinary one, and a box would be an allocation for each message"
+)]
+pub enum Scanned<'a> {
+    Message(Envelope<'a>),
+    Batch(Batch<'a>),
+}
+
+/// Several messages in one frame: from one to [`MAX_BATCH`], no two requests with the same id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch<'a> {
+    pub raw: &'a [u8],
+    pub elements: Vec<Element<'a>>,
+}
+
+/// One message of a batch. One that cannot be passed on does not make the others worse: each is judged alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element<'a> {
+    pub raw: &'a [u8],
+    pub message: Result<Envelope<'a>, ScanError>,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// The whole of it, without white space around it.
+    pub raw: &'a [u8],
+    pub kind: Kind<'a>,
+    pub params: Option<Params<'a>>,
+    /// The deepest nesting of objects and arrays in it; itself is the first level.
+    pub depth: usize,
+}
+
+/// What a message is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind<'a> {
+    Request { id: Id<'a>, method: Cow<'a, str> },
+    Notification { method: Cow<'a, str> },
+    /// `id` is absent where it is `null` or left out, as an error may do that answers nothing in particular.
+    Response { id: Option<Id<'a>>, outcome: Outcome<'a> },
+}
+
+/// How a request ended, as raw JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    Result(&'a [u8]),
+    Error(&'a [u8]),
+}
+
+/// The `params` of a message. Spans are raw JSON values of any kind; strings are unescaped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Params<'a> {
+    pub raw: &'a [u8],
+    /// If not, it is an array or `null` and there are no members.
+    pub is_object: bool,
+    /// A member that has to be a string is something else; it is absent here.
+    pub is_odd: bool,
+    pub name: Option<Cow<'a, str>>,
+    pub uri: Option<Cow<'a, str>>,
+    pub level: Option<Cow<'a, str>>,
+    pub protocol_version: Option<Cow<'a, str>>,
+    pub cursor: Option<&'a [u8]>,
+    pub arguments: Option<&'a [u8]>,
+    pub meta: Option<&'a [u8]>,
+    pub request_id: Option<&'a [u8]>,
+}
+
+/// Reads one frame: a line without its line break, or the body of an HTTP message.
+pub fn scan(frame: &[u8]) -> Result<Scanned<'_>, ScanError> {
+    if std::str::from_utf8(frame).is_err() {
+        return Err(ScanErrorKind::NotUtf8.into());
+    }
+    let mut cursor = Cursor::new(frame);
+    cursor.white_space();
+    match cursor.peek() {
+        Some(b'{') => {
+            let found = Found::read(&mut cursor).and_then(|found| ended(found, &mut cursor));
+            let found = found.map_err(|fault| refuse(fault, frame))?;
+            found.judge(cursor.has_line_break()).map(Scanned::Message)
+        }
+        Some(b'[') => {
+            let found = FoundBatch::read(&mut cursor).and_then(|found| ended(found, &mut cursor));
+            let found = found.map_err(|fault| refuse(fault, frame))?;
+            found.judge(cursor.has_line_break()).map(Scanned::Batch)
+        }
+        _ => {
+            let value = cursor.value().and_then(|value| ended(value, &mut cursor));
+            let kind = value.map_or(ScanErrorKind::NotJson, |_| ScanErrorKind::NotAMessage);
+            Err(kind.into())
+        }
+    }
+}
+
+fn ended<T>(read: T, cursor: &mut Cursor<'_>) -> Result<T, Fault> {
+    cursor.end().map(|()| read)
+}
+
+fn refuse(fault: Fault, frame: &[u8]) -> ScanError {
+    let kind = match fault {
+        // Not JSON as a whole, but a reader that begins anew at a line break may find a message after it.
+        Fault::Syntax if memchr::memchr2(b'\r', b'\n', frame).is_some() => {
+            ScanErrorKind::Ambiguous(Ambiguity::LineBreak)
+        }
+        Fault::Syntax => ScanErrorKind::NotJson,
+        Fault::TooDeep => ScanErrorKind::TooDeep,
+    };
+    kind.into()
+}
+
+/// A batch that is JSON, and not judged yet.
+struct FoundBatch<'a> {
+    raw: &'a [u8],
+    elements: Vec<(&'a [u8], Option<Found<'a>>)>,
+    count: usize,
+}
+
+impl<'a> FoundBatch<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Fault> {
+        let start = cursor.place();
+        cursor.enter()?;
+        let mut elements = Vec::new();
+        let mut count: usize = 0;
+        while cursor.item(count == 0)? {
+            count = count.saturating_add(1);
+            if count > MAX_BATCH {
+                cursor.value()?;
+                continue;
+            }
+            let place = cursor.place();
+            let found = match cursor.peek() {
+                Some(b'{') => Some(Found::read(cursor)?),
+                _ => {
+                    cursor.value()?;
+                    None
+                }
+            };
+            elements.push((cursor.since(place), found));
+        }
+        Ok(FoundBatch { raw: cursor.since(start), elements, count })
+    }
+
+    fn judge(self, has_line_break: bool) -> Result<Batch<'a>, ScanError> {
+        let refused = if has_line_break {
+            Some(ScanErrorKind::Ambiguous(Ambiguity::LineBreak))
+        } else if self.count == 0 {
+            Some(ScanErrorKind::EmptyBatch)
+        } else if self.count > MAX_BATCH {
+            Some(ScanErrorKind::BatchTooLong)
+        } else {
+            None
+        };
+        if let Some(kind) = refused {
+            return Err(kind.into());
+        }
+        let elements: Vec<_> = self.elements.into_iter().map(Element::judge).collect();
+        let mut ids: Vec<_> = elements.iter().filter_map(Element::request_id).collect();
+        ids.sort_unstable();
+        if !ids.is_sorted_by(|left, right| left < right) {
+            return Err(ScanErrorKind::RepeatedId.into());
+        }
+        Ok(Batch { raw: self.raw, elements })
+    }
+}
+
+impl<'a> Element<'a> {
+    fn judge((raw, found): (&'a [u8], Option<Found<'a>>)) -> Self {
+        let message = match found {
+            Some(found) => found.judge(false),
+            None => Err(ScanErrorKind::NotAMessage.into()),
+        };
+        Element { raw, message }
+    }
+
+    fn request_id(&self) -> Option<&Id<'a>> {
+        match &self.message {
+            Ok(Envelope { kind: Kind::Request { id, .. }, .. }) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! A message's members as they were found, and then, once the whole frame is known to be JSON, what they make.
+
+use super::cursor::{Cursor, Fault};
+use super::id::{Id, MAX_ID_BYTES};
+use super::names::Names;
+use super::text::{Text, folded_member};
+use super::{Ambiguity, ENVELOPE, Envelope, Kind, Outcome, PARAMETERS, Params};
+use super::{ScanError, ScanErrorKind};
+use std::borrow::Cow;
+
+/// A value that was walked over; its text, where it is a string.
+#[derive(Debug, Clone, Copy)]
+struct Value<'a> {
+    raw: &'a [u8],
+    text: Option<Text<'a>>,
+}
+
+impl<'a> Value<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Fault> {
+        let start = cursor.place();
+        let text = match cursor.peek() {
+            Some(b'"') => Some(cursor.string()?),
+            _ => {
+                cursor.value()?;
+                None
+            }
+        };
+        Ok(Value { raw: cursor.since(start), text })
+    }
+}
+
+/// The members of a message.
+#[derive(Debug, Default)]
+pub(super) struct Found<'a> {
+    raw: &'a [u8],
+    version: Option<Value<'a>>,
+    id: Option<Value<'a>>,
+    method: Option<Value<'a>>,
+    params: Option<Params<'a>>,
+    result: Option<&'a [u8]>,
+    error: Option<&'a [u8]>,
+    /// `params` is there and of a kind that it must not be.
+    has_bad_params: bool,
+    /// There is an `id` more than once, or something that some read as one.
+    has_other_id: bool,
+    /// What some may read as `jsonrpc`.
+    has_other_version: bool,
+    depth: usize,
+    /// The first thing that is wrong. It is told only if nothing is worse, which is not being JSON at all.
+    complaint: Option<ScanErrorKind>,
+}
+
+impl<'a> Found<'a> {
+    /// Reads the object that begins here.
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Fault> {
+        let mut found = Found::default();
+        let start = cursor.place();
+        let around = cursor.open();
+        cursor.forget_deepest();
+        cursor.enter()?;
+        let mut names = Names::new();
+        let mut is_first = true;
+        while let Some(name) = cursor.member(is_first)? {
+            is_first = false;
+            match name.decode() {
+                Some(name) => {
+                    found.member(&name, cursor)?;
+                    names.add(name);
+                }
+                None => {
+                    found.complain(Ambiguity::LoneSurrogate);
+                    cursor.value()?;
+                }
+            }
+        }
+        if names.are_too_many() {
+            found.complaint = Some(ScanErrorKind::TooManyMembers);
+        } else if names.has_repeated() {
+            found.complain(Ambiguity::RepeatedMember);
+        }
+        found.raw = cursor.since(start);
+        found.depth = cursor.deepest() - around;
+        Ok(found)
+    }
+
+    fn member(&mut self, name: &str, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        match name {
+            "jsonrpc" => self.version = Some(Value::read(cursor)?),
+            "id" => {
+                self.has_other_id |= self.id.is_some();
+                self.id = Some(Value::read(cursor)?);
+            }
+            "method" => self.method = Some(Value::read(cursor)?),
+            "params" => self.params(cursor)?,
+            "result" => self.result = Some(cursor.value()?),
+            "error" => self.error = Some(cursor.value()?),
+            _ => {
+                if let Some(member) = folded_member(name, &ENVELOPE) {
+                    self.has_other_id |= member == "id";
+                    self.has_other_version |= member == "jsonrpc";
+                    self.complain(Ambiguity::FoldedMember(member));
+                }
+                cursor.value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn params(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        let start = cursor.place();
+        let mut params = Params::default();
+        match cursor.peek() {
+            Some(b'{') => {
+                params.is_object = true;
+                self.parameters(&mut params, cursor)?;
+            }
+            // `null` is no JSON-RPC, but everybody reads it as no parameters.
+            Some(b'[' | b'n') => {
+                cursor.value()?;
+            }
+            _ => {
+                self.has_bad_params = true;
+                cursor.value()?;
+            }
+        }
+        params.raw = cursor.since(start);
+        self.params = Some(params);
+        Ok(())
+    }
+
+    fn parameters(
+        &mut self,
+        params: &mut Params<'a>,
+        cursor: &mut Cursor<'a>,
+    ) -> Result<(), Fault> {
+        cursor.enter()?;
+        let mut names = Names::new();
+        let mut is_first = true;
+        while let Some(name) = cursor.member(is_first)? {
+            is_first = false;
+            match name.decode() {
+                Some(name) => {
+                    self.parameter(&name, params, cursor)?;
+                    names.add(name);
+                }
+                None => {
+                    self.complain(Ambiguity::LoneSurrogate);
+                    cursor.value()?;
+                }
+            }
+        }
+        if names.are_too_many() {
+            self.complaint = Some(ScanErrorKind::TooManyMembers);
+        } else if names.has_repeated() {
+            self.complain(Ambiguity::RepeatedParameter);
+        }
+        Ok(())
+    }
+
+    fn parameter(
+        &mut self,
+        name: &str,
+        params: &mut Params<'a>,
+        cursor: &mut Cursor<'a>,
+    ) -> Result<(), Fault> {
+        match name {
+            "name" => params.name = self.parameter_text(&mut params.is_odd, cursor)?,
+            "uri" => params.uri = self.parameter_text(&mut params.is_odd, cursor)?,
+            "level" => params.level = self.parameter_text(&mut params.is_odd, cursor)?,
+            "protocolVersion" => {
+                params.protocol_version = self.parameter_text(&mut params.is_odd, cursor)?;
+            }
+            "cursor" => params.cursor = Some(cursor.value()?),
+            "arguments" => params.arguments = Some(cursor.value()?),
+            "_meta" => params.meta = Some(cursor.value()?),
+            "requestId" => params.request_id = Some(cursor.value()?),
+            _ => {
+                if let Some(member) = folded_member(name, &PARAMETERS) {
+                    self.complain(Ambiguity::FoldedParameter(member));
+                }
+                cursor.value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parameter_text(
+        &mut self,
+        is_odd: &mut bool,
+        cursor: &mut Cursor<'a>,
+    ) -> Result<Option<Cow<'a, str>>, Fault> {
+        let Some(text) = Value::read(cursor)?.text else {
+            *is_odd = true;
+            return Ok(None);
+        };
+        let text = text.decode();
+        if text.is_none() {
+            self.complain(Ambiguity::LoneSurrogate);
+        }
+        Ok(text)
+    }
+
+    fn complain(&mut self, ambiguity: Ambiguity) {
+        self.complaint.get_or_insert(ScanErrorKind::Ambiguous(ambiguity));
+    }
+
+    /// Says what message the members make.
+    pub(super) fn judge(mut self, has_line_break: bool) -> Result<Envelope<'a>, ScanError> {
+        let id = self.id.map(read_id).transpose();
+        let kind = match &id {
+            _ if has_line_break => Err(ScanErrorKind::Ambiguous(Ambiguity::LineBreak)),
+            Ok(id) => self.kind(id.as_ref()),
+            Err(kind) => Err(self.complaint.unwrap_or(*kind)),
+        };
+        match kind {
+            Ok(kind) => {
+                Ok(Envelope { raw: self.raw, kind, params: self.params.take(), depth: self.depth })
+            }
+            Err(kind) => {
+                let id = id.ok().flatten().and_then(ReadId::known);
+                Err(ScanError {
+                    kind,
+                    id: id.filter(|_| !self.has_other_id).map(|id| id.to_owned()),
+                })
+            }
+        }
+    }
+
+    fn kind(&self, id: Option<&ReadId<'a>>) -> Result<Kind<'a>, ScanErrorKind> {
+        // Without `jsonrpc` it is no message to anybody, such as a line of a log, whatever its members look like.
+        if self.version.is_none() && !self.has_other_version {
+            return Err(ScanErrorKind::NotAMessage);
+        }
+        if let Some(kind) = self.complaint {
+            return Err(kind);
+        }
+        let version = self.version.and_then(|version| version.text).and_then(Text::decode);
+        if version.as_deref() != Some("2.0") || self.has_bad_params {
+            return Err(ScanErrorKind::NotAMessage);
+        }
+        match (self.method, self.result, self.error) {
+            (Some(method), None, None) => request(method, id),
+            (Some(_), ..) => Err(ScanErrorKind::Ambiguous(Ambiguity::MethodAndOutcome)),
+            (None, Some(_), Some(_)) => Err(ScanErrorKind::Ambiguous(Ambiguity::BothOutcomes)),
+            (None, Some(result), None) => Ok(response(id, Outcome::Result(result))),
+            (None, None, Some(error)) => Ok(response(id, Outcome::Error(error))),
+            (None, None, None) => Err(ScanErrorKind::NotAMessage),
+        }
+    }
+}
+
+fn request<'a>(method: Value<'a>, id: Option<&ReadId<'a>>) -> Result<Kind<'a>, ScanErrorKind> {
+    let method = method.text.ok_or(ScanErrorKind::NotAMessage)?;
+    let method = method.decode().ok_or(ScanErrorKind::Ambiguous(Ambiguity::LoneSurrogate))?;
+    match id {
+        Some(ReadId::Known(id)) => Ok(Kind::Request { id: id.clone(), method }),
+        Some(ReadId::Null) => Err(ScanErrorKind::Ambiguous(Ambiguity::NullId)),
+        None => Ok(Kind::Notification { method }),
+    }
+}
+
+fn response<'a>(id: Option<&ReadId<'a>>, outcome: Outcome<'a>) -> Kind<'a> {
+    Kind::Response { id: id.cloned().and_then(ReadId::known), outcome }
+}
+
+#[derive(Debug, Clone)]
+enum ReadId<'a> {
+    Null,
+    Known(Id<'a>),
+}
+
+impl<'a> ReadId<'a> {
+    fn known(self) -> Option<Id<'a>> {
+        match self {
+            ReadId::Known(id) => Some(id),
+            ReadId::Null => None,
+        }
+    }
+}
+
+fn read_id(value: Value<'_>) -> Result<ReadId<'_>, ScanErrorKind> {
+    if value.raw.len() > MAX_ID_BYTES
+        && matches!(value.raw.first(), Some(b'"' | b'-' | b'0'..=b'9'))
+    {
+        return Err(ScanErrorKind::IdTooLong);
+    }
+    match (value.text, value.raw.first()) {
+        (Some(text), _) => Id::string(value.raw, text)
+            .map(ReadId::Known)
+            .ok_or(ScanErrorKind::Ambiguous(Ambiguity::LoneSurrogate)),
+        (None, Some(b'-' | b'0'..=b'9')) => Ok(ReadId::Known(Id::number(value.raw))),
+        (None, Some(b'n')) => Ok(ReadId::Null),
+        _ => Err(ScanErrorKind::NotAMessage),
+    }
+}
