@@ -1,6 +1,8 @@
 //! What can be typed. Help texts are part of the interface: each command has an example.
 
+pub(crate) mod incident;
 pub(crate) mod receipts;
+pub(crate) mod stats;
 pub(crate) mod store;
 
 use clap::{Args, Parser, Subcommand};
@@ -95,6 +97,17 @@ pub(crate) enum Command {
     /// Show all that happened to a server, by whom and when
     #[command(after_help = "Example:\n  holdpoint history files")]
     History(ServerCommand),
+    /// Show what was checked, held and decided, counted on this machine
+    #[command(after_help = "Examples:\n  holdpoint stats\n  holdpoint stats --days 7 --json")]
+    Stats(stats::StatsCommand),
+    /// Show what happened on a day that you should know of; nothing is healthy
+    #[command(after_help = "Examples:\n  holdpoint digest\n  holdpoint digest --day 2026-11-16")]
+    Digest(stats::DigestCommand),
+    /// Stop calls for everybody, and let them go again
+    #[command(
+        after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident status\n  holdpoint incident off\n  holdpoint incident revoke principal ada"
+    )]
+    Incident(incident::IncidentCommand),
     /// Look at the ledger: what was decided on every call, provably
     #[command(
         after_help = "Examples:\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts verify\n  holdpoint receipts export --format ocsf -o events.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"

@@ -63,6 +63,9 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Release(command) => commands::lifecycle::release(command, options),
         Command::Rollback(command) => commands::lifecycle::rollback(command, options),
         Command::History(command) => commands::history::run(command, options),
+        Command::Stats(command) => commands::stats::run(command, options),
+        Command::Digest(command) => commands::digest::run(command, options),
+        Command::Incident(command) => commands::incident::run(command, options),
         Command::Receipts(command) => commands::receipts::run(command, options),
         Command::Store(command) => commands::store::run(command, options),
     }

@@ -7,7 +7,7 @@ use crate::posture::Posture;
 use contract::hash::sha256_hex;
 use std::fmt;
 
-/// The bucket of added latency above which nothing is told apart: 2^30 microseconds are a quarter of an hour.
+/// The bucket of added latency that has no end: all from 2^29 microseconds on, nine minutes, is in it.
 pub const MAX_ADDED_BUCKET: u8 = 30;
 
 /// Something that is counted by day and server.
@@ -35,7 +35,8 @@ pub enum Counter {
     WouldHold(Posture),
     /// Calls whose contract had changed, by the highest tier that was asked.
     Tier(u8),
-    /// Calls whose own share of the time was less than 2^k microseconds, each in the smallest bucket that it fits.
+    /// Calls whose own share of the time was less than 2^k microseconds, each in the smallest bucket that it fits; the last
+    /// has no end.
     Added(u8),
     /// Calls of one tool.
     ToolCalled(Fingerprint),

@@ -14,6 +14,9 @@ use gate::judge::Judgement;
 use gate::server::ServerId;
 use gate::words::{self, Audience};
 use store::Store;
+use usage::Usage;
+
+mod usage;
 
 pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Failure> {
     let mut workplace = Workplace::open(options)?;
@@ -30,21 +33,22 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
         }
     }
     let is_held = servers.iter().any(|(_, judged)| judged.judgement.verdict.is_held());
+    let usage = Usage::read(&workplace)?;
     if options.json {
-        print(&servers)?;
+        print(&servers, &usage)?;
     } else if servers.is_empty() {
         screen::say("nothing waits for you");
     } else if command.interactive {
-        return walk(&mut workplace, &servers);
+        return walk(&mut workplace, &servers, &usage);
     } else {
         for (id, judged) in &servers {
-            show_server(id, judged);
+            show_server(id, judged, &usage);
         }
     }
     Ok(if is_held { Exit::Held } else { Exit::Fine })
 }
 
-fn print(servers: &[(ServerId, Judged)]) -> Result<(), Failure> {
+fn print(servers: &[(ServerId, Judged)], usage: &Usage) -> Result<(), Failure> {
     let documents: Vec<_> = servers
         .iter()
         .map(|(id, judged)| {
@@ -56,6 +60,7 @@ fn print(servers: &[(ServerId, Judged)]) -> Result<(), Failure> {
                         "entry": EntryDocument::of(entry),
                         "before": entry.before.as_ref().map(contract::surface::Entry::raw),
                         "after": entry.after.as_ref().map(contract::surface::Entry::raw),
+                        "usage": usage.of(id, entry),
                     })
                 })
                 .collect();
@@ -71,7 +76,7 @@ fn print(servers: &[(ServerId, Judged)]) -> Result<(), Failure> {
     screen::print_json(&serde_json::json!({ "servers": documents }))
 }
 
-fn show_server(id: &ServerId, judged: &Judged) {
+fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
     screen::say(styled(BOLD, format!("━━ {id} ━━")));
     for unreadable in &judged.judgement.unreadable {
         screen::say(format!(
@@ -81,7 +86,7 @@ fn show_server(id: &ServerId, judged: &Judged) {
         ));
     }
     for entry in judged.judgement.waiting() {
-        show_entry(entry);
+        show_entry(id, entry, usage);
         if !can_be_approved(entry) {
             screen::say("");
             continue;
@@ -116,7 +121,7 @@ pub(crate) fn hash_of(entry: &Judgement) -> String {
     entry.map(|entry| entry.entry_hash().to_string()).unwrap_or_default()
 }
 
-fn show_entry(entry: &Judgement) {
+fn show_entry(id: &ServerId, entry: &Judgement, usage: &Usage) {
     let state =
         if entry.is_deferred { "DEFERRED".to_owned() } else { screen::verdict(entry.verdict) };
     screen::say(format!("{state}  {} {}", entry.id.entry_type, styled(BOLD, name_of(entry))));
@@ -130,6 +135,9 @@ fn show_entry(entry: &Judgement) {
             screen::say(format!("      {}", words::escape_hidden(found)));
         }
     }
+    for used in usage.of(id, entry) {
+        screen::say(format!("  • {}", used.words()));
+    }
     for detail in entry.detail.iter().chain(&entry.not_inert) {
         screen::say(format!("  • {}", words::escape_hidden(detail)));
     }
@@ -137,7 +145,11 @@ fn show_entry(entry: &Judgement) {
 }
 
 /// Goes through what waits one by one.
-fn walk(workplace: &mut Workplace, servers: &[(ServerId, Judged)]) -> Result<Exit, Failure> {
+fn walk(
+    workplace: &mut Workplace,
+    servers: &[(ServerId, Judged)],
+    usage: &Usage,
+) -> Result<Exit, Failure> {
     let mut left = 0_usize;
     for (id, judged) in servers {
         screen::say(styled(BOLD, format!("━━ {id} ━━")));
@@ -146,7 +158,7 @@ fn walk(workplace: &mut Workplace, servers: &[(ServerId, Judged)]) -> Result<Exi
             left += 1;
         }
         for entry in judged.judgement.waiting().filter(|entry| can_be_approved(entry)) {
-            show_entry(entry);
+            show_entry(id, entry, usage);
             screen::ask("[a]pprove, [s]kip, [q]uarantine the server, [e]nd? ");
             match approver::read_line()?.to_ascii_lowercase().as_str() {
                 "a" | "approve" => {

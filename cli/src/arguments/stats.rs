@@ -1,0 +1,28 @@
+//! What can be typed after `holdpoint stats` and `holdpoint digest`.
+
+use clap::Args;
+use gate::time::Timestamp;
+use store::Day;
+
+/// The longest period that is looked back on.
+pub(crate) const MAX_DAYS: u64 = 366;
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsCommand {
+    /// How many days to look back, today with them; the same number before stands beside it
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=MAX_DAYS))]
+    pub(crate) days: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DigestCommand {
+    /// A date in UTC, as 2026-11-16 [default: today]
+    #[arg(long, value_name = "DATE", value_parser = read_day)]
+    pub(crate) day: Option<Day>,
+}
+
+fn read_day(text: &str) -> Result<Day, String> {
+    let is_date = text.len() == "2026-11-16".len();
+    let moment = Timestamp::parse(text).filter(|_| is_date);
+    moment.map(Day::of).ok_or_else(|| "expected a date, as 2026-11-16".to_owned())
+}

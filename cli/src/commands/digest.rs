@@ -1,0 +1,169 @@
+//! `holdpoint digest`: what happened on a day that somebody should know of. Nothing is the healthy answer.
+
+use crate::arguments::Options;
+use crate::arguments::stats::DigestCommand;
+use crate::commands::stats::date;
+use crate::failure::{Exit, Failure};
+use crate::judging::{Judged, judge_recorded};
+use crate::observation::now;
+use crate::report::{EntryDocument, count, name_of};
+use crate::screen::{self, BOLD, CYAN, DIM, GREEN, RED, styled};
+use crate::target::Workplace;
+use gate::server::{ServerId, ServerStatus};
+use gate::time::Timestamp;
+use gate::words::escape_hidden;
+use happening::{Happening, What, happenings};
+use serde::Serialize;
+use store::{Day, Store, StoreEvent};
+
+mod happening;
+
+/// `digest --json`.
+#[derive(Debug, Serialize)]
+struct Digest<'a> {
+    day: String,
+    is_empty: bool,
+    /// Servers of which there is something to tell, no others.
+    servers: Vec<ServerDigest<'a>>,
+    /// Switches, keys and approvals of calls.
+    events: &'a [StoreEvent],
+    /// Changes that were accepted as benign: no reason to look.
+    benign: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct ServerDigest<'a> {
+    server: &'a ServerId,
+    status: ServerStatus,
+    happened: &'a [Happening],
+    /// What waits for a person now; of today only.
+    waiting: Vec<EntryDocument<'a>>,
+}
+
+/// One server on the day.
+struct Told {
+    id: ServerId,
+    judged: Judged,
+    happened: Vec<Happening>,
+}
+
+impl Told {
+    fn waiting(&self, is_today: bool) -> impl Iterator<Item = &gate::judge::Judgement> {
+        self.judged.judgement.waiting().filter(move |_| is_today)
+    }
+}
+
+pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Failure> {
+    let workplace = Workplace::open(options)?;
+    let at = now();
+    let today = Day::of(at);
+    let day = command.day.unwrap_or(today);
+    if day > today {
+        return Err(Failure::usage(format!("`--day`: {} has not begun yet in UTC", date(day))));
+    }
+    let is_today = day == today;
+    let (servers, benign) = gather(&workplace, day, is_today, at)?;
+    let events: Vec<StoreEvent> =
+        workplace.store.events()?.into_iter().filter(|event| Day::of(event.at) == day).collect();
+    let digest = Digest {
+        day: date(day),
+        is_empty: servers.is_empty() && events.is_empty(),
+        servers: servers
+            .iter()
+            .map(|told| ServerDigest {
+                server: &told.id,
+                status: told.judged.status(),
+                happened: &told.happened,
+                waiting: told.waiting(is_today).map(EntryDocument::of).collect(),
+            })
+            .collect(),
+        events: &events,
+        benign,
+    };
+    if options.json {
+        screen::print_json(&digest)?;
+        return Ok(Exit::Fine);
+    }
+    if digest.is_empty {
+        let quiet = styled(GREEN.bold(), "nothing");
+        screen::say(format!("{}: {quiet} to look at; that is healthy", digest.day));
+    } else {
+        screen::say(styled(BOLD, &digest.day));
+    }
+    for told in &servers {
+        say_server(told, is_today, options);
+    }
+    for event in &events {
+        screen::say(event_line(event));
+    }
+    if benign > 0 && !options.quiet {
+        let changes = count(benign, "benign change was", "benign changes were");
+        screen::say(styled(DIM, format!("{changes} pinned anew")));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The servers of which there is something to tell, and how many changes were accepted as benign.
+fn gather(
+    workplace: &Workplace,
+    day: Day,
+    is_today: bool,
+    at: Timestamp,
+) -> Result<(Vec<Told>, usize), Failure> {
+    let (mut told, mut benign) = (Vec::new(), 0);
+    for server in workplace.store.servers()? {
+        let history = workplace.store.history(&server.id)?;
+        let (happened, accepted) = happenings(&history, day);
+        benign += accepted;
+        let judged = judge_recorded(workplace, &server.id, None, at)?;
+        let server = Told { id: server.id, judged, happened };
+        if !server.happened.is_empty() || server.waiting(is_today).next().is_some() {
+            told.push(server);
+        }
+    }
+    Ok((told, benign))
+}
+
+fn say_server(told: &Told, is_today: bool, options: &Options) {
+    screen::say(format!("{}  {}", styled(BOLD, &told.id), told.judged.status()));
+    for happening in &told.happened {
+        screen::say(format!("    {}", happening_line(happening)));
+    }
+    let mut is_waiting = false;
+    for entry in told.waiting(is_today) {
+        is_waiting = true;
+        let state = if entry.is_deferred {
+            styled(CYAN.bold(), "DEFERRED")
+        } else {
+            screen::verdict(entry.verdict)
+        };
+        let mut kinds: Vec<&str> =
+            entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let (kind, name) = (entry.id.entry_type, name_of(entry));
+        screen::say(format!("    waits now: {state}  {kind} {name}: {}", kinds.join(", ")));
+    }
+    if is_waiting && !options.quiet {
+        screen::say(styled(DIM, format!("    look: holdpoint review {}", told.id)));
+    }
+}
+
+fn happening_line(happening: &Happening) -> String {
+    let what = happening.what;
+    let style = match what {
+        What::Held | What::Quarantined | What::Discarded => RED.bold(),
+        What::Changed | What::Pinned | What::Approved | What::Released | What::RolledBack => BOLD,
+    };
+    let names: Vec<String> = happening.entries.iter().map(|name| escape_hidden(name)).collect();
+    let more = happening.entry_count.saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+    let by = styled(DIM, format!("  by {}", escape_hidden(&happening.by)));
+    format!("{}  {}{names}{more}{by}", happening.at, styled(style, what.words()))
+}
+
+fn event_line(event: &StoreEvent) -> String {
+    let by = styled(DIM, format!("  by {}", escape_hidden(&event.by)));
+    format!("{}  {}{by}", event.at, styled(BOLD, escape_hidden(&event.action)))
+}

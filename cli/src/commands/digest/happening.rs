@@ -1,0 +1,136 @@
+//! What a day of a server's history comes down to.
+
+use gate::pins::Basis;
+use gate::server::ServerStatus;
+use gate::time::Timestamp;
+use serde::Serialize;
+use store::{Day, HistoryEvent};
+
+/// The most entries that are named of one happening. More are counted.
+pub(crate) const MAX_NAMED: usize = 20;
+
+/// Something that somebody should know of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Happening {
+    pub(crate) at: Timestamp,
+    pub(crate) by: String,
+    pub(crate) what: What,
+    /// The first [`MAX_NAMED`] of the entries, as `tool:make_report`.
+    pub(crate) entries: Vec<String>,
+    pub(crate) entry_count: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum What {
+    /// Something began to be held.
+    Held,
+    /// Another surface was seen. Something was held already, or nothing of it is.
+    Changed,
+    Pinned,
+    Approved,
+    Quarantined,
+    Released,
+    RolledBack,
+    /// Pins that did not authenticate were taken out.
+    Discarded,
+}
+
+impl What {
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            What::Held => "a change began to be held",
+            What::Changed => "changed",
+            What::Pinned => "pinned",
+            What::Approved => "approved",
+            What::Quarantined => "quarantined",
+            What::Released => "released",
+            What::RolledBack => "rolled back",
+            What::Discarded => "pins were discarded that something else than holdpoint had changed",
+        }
+    }
+
+    /// Whether a line below the act names an entry of it.
+    fn touches(self, line: &HistoryEvent) -> bool {
+        match self {
+            What::Pinned => line.action == "pin.added" && !is_auto(line),
+            What::Approved => line.action == "pin.added",
+            What::RolledBack => line.action == "pin.withdrawn",
+            What::Discarded => line.action == "pin.discarded",
+            What::Held | What::Changed | What::Quarantined | What::Released => false,
+        }
+    }
+}
+
+/// What happened on the day, oldest first, and how many entries were pinned anew as benign.
+pub(crate) fn happenings(history: &[HistoryEvent], day: Day) -> (Vec<Happening>, usize) {
+    let (mut happened, mut benign) = (Vec::new(), 0);
+    let acts = history.chunk_by(|before, after| before.act == after.act);
+    for lines in acts {
+        let Some(own) = lines.first().filter(|own| Day::of(own.at) == day) else { continue };
+        benign += lines.iter().filter(|line| line.basis == Some(Basis::Auto)).count();
+        for what in whats(own, lines) {
+            happened.push(Happening::new(own, what, &named(lines, |line| what.touches(line))));
+        }
+    }
+    (happened, benign)
+}
+
+/// What an act was, as far as it is anything to know of.
+fn whats(own: &HistoryEvent, lines: &[HistoryEvent]) -> Vec<What> {
+    let mut whats = Vec::new();
+    if lines.iter().any(|line| What::Discarded.touches(line)) {
+        whats.push(What::Discarded);
+    }
+    let by_a_person = match &*own.action {
+        "server.approve" => Some(What::Approved),
+        "server.quarantine" => Some(What::Quarantined),
+        "server.release" => Some(What::Released),
+        "server.rollback" => Some(What::RolledBack),
+        _ => None,
+    };
+    if by_a_person.is_some() {
+        whats.extend(by_a_person);
+        return whats;
+    }
+    if lines.iter().any(|line| What::Pinned.touches(line)) {
+        whats.push(What::Pinned);
+    }
+    if own.status_after == Some(ServerStatus::Changed) {
+        whats.push(What::Held);
+    }
+    let has_moved =
+        own.surface_hash_before.is_some() && own.surface_hash_before != own.surface_hash_after;
+    // What was accepted as benign is counted, and no reason to look.
+    if has_moved && whats.is_empty() && !lines.iter().any(is_auto) {
+        whats.push(What::Changed);
+    }
+    whats
+}
+
+fn is_auto(line: &HistoryEvent) -> bool {
+    line.basis == Some(Basis::Auto)
+}
+
+fn named(lines: &[HistoryEvent], is_meant: impl Fn(&HistoryEvent) -> bool) -> Vec<String> {
+    let names = lines.iter().filter(|line| is_meant(line)).map(|line| {
+        let kind = line.entry_type.map_or("entry", |entry_type| entry_type.as_str());
+        format!("{kind}:{}", line.key.as_deref().unwrap_or_default())
+    });
+    names.collect()
+}
+
+impl Happening {
+    fn new(own: &HistoryEvent, what: What, entries: &[String]) -> Happening {
+        Happening {
+            at: own.at,
+            by: own.by.clone(),
+            what,
+            entries: entries.iter().take(MAX_NAMED).cloned().collect(),
+            entry_count: entries.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
