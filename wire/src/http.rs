@@ -2,52 +2,28 @@
 
 use crate::correlate::{self, Answer, Correlator, Heard};
 use crate::error::{Awaited, ObserveError};
-use crate::limits::{GOODBYE_TIMEOUT, MAX_SESSION_ID_BYTES, ObserveLimits};
+use crate::limits::{GOODBYE_TIMEOUT, ObserveLimits};
 use crate::message::{self, Incoming, Request};
 use crate::revision::Era;
-use crate::server_text::ServerText;
 use crate::upstream::HttpEndpoint;
-use ::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
-use ::http::header::{HOST, WWW_AUTHENTICATE};
-use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
+use ::http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use contract::json::Document;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Bytes, Incoming as IncomingBody};
+use hyper::body::{Bytes, Incoming as IncomingBody};
 use tokio::time::{Instant, timeout, timeout_at};
 
 pub(crate) mod address;
-mod connect;
-mod sse;
-mod tls;
+pub(crate) mod body;
+pub(crate) mod connect;
+pub(crate) mod headers;
+pub(crate) mod sse;
+pub(crate) mod tls;
 
-use connect::Origin;
+use connect::{Live, Origin};
+use headers::{MCP_METHOD, PROTOCOL_VERSION, SESSION_ID};
 use sse::{Event, EventParser};
-
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-
-/// Headers that the protocol sets, and that would change where a request ends or what is answered.
-const OWN_HEADERS: [&str; 18] = [
-    "accept",
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "last-event-id",
-    "mcp-method",
-    "mcp-name",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+use tls::TlsKey;
 
 /// What came back for a request.
 #[derive(Debug)]
@@ -63,6 +39,8 @@ pub(crate) enum Asked {
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
     origin: Origin,
+    /// A connection whose last answer was read to its end.
+    idle: Option<Live>,
     headers: HeaderMap,
     path: Uri,
     era: Option<Era>,
@@ -86,25 +64,16 @@ impl HttpConnection {
         limits: &ObserveLimits,
         tls: Option<tokio_rustls::TlsConnector>,
     ) -> Result<HttpConnection, ObserveError> {
-        let mut headers = HeaderMap::new();
-        for (name, value) in &endpoint.headers {
-            if OWN_HEADERS.contains(&name.as_str()) {
-                return Err(ObserveError::HeaderNotAllowed { name: name.clone() });
-            }
-            headers.append(name, value.clone());
-        }
-        let own = concat!("holdpoint/", env!("CARGO_PKG_VERSION"));
-        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(own));
-        let url = &endpoint.url;
-        if let Ok(host) = HeaderValue::from_str(&url.authority()) {
-            headers.insert(HOST, host);
-        }
-        let path = url.path_and_query().parse().unwrap_or_else(|_| Uri::from_static("/"));
-        let origin = Origin::resolve(url, endpoint.allow_private, tls, limits).await?;
+        let headers = headers::of_endpoint(endpoint)?;
+        let key = TlsKey::default();
+        let patience = limits.start_timeout;
+        let origin =
+            Origin::resolve(&endpoint.url, endpoint.allow_private, tls, key, patience).await?;
         Ok(HttpConnection {
             origin,
+            idle: None,
             headers,
-            path,
+            path: headers::path_of(endpoint),
             era: None,
             session: None,
             correlator: Correlator::default(),
@@ -138,20 +107,43 @@ impl HttpConnection {
     pub(crate) async fn close(mut self) -> (Option<String>, Vec<String>) {
         if self.session.is_some() {
             let goodbye = self.request(Method::DELETE, String::new(), None);
-            let host = Awaited::Connection;
-            let _ = timeout(GOODBYE_TIMEOUT, self.origin.send(goodbye, host)).await;
+            let _ = timeout(GOODBYE_TIMEOUT, self.deliver(goodbye, Awaited::Connection)).await;
         }
         let mut notes = self.correlator.notes();
-        notes.extend(self.origin.take_notes());
-        (self.origin.tls_key().map(str::to_owned), notes)
+        let key = self.origin.tls_key();
+        if key.has_changed() {
+            notes.push("the server showed different TLS keys on different connections".to_owned());
+        }
+        (key.known().map(str::to_owned), notes)
     }
 
     async fn send(&mut self, text: String) {
         let request = self.request(Method::POST, text, None);
-        if let Ok((live, response)) = self.origin.send(request, Awaited::Connection).await
-            && let Ok(Some(_)) = read_body(response.into_body(), self.frame_bytes).await
+        if let Ok((live, mut response)) = self.deliver(request, Awaited::Connection).await
+            && let Ok(Some(_)) = body::read(response.body_mut(), self.frame_bytes).await
         {
-            self.origin.keep(live);
+            self.idle = Some(live);
+        }
+    }
+
+    /// Sends a request over the connection that was kept, or over a new one.
+    async fn deliver(
+        &mut self,
+        request: ::http::Request<Full<Bytes>>,
+        awaited: Awaited,
+    ) -> Result<(Live, Response<IncomingBody>), ObserveError> {
+        if let Some(mut live) = self.idle.take()
+            && live.sender.ready().await.is_ok()
+            // The server may close a kept connection at any moment: then the request goes out anew, below. An
+            // observation asks and changes nothing, so that twice is not too often.
+            && let Ok(response) = live.sender.send_request(request.clone()).await
+        {
+            return Ok((live, response));
+        }
+        let mut live = self.origin.connect(awaited).await?;
+        match live.sender.send_request(request).await {
+            Ok(response) => Ok((live, response)),
+            Err(source) => Err(self.origin.lost(awaited, source)),
         }
     }
 
@@ -161,30 +153,29 @@ impl HttpConnection {
         awaited: Awaited,
     ) -> Result<Asked, ObserveError> {
         let post = self.request(Method::POST, request.text.clone(), Some(request.method));
-        let (live, response) = self.origin.send(post, awaited).await?;
+        let (live, mut response) = self.deliver(post, awaited).await?;
         let status = response.status();
         if status == StatusCode::UNAUTHORIZED {
             let challenged = response.headers().contains_key(WWW_AUTHENTICATE);
             return Err(ObserveError::NeedsSignIn { challenged });
         }
         if status.is_redirection() {
-            let target = redirect_target(response.headers());
+            let target = headers::redirect_target(response.headers());
             return Err(ObserveError::RedirectRefused { status, target });
         }
         if awaited == Awaited::Initialize && status.is_success() {
-            self.session = session_id(response.headers());
+            self.session = headers::session_id(response.headers());
         }
-        if !plain_encoding(response.headers()) {
+        if !headers::plain_encoding(response.headers()) {
             return Ok(unreadable("a body in a content encoding that was not asked for"));
         }
-        let is_stream = media_type(response.headers()) == "text/event-stream";
-        if is_stream && status.is_success() {
+        if headers::is_event_stream(response.headers()) && status.is_success() {
             return self.read_stream(response, request, awaited).await;
         }
         let lost = |source| self.origin.lost(awaited, source);
-        match read_body(response.into_body(), self.frame_bytes).await.map_err(lost)? {
+        match body::read(response.body_mut(), self.frame_bytes).await.map_err(lost)? {
             Some(body) => {
-                self.origin.keep(live);
+                self.idle = Some(live);
                 Ok(self.read_answer(status, &body, request))
             }
             None if status.is_success() => {
@@ -246,10 +237,8 @@ impl HttpConnection {
         *request.method_mut() = method;
         *request.uri_mut() = self.path.clone();
         let mut headers = self.headers.clone();
-        let json = HeaderValue::from_static("application/json");
-        headers.insert(CONTENT_TYPE, json);
-        let accept = HeaderValue::from_static("application/json, text/event-stream");
-        headers.insert(ACCEPT, accept);
+        headers.insert(CONTENT_TYPE, headers::json());
+        headers.insert(ACCEPT, headers::json_or_events());
         if let Some(era) = self.era {
             let version = HeaderValue::from_static(era.protocol_version().as_str());
             headers.insert(PROTOCOL_VERSION, version);
@@ -280,58 +269,5 @@ fn refusal(body: &[u8]) -> Option<Answer> {
     }
 }
 
-/// The whole body, or nothing where it is over the limit.
-async fn read_body(mut body: IncomingBody, limit: usize) -> Result<Option<Vec<u8>>, hyper::Error> {
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > limit {
-        return Ok(None);
-    }
-    let mut bytes = Vec::with_capacity(announced);
-    while let Some(frame) = body.frame().await {
-        if let Some(data) = frame?.data_ref() {
-            if bytes.len() + data.len() > limit {
-                return Ok(None);
-            }
-            bytes.extend_from_slice(data);
-        }
-    }
-    Ok(Some(bytes))
-}
-
-fn session_id(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut id = headers.get(SESSION_ID)?.clone();
-    let visible = id.as_bytes().iter().all(|byte| (0x21..=0x7e).contains(byte));
-    if !visible || id.is_empty() || id.len() > MAX_SESSION_ID_BYTES {
-        return None;
-    }
-    // It is a credential for the session.
-    id.set_sensitive(true);
-    Some(id)
-}
-
-fn plain_encoding(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_ENCODING).is_none_or(|value| value.as_bytes() == b"identity")
-}
-
-fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
-}
-
-/// Where a redirect leads: the origin only, since the rest may hold secrets.
-fn redirect_target(headers: &HeaderMap) -> ServerText {
-    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let uri: Option<Uri> = location.parse().ok();
-    let target = match uri.as_ref().map(|uri| (uri.scheme_str(), uri.authority())) {
-        Some((Some(scheme), Some(authority))) => {
-            let port = authority.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
-            format!("{scheme}://{}{port}", authority.host())
-        }
-        _ if location.is_empty() => "nowhere".to_owned(),
-        _ => "another path of the same server".to_owned(),
-    };
-    ServerText::line(&target)
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

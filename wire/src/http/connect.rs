@@ -1,17 +1,18 @@
 //! Connections to one origin: its name is resolved once, its addresses are checked, and only those are connected to.
 
 use super::address::{self, AddressClass, Reach};
-use super::tls;
+use super::tls::{self, TlsKey};
 use crate::endpoint::EndpointUrl;
 use crate::error::{Awaited, ObserveError};
-use crate::limits::{CONNECT_TIMEOUT, MAX_ADDRESSES, MAX_HEADER_BYTES, MAX_HEADERS, ObserveLimits};
-use http::{Request, Response};
+use crate::limits::{CONNECT_TIMEOUT, MAX_ADDRESSES, MAX_HEADER_BYTES, MAX_HEADERS};
 use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
 use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -19,13 +20,12 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 /// A scheme, host and port, with the addresses that may be connected to.
-pub(super) struct Origin {
+pub(crate) struct Origin {
     host: String,
-    addresses: Vec<SocketAddr>,
+    /// The one that answered last comes first.
+    addresses: Mutex<Vec<SocketAddr>>,
     tls: Option<TlsConnector>,
-    tls_key: Option<String>,
-    key_changed: bool,
-    idle: Option<Live>,
+    tls_key: TlsKey,
 }
 
 impl std::fmt::Debug for Origin {
@@ -36,9 +36,15 @@ impl std::fmt::Debug for Origin {
 }
 
 /// An open connection. Dropping it closes it.
-pub(super) struct Live {
-    sender: SendRequest<Full<Bytes>>,
+pub(crate) struct Live {
+    pub(crate) sender: SendRequest<Full<Bytes>>,
     driver: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Live").finish_non_exhaustive()
+    }
 }
 
 impl Drop for Live {
@@ -48,19 +54,20 @@ impl Drop for Live {
 }
 
 impl Origin {
-    pub(super) async fn resolve(
+    /// Finds the addresses of a host and checks them. What was found here is all that is ever connected to.
+    pub(crate) async fn resolve(
         url: &EndpointUrl,
         allow_private: bool,
         tls: Option<TlsConnector>,
-        limits: &ObserveLimits,
+        tls_key: TlsKey,
+        patience: Duration,
     ) -> Result<Origin, ObserveError> {
         let host = url.host().to_owned();
-        let patience = limits.start_timeout.min(CONNECT_TIMEOUT);
         let lookup = async {
             let found = lookup_host((url.host(), url.port())).await?;
             Ok(found.collect::<Vec<_>>())
         };
-        let found = match timeout(patience, lookup).await {
+        let found = match timeout(patience.min(CONNECT_TIMEOUT), lookup).await {
             Ok(found) => found,
             Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         };
@@ -69,48 +76,22 @@ impl Origin {
             Err(source) => return Err(ObserveError::NotResolved { host, source }),
         };
         let addresses = permitted(&host, &found, url.is_secure(), allow_private)?;
-        Ok(Origin { host, addresses, tls, tls_key: None, key_changed: false, idle: None })
+        Ok(Origin { host, addresses: Mutex::new(addresses), tls, tls_key })
     }
 
-    /// Sends a request over the connection that was kept, or over a new one.
-    pub(super) async fn send(
-        &mut self,
-        request: Request<Full<Bytes>>,
-        awaited: Awaited,
-    ) -> Result<(Live, Response<Incoming>), ObserveError> {
-        if let Some(mut live) = self.idle.take()
-            && live.sender.ready().await.is_ok()
-            // The server may close a kept connection at any moment: then the request goes out anew, below.
-            && let Ok(response) = live.sender.send_request(request.clone()).await
-        {
-            return Ok((live, response));
-        }
-        let mut live = self.connect(awaited).await?;
-        match live.sender.send_request(request).await {
-            Ok(response) => Ok((live, response)),
-            Err(source) => Err(self.lost(awaited, source)),
-        }
+    pub(crate) fn host(&self) -> &str {
+        &self.host
     }
 
-    /// Keeps a connection whose answer was read to its end.
-    pub(super) fn keep(&mut self, live: Live) {
-        self.idle = Some(live);
-    }
-
-    pub(super) fn lost(&self, awaited: Awaited, source: hyper::Error) -> ObserveError {
+    pub(crate) fn lost(&self, awaited: Awaited, source: hyper::Error) -> ObserveError {
         ObserveError::ConnectionLost { host: self.host.clone(), awaited, source }
     }
 
-    pub(super) fn tls_key(&self) -> Option<&str> {
-        self.tls_key.as_deref()
+    pub(crate) fn tls_key(&self) -> &TlsKey {
+        &self.tls_key
     }
 
-    pub(super) fn take_notes(&self) -> Option<String> {
-        let note = "the server showed different TLS keys on different connections";
-        self.key_changed.then(|| note.to_owned())
-    }
-
-    async fn connect(&mut self, awaited: Awaited) -> Result<Live, ObserveError> {
+    pub(crate) async fn connect(&self, awaited: Awaited) -> Result<Live, ObserveError> {
         let stream = self.connect_tcp().await?;
         let Some(tls) = &self.tls else {
             return self.start(TokioIo::new(stream), awaited).await;
@@ -118,26 +99,27 @@ impl Origin {
         let failed = |source| ObserveError::Tls { host: self.host.clone(), source };
         let name = ServerName::try_from(self.host.clone())
             .map_err(|error| failed(std::io::Error::other(error)))?;
-        let stream = tls.connect(name, stream).await.map_err(failed)?;
+        let stream = match timeout(CONNECT_TIMEOUT, tls.connect(name, stream)).await {
+            Ok(stream) => stream.map_err(failed)?,
+            Err(_) => return Err(failed(std::io::Error::from(std::io::ErrorKind::TimedOut))),
+        };
         let certificates = stream.get_ref().1.peer_certificates();
         let key = certificates.and_then(|chain| chain.first()).and_then(tls::key_hash);
-        if self.tls_key.is_some() && self.tls_key != key {
-            self.key_changed = true;
-        } else {
-            self.tls_key = key;
-        }
+        self.tls_key.note(key.as_deref());
         self.start(TokioIo::new(stream), awaited).await
     }
 
-    /// Tries the addresses in turn, and stays with the one that answered.
-    async fn connect_tcp(&mut self) -> Result<TcpStream, ObserveError> {
+    /// Tries the addresses in turn; the one that answers is the first to be tried the next time.
+    async fn connect_tcp(&self) -> Result<TcpStream, ObserveError> {
         let mut failure = None;
-        for &address in &self.addresses {
+        let addresses = self.addresses().clone();
+        for address in addresses {
             let source = match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     // Requests are small and waited for: nothing is gained by holding them back.
                     let _ = stream.set_nodelay(true);
-                    self.addresses = vec![address];
+                    // The sort is stable: the others stay in their order.
+                    self.addresses().sort_by_key(|&other| other != address);
                     return Ok(stream);
                 }
                 Ok(Err(source)) => source,
@@ -153,6 +135,10 @@ impl Origin {
                 ObserveError::NotResolved { host, source }
             }
         })
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn start<I>(&self, io: I, awaited: Awaited) -> Result<Live, ObserveError>

@@ -1,6 +1,8 @@
 //! Event streams, read as the HTML standard says, with a bound on the event. Bytes stay bytes: whether they are UTF-8
 //! is for the reader of the data to judge.
 
+use std::time::Duration;
+
 /// An event of the default type, or one that is called `message`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Event {
@@ -17,6 +19,9 @@ const FIELD_BYTES: usize = 16;
 /// The longest event type that is told apart from others.
 const MAX_TYPE_BYTES: usize = 64;
 
+/// The longest event id that is taken over. A stream with a longer one cannot be taken up again.
+const MAX_ID_BYTES: usize = 1024;
+
 /// Takes a stream in pieces of any size and gives its events.
 #[derive(Debug)]
 pub(crate) struct EventParser {
@@ -25,6 +30,11 @@ pub(crate) struct EventParser {
     data: Vec<u8>,
     has_data: bool,
     event_type: Vec<u8>,
+    /// The id that the next event to be finished has.
+    id: Vec<u8>,
+    /// The id of the event that was finished last; empty where there is none.
+    last_id: Vec<u8>,
+    retry: Option<Duration>,
     /// The last byte was a carriage return, so a line feed now belongs to it.
     after_return: bool,
     at_start: bool,
@@ -38,9 +48,22 @@ impl EventParser {
             data: Vec::new(),
             has_data: false,
             event_type: Vec::new(),
+            id: Vec::new(),
+            last_id: Vec::new(),
+            retry: None,
             after_return: false,
             at_start: true,
         }
+    }
+
+    /// Where a new stream goes on after this one: behind the last event that was finished, if that had an id.
+    pub(crate) fn last_id(&self) -> Option<&[u8]> {
+        Some(self.last_id.as_slice()).filter(|id| !id.is_empty())
+    }
+
+    /// How long the server wants to be left alone before it is asked for a new stream.
+    pub(crate) fn retry(&self) -> Option<Duration> {
+        self.retry
     }
 
     /// Takes the next piece. After an error the stream is not to be read on.
@@ -101,7 +124,15 @@ impl EventParser {
             b"event" => {
                 self.event_type = value.get(..MAX_TYPE_BYTES).unwrap_or(value).to_vec();
             }
-            // Comments, ids, retry times and fields of the future.
+            // An id that cannot be named later is none: going on behind an older one would repeat what was read.
+            b"id" if value.len() > MAX_ID_BYTES => self.id.clear(),
+            b"id" if !value.contains(&0) => self.id = value.to_vec(),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                let milliseconds =
+                    std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                self.retry = milliseconds.map(Duration::from_millis).or(self.retry);
+            }
+            // Comments and fields of the future.
             _ => {}
         }
         Ok(())
@@ -111,6 +142,7 @@ impl EventParser {
         let data = std::mem::take(&mut self.data);
         let event_type = std::mem::take(&mut self.event_type);
         let has_data = std::mem::take(&mut self.has_data);
+        self.last_id.clone_from(&self.id);
         if has_data && !data.is_empty() && matches!(event_type.as_slice(), b"" | b"message") {
             events.push(Event { data });
         }
@@ -184,6 +216,33 @@ mod tests {
         let lines = "data: 12345\ndata: 12345\n\n";
         assert_eq!(EventParser::new(10).push(lines.as_bytes()), Err(EventTooLong));
         assert_eq!(EventParser::new(11).push(lines.as_bytes()).unwrap().len(), 1);
+    }
+
+    /// The last id and the retry time, in milliseconds, after a stream.
+    fn place(stream: &str) -> (String, Option<u128>) {
+        let mut parser = EventParser::new(10_000);
+        parser.push(stream.as_bytes()).unwrap();
+        let id = String::from_utf8_lossy(parser.last_id().unwrap_or_default()).into_owned();
+        (id, parser.retry().map(|retry| retry.as_millis()))
+    }
+
+    #[test]
+    fn the_last_id_is_that_of_a_finished_event_with_or_without_data() {
+        assert_eq!(place("data: a\n\n"), (String::new(), None));
+        assert_eq!(place("id: 1\nretry: 50\ndata:\n\n"), ("1".to_owned(), Some(50)));
+        assert_eq!(place("id: 1\ndata: a\n\ndata: b\n\n").0, "1");
+        assert_eq!(place("id: 1\ndata: a\n\nid: 2\ndata: b\n").0, "1");
+        assert_eq!(place("id: 1\ndata: a\n\nid\ndata: b\n\n").0, "");
+        assert_eq!(place("id: 1\ndata: a\n\nid: \0\ndata: b\n\n").0, "1");
+        assert_eq!(place("retry: 5\nretry: x\nretry: -1\nretry: 5.5\n").1, Some(5));
+        assert_eq!(place("retry: 5\nretry: 99999999999999999999\n").1, Some(5));
+    }
+
+    #[test]
+    fn an_id_at_the_limit_is_taken_over_and_one_past_it_is_none() {
+        let at = "x".repeat(MAX_ID_BYTES);
+        assert_eq!(place(&format!("id: 1\n\nid: {at}\n\n")).0, at);
+        assert_eq!(place(&format!("id: 1\n\nid: {at}x\n\n")).0, "");
     }
 
     #[test]

@@ -10,14 +10,14 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-struct TlsServer {
-    port: u16,
-    certificate: CertificateDer<'static>,
-    key_hash: String,
+pub(crate) struct TlsServer {
+    pub(crate) port: u16,
+    pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) key_hash: String,
 }
 
 /// A server on loopback with a certificate for this name, which says 204 to everything.
-async fn tls_server(name: &str) -> TlsServer {
+pub(crate) async fn tls_server(name: &str) -> TlsServer {
     let key = KeyPair::generate().unwrap();
     let key_hash = hex::encode(Sha256::digest(key.subject_public_key_info()));
     let certificate = CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -84,31 +84,4 @@ async fn an_untrusted_certificate_and_one_for_another_name_are_refused() {
     let other = tls_server("other.example").await;
     let (said, _) = ask(other.port, other.certificate).await;
     assert!(said.starts_with("no secure connection to `localhost`"), "{said}");
-}
-
-#[test]
-fn a_session_id_is_taken_over_up_to_the_limit_and_only_if_visible() {
-    let taken = |bytes: &[u8]| {
-        let mut headers = HeaderMap::new();
-        headers.insert(SESSION_ID, HeaderValue::from_bytes(bytes).unwrap());
-        session_id(&headers).is_some_and(|id| id.is_sensitive())
-    };
-    assert!(taken(b"abc-1"));
-    assert!(taken(&[b'x'; MAX_SESSION_ID_BYTES]));
-    assert!(!taken(&[b'x'; MAX_SESSION_ID_BYTES + 1]));
-    assert!(!taken(b""));
-    assert!(!taken(b"a b"));
-    assert!(!taken(b"caf\xe9"));
-}
-
-#[test]
-fn a_redirect_shows_the_origin_of_its_target_only() {
-    let shown = |location: &str| {
-        let mut headers = HeaderMap::new();
-        headers.insert(LOCATION, location.parse().unwrap());
-        redirect_target(&headers).as_str().to_owned()
-    };
-    assert_eq!(shown("https://user:pw@example.com:8443/a?b"), "https://example.com:8443");
-    assert_eq!(shown("/login"), "another path of the same server");
-    assert_eq!(shown(""), "nowhere");
 }

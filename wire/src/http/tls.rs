@@ -2,14 +2,15 @@
 
 use crate::error::ObserveError;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// A connector that trusts what this system trusts. Where it has no roots at all, Mozilla's stand in.
-pub(super) fn connector() -> Result<TlsConnector, ObserveError> {
+pub(crate) fn connector() -> Result<TlsConnector, ObserveError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
@@ -18,7 +19,7 @@ pub(super) fn connector() -> Result<TlsConnector, ObserveError> {
     connector_with(roots)
 }
 
-pub(super) fn connector_with(roots: RootCertStore) -> Result<TlsConnector, ObserveError> {
+pub(crate) fn connector_with(roots: RootCertStore) -> Result<TlsConnector, ObserveError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -31,8 +32,54 @@ pub(super) fn connector_with(roots: RootCertStore) -> Result<TlsConnector, Obser
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
+/// The key that a server showed, for whoever wants to read it beside the connections. Clones are one cell.
+#[derive(Debug, Clone, Default)]
+pub struct TlsKey(Arc<Shown>);
+
+#[derive(Debug, Default)]
+struct Shown {
+    /// Nothing inside where the certificate's key could not be read.
+    first: OnceLock<Option<String>>,
+    has_changed: AtomicBool,
+}
+
+impl TlsKey {
+    /// The SHA-256 of the public key (SubjectPublicKeyInfo) of the first connection, in hexadecimal.
+    pub fn known(&self) -> Option<&str> {
+        self.0.first.get()?.as_deref()
+    }
+
+    /// Whether a later connection showed another key than the first.
+    pub fn has_changed(&self) -> bool {
+        self.0.has_changed.load(Ordering::Acquire)
+    }
+
+    /// Notes what a connection showed.
+    pub(crate) fn note(&self, key: Option<&str>) {
+        if self.0.first.get_or_init(|| key.map(str::to_owned)).as_deref() != key {
+            self.0.has_changed.store(true, Ordering::Release);
+        }
+    }
+}
+
 /// The SHA-256 of a certificate's SubjectPublicKeyInfo, in hexadecimal: it stays when a certificate is renewed.
-pub(super) fn key_hash(certificate: &CertificateDer<'_>) -> Option<String> {
+pub(crate) fn key_hash(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
     Some(hex::encode(Sha256::digest(certificate.subject_public_key_info())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_key_stays_and_another_one_is_noticed() {
+        let key = TlsKey::default();
+        assert_eq!((key.known(), key.has_changed()), (None, false));
+        key.note(Some("a"));
+        key.note(Some("a"));
+        assert_eq!((key.known(), key.has_changed()), (Some("a"), false));
+        key.clone().note(Some("b"));
+        assert_eq!((key.known(), key.has_changed()), (Some("a"), true));
+    }
 }

@@ -1,0 +1,28 @@
+//! Bodies, read whole within a limit.
+
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+
+/// What is set aside for a body before any of it came: a length that is only announced costs nothing.
+const FIRST_BYTES: usize = 64 * 1024;
+
+/// The whole body, or nothing where it is over the limit.
+pub(crate) async fn read(
+    body: &mut Incoming,
+    limit: usize,
+) -> Result<Option<Vec<u8>>, hyper::Error> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(announced.min(FIRST_BYTES));
+    while let Some(frame) = body.frame().await {
+        if let Some(data) = frame?.data_ref() {
+            if bytes.len() + data.len() > limit {
+                return Ok(None);
+            }
+            bytes.extend_from_slice(data);
+        }
+    }
+    Ok(Some(bytes))
+}
