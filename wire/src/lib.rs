@@ -13,6 +13,7 @@ mod limits;
 pub mod lines;
 mod message;
 mod observe;
+pub mod remote;
 mod revision;
 mod server_text;
 mod stdio;

@@ -1,0 +1,150 @@
+//! A streamable HTTP server as a long-lived upstream: one POST a message, answers as they come.
+//!
+//! The caller's threads stay blocking: [`RemoteSender::send`] puts a message into a bounded queue, and the thread that
+//! calls [`Remote::serve`] hears everything that comes back. Nothing is judged here: bytes come and go as they are,
+//! line breaks between JSON tokens aside.
+
+use crate::http::tls::{self, TlsKey as Key};
+use crate::upstream::HttpEndpoint;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_rustls::TlsConnector;
+
+mod answer;
+mod exchange;
+mod failure;
+mod limits;
+mod link;
+mod listen;
+mod names;
+mod one_line;
+mod pool;
+mod relay;
+mod stream;
+
+pub use crate::http::tls::TlsKey;
+pub use failure::{FailureKind, RemoteFailure, Unreadable};
+pub use limits::RemoteLimits;
+
+use limits::QUEUE_MESSAGES;
+use link::Link;
+use relay::Relay;
+
+/// What to send: one message as it came, and what the HTTP layer has to know of it.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Outbound {
+    pub body: Vec<u8>,
+    /// Of requests and notifications; a message without one is a response.
+    pub method: Option<String>,
+    /// The raw id of a request.
+    pub id: Option<Vec<u8>>,
+    /// What `Mcp-Name` says: the name of a tool or prompt, or the URI of a resource.
+    pub name: Option<String>,
+    /// The protocol version that the message itself carries, which only those of the stateless era do.
+    pub protocol_version: Option<String>,
+}
+
+impl fmt::Debug for Outbound {
+    /// The body and the name may be secrets: only the shape is shown.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = formatter.debug_struct("Outbound");
+        out.field("method", &self.method).field("bytes", &self.body.len()).finish_non_exhaustive()
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub enum Inbound<'a> {
+    /// One JSON-RPC message, without framing and without a line break.
+    Message(&'a [u8]),
+    /// This request will get no answer.
+    Failed { id: Vec<u8>, failure: RemoteFailure },
+    /// Nothing can be reached any more. Nothing is heard after it.
+    Ended(RemoteFailure),
+}
+
+/// The other side has ended, and takes no more messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection to the server has ended")]
+pub struct Closed;
+
+/// Makes the two ends of the way to a server. Nothing is resolved or connected before [`Remote::serve`].
+pub fn remote(endpoint: HttpEndpoint, limits: RemoteLimits) -> (RemoteSender, Remote) {
+    let (sender, queue) = mpsc::channel(QUEUE_MESSAGES);
+    let key = Key::default();
+    (RemoteSender { queue: sender }, Remote { endpoint, limits, queue, key, tls: None })
+}
+
+/// The end that messages are put into. It blocks, and is for threads that may.
+#[derive(Debug, Clone)]
+pub struct RemoteSender {
+    queue: mpsc::Sender<Outbound>,
+}
+
+impl RemoteSender {
+    /// Blocks while the queue is full. It must not be called from within what hears a [`Remote`]: that one empties the
+    /// queue.
+    pub fn send(&self, message: Outbound) -> Result<(), Closed> {
+        self.queue.blocking_send(message).map_err(|_| Closed)
+    }
+}
+
+/// The end that does the work.
+pub struct Remote {
+    endpoint: HttpEndpoint,
+    limits: RemoteLimits,
+    queue: mpsc::Receiver<Outbound>,
+    key: TlsKey,
+    /// Trusts something else than the system does.
+    tls: Option<TlsConnector>,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = formatter.debug_struct("Remote");
+        out.field("endpoint", &self.endpoint).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// The cell that the server's TLS key is put into at the first connection.
+    pub fn tls_key(&self) -> TlsKey {
+        self.key.clone()
+    }
+
+    /// Works until every sender is gone, or until nothing can be reached any more. Every request that was taken is
+    /// either answered by a message or said to have failed.
+    pub fn serve(self, hear: &mut dyn FnMut(Inbound<'_>)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let mut queue = self.queue;
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(source) => {
+                return relay::refuse_all(&mut queue, hear, RemoteFailure::NoRuntime { source });
+            }
+        };
+        let (endpoint, key, limits) = (self.endpoint, self.key, self.limits);
+        runtime.block_on(async {
+            let tls = match self.tls {
+                None if endpoint.url.is_secure() => tls::connector().map(Some),
+                given => Ok(given),
+            };
+            let link = match tls {
+                Ok(tls) => Link::open(&endpoint, tls, key, limits).await,
+                Err(error) => Err(error),
+            };
+            match link {
+                Ok(link) => Relay::new(Arc::new(link), hear).run(queue).await,
+                Err(error) => {
+                    relay::refuse_all(&mut queue, hear, RemoteFailure::NotReached(error));
+                }
+            }
+        });
+        // A name that is still being looked up would be waited for otherwise.
+        runtime.shutdown_background();
+    }
+}
+
+#[cfg(test)]
+mod tests;

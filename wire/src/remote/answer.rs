@@ -1,0 +1,140 @@
+//! What a message of the server is to the request that was posted, and the few members that this transport looks at.
+
+use super::Outbound;
+use crate::envelope::{self, Envelope, Kind, Outcome, Scanned};
+use contract::json::Document;
+
+/// What ids are compared by: numbers by their bytes, strings by what they say, as [`envelope::Id::key`] has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IdKey(Vec<u8>);
+
+impl IdKey {
+    pub(super) fn new(raw: &[u8]) -> IdKey {
+        let document = Document::parse_bytes(raw).ok();
+        let text = document.as_ref().and_then(|document| document.root().as_str());
+        IdKey(text.map_or_else(|| raw.to_vec(), |text| format!("\"{text}\"").into_bytes()))
+    }
+}
+
+/// What a message is to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Relation<'a> {
+    /// The answer to it.
+    Result,
+    Error,
+    /// An error, as raw JSON, that names no request or another one.
+    StrayError(&'a [u8]),
+    Other,
+}
+
+/// Says what a message is to the request with this id.
+pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey) -> Relation<'a> {
+    let Some(Kind::Response { id: own, outcome }) = scan(text).map(|envelope| envelope.kind) else {
+        return Relation::Other;
+    };
+    let is_own = own.is_some_and(|own| own.key() == id.0);
+    match outcome {
+        Outcome::Result(_) if is_own => Relation::Result,
+        Outcome::Error(_) if is_own => Relation::Error,
+        Outcome::Result(_) => Relation::Other,
+        Outcome::Error(error) => Relation::StrayError(error),
+    }
+}
+
+/// An error as the answer to the request with this id.
+pub(super) fn readdress(error: &[u8], raw_id: &[u8]) -> Vec<u8> {
+    [br#"{"jsonrpc":"2.0","id":"#, raw_id, br#","error":"#, error, b"}"].concat()
+}
+
+/// Whether an answer to `initialize` has a result, and the protocol version in it.
+pub(super) fn initialized(text: &[u8]) -> Option<Option<String>> {
+    let envelope = scan(text)?;
+    let Kind::Response { outcome: Outcome::Result(result), .. } = envelope.kind else {
+        return None;
+    };
+    let version = envelope::members(result).find(|(name, _)| name == "protocolVersion");
+    let version = version.and_then(|(_, raw)| {
+        let document = Document::parse_bytes(raw).ok()?;
+        document.root().as_str().map(std::borrow::Cow::into_owned)
+    });
+    Some(version)
+}
+
+/// Which request this message cancels, where it does so.
+pub(super) fn cancelled(message: &Outbound) -> Option<IdKey> {
+    if message.method.as_deref() != Some("notifications/cancelled") {
+        return None;
+    }
+    scan(&message.body)?.params?.request_id.map(IdKey::new)
+}
+
+fn scan(text: &[u8]) -> Option<Envelope<'_>> {
+    match envelope::scan(text) {
+        Ok(Scanned::Message(envelope)) => Some(envelope),
+        Ok(Scanned::Batch(_)) | Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_response_with_the_same_id_is_the_answer() {
+        let check = |text: &str, expected| {
+            assert_eq!(relation(text.as_bytes(), &IdKey::new(b"1")), expected, "{text}");
+        };
+        check(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#, Relation::Result);
+        check(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#, Relation::Error);
+        check(r#"{"jsonrpc":"2.0","id":"1","result":{}}"#, Relation::Other);
+        check(r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#, Relation::Other);
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, Relation::Other);
+        check(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#, Relation::Other);
+        check(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, Relation::StrayError(b"{}"));
+        check(r#"{"jsonrpc":"2.0","id":2,"error":{}}"#, Relation::StrayError(b"{}"));
+        check(r#"{"jsonrpc":"2.0","error":{}}"#, Relation::StrayError(b"{}"));
+        check(r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, Relation::Other);
+        check(r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, Relation::Other);
+        check(r#"{"error":"not_found"}"#, Relation::Other);
+        check("not JSON", Relation::Other);
+    }
+
+    #[test]
+    fn ids_that_say_the_same_are_the_same() {
+        let answer = br#"{"jsonrpc":"2.0","id":"a/b","result":{}}"#;
+        assert_eq!(relation(answer, &IdKey::new(br#""a\/b""#)), Relation::Result);
+        assert_eq!(relation(answer, &IdKey::new(br#""a\\b""#)), Relation::Other);
+    }
+
+    #[test]
+    fn a_stray_error_gets_the_id_of_the_request() {
+        let text = readdress(br#"{ "code": 1.0 }"#, br#""a""#);
+        assert_eq!(text, br#"{"jsonrpc":"2.0","id":"a","error":{ "code": 1.0 }}"#);
+    }
+
+    #[test]
+    fn what_is_cancelled_is_read_from_that_notification_only() {
+        let message = |method: &str| Outbound {
+            body: format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":7}}}}"#)
+                .into_bytes(),
+            method: Some(method.to_owned()),
+            ..Outbound::default()
+        };
+        assert_eq!(cancelled(&message("notifications/cancelled")), Some(IdKey::new(b"7")));
+        assert_eq!(cancelled(&message("notifications/other")), None);
+    }
+
+    #[test]
+    fn the_version_is_read_from_a_result_only() {
+        let check = |text: &str, expected: Option<Option<&str>>| {
+            let version = initialized(text.as_bytes());
+            assert_eq!(version, expected.map(|version| version.map(str::to_owned)), "{text}");
+        };
+        let result =
+            r#"{"jsonrpc":"2.0","id":1,"result":{"x":{},"protocolVersion":"2025\u002d11-25"}}"#;
+        check(result, Some(Some("2025-11-25")));
+        check(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":7}}"#, Some(None));
+        check(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Some(None));
+        check(r#"{"jsonrpc":"2.0","id":1,"error":{"protocolVersion":"x"}}"#, None);
+    }
+}

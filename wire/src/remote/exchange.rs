@@ -1,0 +1,283 @@
+//! One message and what becomes of it: a POST, its answer as a body or as a stream, and the stream taken up again
+//! where it broke off.
+
+use super::answer::{self, IdKey, Relation};
+use super::failure::{RemoteFailure, Unreadable};
+use super::limits::{ACCEPT_TIMEOUT, LINGER, MAX_ACCEPTED_BYTES, MAX_RESUMES};
+use super::link::{Link, is_initialize};
+use super::stream::{EventStream, Place, StreamEnd};
+use super::{Outbound, one_line};
+use crate::http::body;
+use crate::http::connect::Live;
+use crate::http::headers::{self, SESSION_ID};
+use http::header::WWW_AUTHENTICATE;
+use http::{Response, StatusCode};
+use hyper::body::{Bytes, Incoming};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+/// What a task that talks to the server has to tell.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// A message that is not the answer to what the task has sent.
+    Message(Vec<u8>),
+    /// The answer to what the task with this number has sent.
+    Answer(Vec<u8>, u64),
+    /// The session is known, so that other messages may be sent in it.
+    Settled(u64),
+}
+
+/// One message on its way.
+#[derive(Debug)]
+pub(super) struct Exchange<'l> {
+    pub(super) link: &'l Link,
+    pub(super) ticket: u64,
+    pub(super) reports: mpsc::Sender<Report>,
+}
+
+impl Exchange<'_> {
+    /// Sends a notification or a response, and waits until it was accepted.
+    pub(super) async fn tell(&self, mut message: Outbound) -> Result<(), RemoteFailure> {
+        let body = Bytes::from(std::mem::take(&mut message.body));
+        let request = self.link.post(&message, body);
+        let in_session = request.headers().contains_key(SESSION_ID);
+        let accepted = async {
+            let (live, mut response) = self.link.send(request).await?;
+            let read = body::read(response.body_mut(), MAX_ACCEPTED_BYTES).await;
+            match response.status() {
+                StatusCode::NOT_FOUND if in_session => return Err(RemoteFailure::SessionEnded),
+                status if !status.is_success() => return Err(RemoteFailure::Status { status }),
+                _ => {}
+            }
+            if let Ok(Some(_)) = read {
+                self.link.keep(live);
+            }
+            Ok(())
+        };
+        match timeout(ACCEPT_TIMEOUT, accepted).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(RemoteFailure::Silent { after: ACCEPT_TIMEOUT }),
+        }
+    }
+
+    /// Sends a request and reports everything that comes for it, up to its answer.
+    pub(super) async fn ask(&self, mut message: Outbound, id: &[u8]) -> Result<(), RemoteFailure> {
+        let body = Bytes::from(std::mem::take(&mut message.body));
+        let request = self.link.post(&message, body);
+        let in_session = request.headers().contains_key(SESSION_ID);
+        let (live, response) = self.link.ask(request).await?;
+        check(&response)?;
+        let initializes = is_initialize(&message);
+        if initializes && response.status().is_success() {
+            self.link.enter_session(headers::session_id(response.headers()));
+            self.report(Report::Settled(self.ticket)).await;
+        }
+        let resumable = !self.link.is_stateless(&message);
+        let asked = Asked { id, key: IdKey::new(id), initializes, resumable };
+        if headers::is_event_stream(response.headers()) && response.status().is_success() {
+            return self.follow(EventStream::new(self.link, live, response), &asked).await;
+        }
+        let status = response.status();
+        let body = self.whole(live, response).await?;
+        let answer = judge(status, body, &asked);
+        if in_session && status == StatusCode::NOT_FOUND {
+            // A server may say in this way that it has no such method; then it names the request, and knows the session.
+            return match answer {
+                Ok(Judged { names_request: true, text }) => self.answered(text, &asked).await,
+                _ => Err(RemoteFailure::SessionEnded),
+            };
+        }
+        self.answered(answer?.text, &asked).await
+    }
+
+    /// The whole body. The connection is kept where it came to its end.
+    async fn whole(
+        &self,
+        live: Live,
+        mut response: Response<Incoming>,
+    ) -> Result<Vec<u8>, RemoteFailure> {
+        let (after, limit) = (self.link.limits.idle_timeout, self.link.limits.frame_bytes);
+        let status = response.status();
+        match timeout(after, body::read(response.body_mut(), limit)).await {
+            Ok(Ok(Some(body))) => {
+                self.link.keep(live);
+                Ok(body)
+            }
+            Ok(Ok(None)) if status.is_success() => Err(Unreadable::TooLong { limit }.into()),
+            Ok(Ok(None)) => Err(RemoteFailure::Status { status }),
+            Ok(Err(source)) => Err(self.link.lost(source)),
+            Err(_) => Err(RemoteFailure::Silent { after }),
+        }
+    }
+
+    async fn answered(&self, text: Vec<u8>, asked: &Asked<'_>) -> Result<(), RemoteFailure> {
+        if asked.initializes
+            && let Some(version) = answer::initialized(&text)
+        {
+            self.link.begin(version.as_deref());
+        }
+        self.report(Report::Answer(text, self.ticket)).await;
+        Ok(())
+    }
+
+    /// Reads a stream up to the answer, over as many connections as it takes.
+    async fn follow<'l>(
+        &'l self,
+        mut stream: EventStream<'l>,
+        asked: &Asked<'_>,
+    ) -> Result<(), RemoteFailure> {
+        let mut place = Place::default();
+        loop {
+            let failure = match self.read(&mut stream, asked, &mut place).await {
+                Ok(()) => {
+                    self.linger(stream, &mut place).await;
+                    return Ok(());
+                }
+                Err(StreamEnd::Failed(failure)) => return Err(failure),
+                Err(StreamEnd::Finished) => Unreadable::StreamEnded.into(),
+                Err(StreamEnd::Broken(failure)) => failure,
+            };
+            if !asked.resumable || place.last_id.is_none() {
+                return Err(failure);
+            }
+            stream = self.resume(&mut place, failure).await?;
+        }
+    }
+
+    async fn read(
+        &self,
+        stream: &mut EventStream<'_>,
+        asked: &Asked<'_>,
+        place: &mut Place,
+    ) -> Result<(), StreamEnd> {
+        loop {
+            let text = stream.next(place).await?;
+            match answer::relation(&text, &asked.key) {
+                Relation::Result | Relation::Error => {
+                    return self.answered(text, asked).await.map_err(StreamEnd::Failed);
+                }
+                Relation::StrayError(_) | Relation::Other => {
+                    self.report(Report::Message(text)).await;
+                }
+            }
+        }
+    }
+
+    /// What still comes behind the answer is passed on, and a stream that ends leaves its connection to others.
+    async fn linger(&self, mut stream: EventStream<'_>, place: &mut Place) {
+        let rest = async {
+            loop {
+                match stream.next(place).await {
+                    Ok(text) => self.report(Report::Message(text)).await,
+                    Err(end) => return matches!(end, StreamEnd::Finished),
+                }
+            }
+        };
+        if let Ok(true) = timeout(LINGER, rest).await {
+            stream.keep();
+        }
+    }
+
+    /// Asks for the rest of a stream that ended with `failure`.
+    async fn resume(
+        &self,
+        place: &mut Place,
+        mut failure: RemoteFailure,
+    ) -> Result<EventStream<'_>, RemoteFailure> {
+        while place.failures < MAX_RESUMES {
+            sleep(place.pause()).await;
+            place.failures += 1;
+            let (live, response) = match self.link.ask(self.link.get(place.last_id.as_ref())).await
+            {
+                Ok(answered) => answered,
+                Err(error) => {
+                    failure = error;
+                    continue;
+                }
+            };
+            match response.status() {
+                StatusCode::NOT_FOUND if self.link.delete().is_some() => {
+                    return Err(RemoteFailure::SessionEnded);
+                }
+                status if status.is_server_error() => {
+                    failure = RemoteFailure::Status { status };
+                    continue;
+                }
+                // It offers no such thing: what was lost is lost.
+                status if !status.is_success() => return Err(failure),
+                _ => {}
+            }
+            check(&response)?;
+            if !headers::is_event_stream(response.headers()) {
+                return Err(failure);
+            }
+            return Ok(EventStream::new(self.link, live, response));
+        }
+        Err(failure)
+    }
+
+    async fn report(&self, report: Report) {
+        // Nobody listens only when everything ends, and this task with it.
+        let _ = self.reports.send(report).await;
+    }
+}
+
+/// What is known of a request while its answer is waited for.
+#[derive(Debug)]
+struct Asked<'a> {
+    id: &'a [u8],
+    key: IdKey,
+    initializes: bool,
+    /// A stream of it may be taken up again. The stateless era has no such thing.
+    resumable: bool,
+}
+
+/// An answer that came as a body.
+struct Judged {
+    text: Vec<u8>,
+    /// It was the request's id that the server wrote.
+    names_request: bool,
+}
+
+/// Refuses answers that are none, whatever was asked.
+fn check(response: &Response<Incoming>) -> Result<(), RemoteFailure> {
+    let (status, headers) = (response.status(), response.headers());
+    if status == StatusCode::UNAUTHORIZED {
+        let challenged = headers.contains_key(WWW_AUTHENTICATE);
+        return Err(RemoteFailure::NeedsSignIn { challenged });
+    }
+    if status.is_redirection() {
+        let target = headers::redirect_target(headers);
+        return Err(RemoteFailure::RedirectRefused { status, target });
+    }
+    if !headers::plain_encoding(headers) {
+        return Err(Unreadable::Encoded.into());
+    }
+    Ok(())
+}
+
+/// The answer in a body. The body came for this request, so that an error in it can be about no other, whatever id it
+/// has: a server that could not read a request does not know its id.
+fn judge(
+    status: StatusCode,
+    mut body: Vec<u8>,
+    asked: &Asked<'_>,
+) -> Result<Judged, RemoteFailure> {
+    let is_line = one_line::make(&mut body).is_ok();
+    let refused = || match status.is_success() {
+        true if !is_line => Unreadable::BreakInString.into(),
+        true => Unreadable::NotTheAnswer { status }.into(),
+        false => RemoteFailure::Status { status },
+    };
+    if !is_line {
+        return Err(refused());
+    }
+    match answer::relation(&body, &asked.key) {
+        Relation::Result if status.is_success() => Ok(Judged { text: body, names_request: true }),
+        Relation::Error => Ok(Judged { text: body, names_request: true }),
+        Relation::StrayError(error) => {
+            Ok(Judged { text: answer::readdress(error, asked.id), names_request: false })
+        }
+        Relation::Result | Relation::Other => Err(refused()),
+    }
+}

@@ -1,0 +1,98 @@
+//! Why a request got no answer, with all that a person needs to act on it. Bodies and credentials are in none of it.
+
+use crate::error::{ObserveError, seconds};
+use crate::server_text::ServerText;
+use http::StatusCode;
+use std::time::Duration;
+
+/// Why a request got no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteFailure {
+    #[error(transparent)]
+    NotReached(ObserveError),
+    #[error("the runtime for HTTP could not be started: {source}")]
+    NoRuntime { source: std::io::Error },
+    #[error("the connection to `{host}` was lost before the answer came: {source}")]
+    Lost { host: String, source: hyper::Error },
+    #[error("the server sent nothing for {} s", seconds(*.after))]
+    Silent { after: Duration },
+    #[error("the server answered with status {status}{}", hint(*.status))]
+    Status { status: StatusCode },
+    #[error("the server needs a sign-in (status 401{}); give its token as a header",
+        if *.challenged { " with WWW-Authenticate" } else { ", without WWW-Authenticate" })]
+    NeedsSignIn { challenged: bool },
+    #[error(
+        "the server redirects to `{target}` (status {status}); redirects are not followed, give that URL yourself if you trust it"
+    )]
+    RedirectRefused { status: StatusCode, target: ServerText },
+    #[error("the server's answer cannot be read: {0}")]
+    Unreadable(#[from] Unreadable),
+    #[error("the server does not know this session any more (status 404); connect again")]
+    SessionEnded,
+    #[error("the request was cancelled")]
+    Cancelled,
+    #[error("the connection to the server was ended before the answer came")]
+    Closing,
+    #[error("the server could not be reached when the request came")]
+    NeverReached,
+    #[error("the exchange with the server broke off by a fault of Holdpoint")]
+    Internal,
+}
+
+/// Why an answer cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreadable {
+    #[error("a message longer than {limit} bytes")]
+    TooLong { limit: usize },
+    #[error("a body in a content encoding that was not asked for")]
+    Encoded,
+    #[error("status {status} with a body that is not the answer")]
+    NotTheAnswer { status: StatusCode },
+    #[error("the event stream ended before the answer")]
+    StreamEnded,
+    #[error("a line break within a JSON string")]
+    BreakInString,
+}
+
+/// What a failure means for whoever has to answer the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    Unreachable,
+    Unreadable,
+    TimedOut,
+    NeedsSignIn,
+    /// The client does not wait for it any more.
+    Cancelled,
+    /// Nothing of the server's doing.
+    Internal,
+}
+
+impl RemoteFailure {
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            RemoteFailure::NotReached(_)
+            | RemoteFailure::Lost { .. }
+            | RemoteFailure::Status { .. }
+            | RemoteFailure::RedirectRefused { .. }
+            | RemoteFailure::SessionEnded
+            | RemoteFailure::Closing
+            | RemoteFailure::NeverReached => FailureKind::Unreachable,
+            RemoteFailure::Silent { .. } => FailureKind::TimedOut,
+            RemoteFailure::NeedsSignIn { .. } => FailureKind::NeedsSignIn,
+            RemoteFailure::Unreadable(_) => FailureKind::Unreadable,
+            RemoteFailure::Cancelled => FailureKind::Cancelled,
+            RemoteFailure::NoRuntime { .. } | RemoteFailure::Internal => FailureKind::Internal,
+        }
+    }
+}
+
+fn hint(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        403 => "; it refuses this client or its credentials",
+        404 | 405 => "; there may be no streamable HTTP endpoint at this URL",
+        429 => "; it wants fewer requests",
+        _ => "",
+    }
+}

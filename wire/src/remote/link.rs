@@ -1,0 +1,203 @@
+//! The way to one server: how requests to it look in this session, and the connections that carry them.
+
+use super::failure::RemoteFailure;
+use super::limits::RemoteLimits;
+use super::pool::Pool;
+use super::{Outbound, names};
+use crate::error::{Awaited, ObserveError};
+use crate::http::connect::{Live, Origin};
+use crate::http::headers::{self, MCP_METHOD, PROTOCOL_VERSION, SESSION_ID};
+use crate::http::tls::TlsKey;
+use crate::limits::CONNECT_TIMEOUT;
+use crate::upstream::HttpEndpoint;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(super) type Post = Request<Full<Bytes>>;
+
+#[derive(Debug)]
+pub(super) struct Link {
+    origin: Origin,
+    pool: Pool,
+    headers: HeaderMap,
+    path: Uri,
+    session: Mutex<Session>,
+    pub(super) limits: RemoteLimits,
+}
+
+/// What `initialize` settled.
+#[derive(Debug, Default)]
+struct Session {
+    /// It was answered, so that this is the era of `initialize`.
+    has_begun: bool,
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+impl Link {
+    /// Resolves the name and checks the addresses. Nothing is connected yet.
+    pub(super) async fn open(
+        endpoint: &HttpEndpoint,
+        tls: Option<TlsConnector>,
+        key: TlsKey,
+        limits: RemoteLimits,
+    ) -> Result<Link, ObserveError> {
+        let (url, allow_private) = (&endpoint.url, endpoint.allow_private);
+        let headers = headers::of_endpoint(endpoint)?;
+        let origin = Origin::resolve(url, allow_private, tls, key, CONNECT_TIMEOUT).await?;
+        Ok(Link {
+            origin,
+            pool: Pool::default(),
+            headers,
+            path: headers::path_of(endpoint),
+            session: Mutex::default(),
+            limits,
+        })
+    }
+
+    /// Whether a message with this version of its own is one of the stateless era.
+    pub(super) fn is_stateless(&self, message: &Outbound) -> bool {
+        message.protocol_version.is_some() && !self.session().has_begun
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.session().has_begun
+    }
+
+    /// The server has accepted `initialize`; what is sent from now on belongs to this session.
+    pub(super) fn enter_session(&self, id: Option<HeaderValue>) {
+        *self.session() = Session { has_begun: false, id, version: None };
+    }
+
+    /// The answer to `initialize` is there, with the version that it names.
+    pub(super) fn begin(&self, version: Option<&str>) {
+        let mut session = self.session();
+        session.has_begun = true;
+        session.version = version.and_then(|version| HeaderValue::from_str(version).ok());
+    }
+
+    /// The POST that carries a message.
+    pub(super) fn post(&self, message: &Outbound, body: Bytes) -> Post {
+        let mut request = self.request(Method::POST, body, headers::json_or_events());
+        let own = request.headers_mut();
+        own.insert(CONTENT_TYPE, headers::json());
+        if is_initialize(message) {
+            return request;
+        }
+        if self.is_stateless(message) {
+            let version = message.protocol_version.as_deref();
+            let method = message.method.as_deref();
+            let values = [
+                (PROTOCOL_VERSION, version.and_then(|version| HeaderValue::from_str(version).ok())),
+                (MCP_METHOD, method.and_then(names::header_value)),
+                (MCP_NAME, message.name.as_deref().and_then(names::header_value)),
+            ];
+            for (name, value) in values {
+                value.map(|value| own.insert(name, value));
+            }
+        } else {
+            self.add_session(own);
+        }
+        request
+    }
+
+    /// The GET that opens a stream, or goes on with one behind the event with this id.
+    pub(super) fn get(&self, last_event_id: Option<&HeaderValue>) -> Post {
+        let events = HeaderValue::from_static("text/event-stream");
+        let mut request = self.request(Method::GET, Bytes::new(), events);
+        self.add_session(request.headers_mut());
+        if let Some(id) = last_event_id {
+            request.headers_mut().insert(LAST_EVENT_ID, id.clone());
+        }
+        request
+    }
+
+    /// The DELETE that ends the session, where there is one.
+    pub(super) fn delete(&self) -> Option<Post> {
+        self.session().id.as_ref()?;
+        let mut request = self.request(Method::DELETE, Bytes::new(), headers::json());
+        self.add_session(request.headers_mut());
+        Some(request)
+    }
+
+    fn request(&self, method: Method, body: Bytes, accept: HeaderValue) -> Post {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.path.clone();
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(ACCEPT, accept);
+        request
+    }
+
+    fn add_session(&self, headers: &mut HeaderMap) {
+        let session = self.session();
+        if let Some(id) = &session.id {
+            headers.insert(SESSION_ID, id.clone());
+        }
+        if let Some(version) = &session.version {
+            headers.insert(PROTOCOL_VERSION, version.clone());
+        }
+    }
+
+    /// Sends a request once. It goes out again, over another connection, only where no byte of it was written.
+    pub(super) async fn send(
+        &self,
+        mut request: Post,
+    ) -> Result<(Live, Response<Incoming>), RemoteFailure> {
+        while let Some(mut live) = self.pool.take() {
+            if live.sender.ready().await.is_err() {
+                continue;
+            }
+            match live.sender.try_send_request(request).await {
+                Ok(response) => return Ok((live, response)),
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(self.lost(error.into_error())),
+                },
+            }
+        }
+        let connected = self.origin.connect(Awaited::Connection).await;
+        let mut live = connected.map_err(RemoteFailure::NotReached)?;
+        match live.sender.send_request(request).await {
+            Ok(response) => Ok((live, response)),
+            Err(source) => Err(self.lost(source)),
+        }
+    }
+
+    /// As [`Link::send`], for as long as silence is put up with.
+    pub(super) async fn ask(
+        &self,
+        request: Post,
+    ) -> Result<(Live, Response<Incoming>), RemoteFailure> {
+        let after = self.limits.idle_timeout;
+        match timeout(after, self.send(request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(RemoteFailure::Silent { after }),
+        }
+    }
+
+    /// Keeps a connection whose answer was read to its end.
+    pub(super) fn keep(&self, live: Live) {
+        self.pool.keep(live);
+    }
+
+    pub(super) fn lost(&self, source: hyper::Error) -> RemoteFailure {
+        RemoteFailure::Lost { host: self.origin.host().to_owned(), source }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn is_initialize(message: &Outbound) -> bool {
+    message.id.is_some() && message.method.as_deref() == Some("initialize")
+}

@@ -1,0 +1,52 @@
+//! A message that came by HTTP, made to fit one line: a line break between two tokens is white space like any other.
+
+/// A line break where JSON allows none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BreakInString;
+
+/// Replaces carriage returns and line feeds by spaces. Inside a string they are not JSON, and a space in their place
+/// would make a text of it that nobody sent: that is refused.
+pub(super) fn make(message: &mut [u8]) -> Result<(), BreakInString> {
+    let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !message.iter().any(is_break) {
+        return Ok(());
+    }
+    let mut in_string = false;
+    let mut escaped = false;
+    for byte in message {
+        match *byte {
+            b'\n' | b'\r' if in_string => return Err(BreakInString),
+            b'\n' | b'\r' => *byte = b' ',
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<&str, BreakInString>) {
+        let mut bytes = text.as_bytes().to_vec();
+        let outcome = make(&mut bytes).map(|()| String::from_utf8(bytes).unwrap());
+        assert_eq!(outcome.as_deref().map_err(|error| *error), expected, "{text:?}");
+    }
+
+    #[test]
+    fn breaks_between_tokens_become_spaces() {
+        check("{\"a\":1}", Ok("{\"a\":1}"));
+        check("{\n  \"a\":\r\n1\r}\n", Ok("{   \"a\":  1 } "));
+        check("{\"a\\\"\":\"\\\\\",\n\"b\":\"\\n\"}", Ok("{\"a\\\"\":\"\\\\\", \"b\":\"\\n\"}"));
+    }
+
+    #[test]
+    fn breaks_within_strings_are_refused() {
+        check("{\"a\":\"x\ny\"}", Err(BreakInString));
+        check("{\"a\":\"x\\\"\ry\"}", Err(BreakInString));
+        check("{\"a\":\"x\\\ny\"}", Err(BreakInString));
+    }
+}

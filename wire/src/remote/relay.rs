@@ -1,0 +1,337 @@
+//! The loop between the queue and the server: what may be sent when, what is on its way, and everything that is heard.
+
+use super::answer::{self, IdKey};
+use super::exchange::{Exchange, Report};
+use super::failure::RemoteFailure;
+use super::limits::{
+    CANCEL_GRACE, HEARD_MESSAGES, MAX_NOTIFICATIONS, MAX_REQUESTS, MAX_RESPONSES, MAX_WAITING,
+    MAX_WAITING_BYTES,
+};
+use super::link::{Link, is_initialize};
+use super::listen::listen;
+use super::{Inbound, Outbound};
+use crate::limits::GOODBYE_TIMEOUT;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{self, JoinError, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+type Hear<'h> = &'h mut dyn FnMut(Inbound<'_>);
+type Joined = Result<(task::Id, Result<(), RemoteFailure>), JoinError>;
+
+/// Messages that do not keep each other waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Lane {
+    Requests,
+    Responses,
+    Notifications,
+}
+
+impl Lane {
+    fn of(message: &Outbound) -> Lane {
+        match (&message.id, &message.method) {
+            (Some(_), _) => Lane::Requests,
+            (None, Some(_)) => Lane::Notifications,
+            (None, None) => Lane::Responses,
+        }
+    }
+
+    fn limit(self) -> usize {
+        match self {
+            Lane::Requests => MAX_REQUESTS,
+            Lane::Responses => MAX_RESPONSES,
+            Lane::Notifications => MAX_NOTIFICATIONS,
+        }
+    }
+}
+
+/// A message that is with the server.
+struct Flight {
+    ticket: u64,
+    /// Nothing for the stream that is listened to.
+    lane: Option<Lane>,
+    /// Of a request that has not been answered.
+    id: Option<Vec<u8>>,
+    /// It announces that the session is ready, after which the server may be listened to.
+    announces: bool,
+    is_stateless: bool,
+    cancel: Option<oneshot::Sender<Duration>>,
+}
+
+/// Everything that is under way.
+pub(super) struct Relay<'h> {
+    link: Arc<Link>,
+    hear: Hear<'h>,
+    waiting: VecDeque<Outbound>,
+    waiting_bytes: usize,
+    flights: HashMap<task::Id, Flight>,
+    tasks: JoinSet<Result<(), RemoteFailure>>,
+    reports: mpsc::Sender<Report>,
+    heard: mpsc::Receiver<Report>,
+    /// The message that has to be through before any other is sent.
+    barrier: Option<u64>,
+    tickets: u64,
+}
+
+impl<'h> Relay<'h> {
+    pub(super) fn new(link: Arc<Link>, hear: Hear<'h>) -> Self {
+        let (reports, heard) = mpsc::channel(HEARD_MESSAGES);
+        Relay {
+            link,
+            hear,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            flights: HashMap::new(),
+            tasks: JoinSet::new(),
+            reports,
+            heard,
+            barrier: None,
+            tickets: 0,
+        }
+    }
+
+    /// Works until every sender is gone and what they sent is through, or until the session ended.
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Outbound>) {
+        let mut deadline = None;
+        loop {
+            self.dispatch();
+            if deadline.is_some() && self.is_done() {
+                break;
+            }
+            let has_room = self.has_room();
+            let over = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(report) = self.heard.recv() => self.pass(report),
+                Some(joined) = self.tasks.join_next_with_id() => {
+                    if let Err(failure) = self.land(joined) {
+                        self.fail_all(&|| RemoteFailure::SessionEnded);
+                        return refuse_all(&mut queue, self.hear, failure);
+                    }
+                }
+                message = queue.recv(), if deadline.is_none() && has_room => match message {
+                    Some(message) => self.take(message),
+                    None => deadline = Some(Instant::now() + self.link.limits.shutdown_grace),
+                },
+                () = over => break,
+            }
+        }
+        self.fail_all(&|| RemoteFailure::Closing);
+        if let Some(goodbye) = self.link.delete() {
+            let _ = timeout(GOODBYE_TIMEOUT, self.link.send(goodbye)).await;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.waiting.len() < MAX_WAITING && self.waiting_bytes < MAX_WAITING_BYTES
+    }
+
+    /// Nothing waits, and nothing is on its way but the stream that is listened to.
+    fn is_done(&self) -> bool {
+        self.waiting.is_empty() && self.flights.values().all(|flight| flight.lane.is_none())
+    }
+
+    /// Takes a message from the queue.
+    fn take(&mut self, message: Outbound) {
+        if let Some(key) = answer::cancelled(&message)
+            && self.cancel(&key, &message)
+        {
+            return;
+        }
+        self.waiting_bytes = self.waiting_bytes.saturating_add(message.body.len());
+        self.waiting.push_back(message);
+    }
+
+    /// Cancels a request as far as that is done here. Answers whether the server need not be told.
+    fn cancel(&mut self, key: &IdKey, message: &Outbound) -> bool {
+        let is_it = |id: &Option<Vec<u8>>| id.as_deref().is_some_and(|id| IdKey::new(id) == *key);
+        if let Some(index) = self.waiting.iter().position(|message| is_it(&message.id)) {
+            if let Some(id) = self.remove(index).and_then(|message| message.id) {
+                (self.hear)(Inbound::Failed { id, failure: RemoteFailure::Cancelled });
+            }
+            return true;
+        }
+        let Some(flight) = self.flights.values_mut().find(|flight| is_it(&flight.id)) else {
+            // Without a session there is nobody who would know the request.
+            return self.link.is_stateless(message) || !self.link.has_begun();
+        };
+        // Without a session, closing the stream is what cancels. With one the server is told; many never close the
+        // stream of a request that was cancelled, so that its place is taken back after a while.
+        let grace = if flight.is_stateless { Duration::ZERO } else { CANCEL_GRACE };
+        if let Some(cancel) = flight.cancel.take() {
+            let _ = cancel.send(grace);
+        }
+        flight.is_stateless
+    }
+
+    /// Sends whatever may be sent now, in the order it came; what has no place is overtaken by what has one.
+    fn dispatch(&mut self) {
+        let mut index = 0;
+        while self.barrier.is_none()
+            && let Some(message) = self.waiting.get(index)
+        {
+            let lane = Lane::of(message);
+            let is_barrier = is_initialize(message) || is_announcement(message);
+            let busy = self.flights.values().filter(|flight| flight.lane == Some(lane)).count();
+            if busy < lane.limit() {
+                if let Some(message) = self.remove(index) {
+                    let ticket = self.launch(message, lane);
+                    self.barrier = is_barrier.then_some(ticket);
+                }
+            } else if is_barrier {
+                return;
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn remove(&mut self, index: usize) -> Option<Outbound> {
+        let message = self.waiting.remove(index)?;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(message.body.len());
+        Some(message)
+    }
+
+    fn launch(&mut self, message: Outbound, lane: Lane) -> u64 {
+        let ticket = self.next_ticket();
+        let (cancel, cancelled) = oneshot::channel();
+        let flight = Flight {
+            ticket,
+            lane: Some(lane),
+            id: message.id.clone(),
+            announces: is_announcement(&message),
+            is_stateless: self.link.is_stateless(&message),
+            cancel: Some(cancel),
+        };
+        let (link, reports) = (Arc::clone(&self.link), self.reports.clone());
+        let handle = self.tasks.spawn(async move {
+            let exchange = Exchange { link: &link, ticket, reports };
+            let talk = async {
+                match message.id.clone() {
+                    Some(id) => exchange.ask(message, &id).await,
+                    None => exchange.tell(message).await,
+                }
+            };
+            tokio::select! {
+                outcome = talk => outcome,
+                () = after(cancelled) => Err(RemoteFailure::Cancelled),
+            }
+        });
+        self.flights.insert(handle.id(), flight);
+        ticket
+    }
+
+    fn listen(&mut self) {
+        let ticket = self.next_ticket();
+        let (link, reports) = (Arc::clone(&self.link), self.reports.clone());
+        let handle = self.tasks.spawn(async move { listen(&link, &reports).await });
+        let flight = Flight {
+            ticket,
+            lane: None,
+            id: None,
+            announces: false,
+            is_stateless: false,
+            cancel: None,
+        };
+        self.flights.insert(handle.id(), flight);
+    }
+
+    fn next_ticket(&mut self) -> u64 {
+        self.tickets = self.tickets.wrapping_add(1);
+        self.tickets
+    }
+
+    /// Passes on what a task has to tell.
+    fn pass(&mut self, report: Report) {
+        match report {
+            Report::Message(text) => (self.hear)(Inbound::Message(&text)),
+            Report::Answer(text, ticket) => {
+                let answered = self.flights.values_mut().find(|flight| flight.ticket == ticket);
+                if let Some(flight) = answered {
+                    flight.id = None;
+                    (self.hear)(Inbound::Message(&text));
+                }
+            }
+            Report::Settled(ticket) => self.lift(ticket),
+        }
+    }
+
+    fn lift(&mut self, ticket: u64) {
+        if self.barrier == Some(ticket) {
+            self.barrier = None;
+        }
+    }
+
+    /// A task has ended. What it told before comes first. An error is the end of the session.
+    fn land(&mut self, joined: Joined) -> Result<(), RemoteFailure> {
+        while let Ok(report) = self.heard.try_recv() {
+            self.pass(report);
+        }
+        let (task, outcome) = match joined {
+            Ok((task, outcome)) => (task, outcome),
+            // A task that is not cancelled from here and yet did not come to its end.
+            Err(error) => (error.id(), Err(RemoteFailure::Internal)),
+        };
+        let Some(flight) = self.flights.remove(&task) else { return Ok(()) };
+        self.lift(flight.ticket);
+        let failure = match outcome {
+            Ok(()) if flight.announces && self.link.has_begun() => {
+                self.listen();
+                return Ok(());
+            }
+            Ok(()) => return Ok(()),
+            Err(failure) => failure,
+        };
+        let ends = matches!(failure, RemoteFailure::SessionEnded);
+        if let Some(id) = flight.id {
+            (self.hear)(Inbound::Failed { id, failure });
+        }
+        if ends { Err(RemoteFailure::SessionEnded) } else { Ok(()) }
+    }
+
+    /// Says of every request that has no answer that it will get none.
+    fn fail_all(&mut self, why: &dyn Fn() -> RemoteFailure) {
+        while let Ok(report) = self.heard.try_recv() {
+            self.pass(report);
+        }
+        self.tasks.abort_all();
+        let flying = self.flights.drain().filter_map(|(_, flight)| flight.id);
+        let waiting = self.waiting.drain(..).filter_map(|message| message.id);
+        for id in flying.chain(waiting) {
+            (self.hear)(Inbound::Failed { id, failure: why() });
+        }
+    }
+}
+
+/// Takes no more messages, says that those in the queue were not sent, and why it has all ended.
+pub(super) fn refuse_all(
+    queue: &mut mpsc::Receiver<Outbound>,
+    hear: &mut dyn FnMut(Inbound<'_>),
+    why: RemoteFailure,
+) {
+    queue.close();
+    while let Ok(message) = queue.try_recv() {
+        if let Some(id) = message.id {
+            hear(Inbound::Failed { id, failure: RemoteFailure::NeverReached });
+        }
+    }
+    hear(Inbound::Ended(why));
+}
+
+fn is_announcement(message: &Outbound) -> bool {
+    message.id.is_none() && message.method.as_deref() == Some("notifications/initialized")
+}
+
+/// Returns when it was cancelled and the grace for that is over.
+async fn after(cancelled: oneshot::Receiver<Duration>) {
+    match cancelled.await {
+        Ok(grace) => sleep(grace).await,
+        Err(_) => std::future::pending().await,
+    }
+}

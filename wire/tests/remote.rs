@@ -1,0 +1,28 @@
+//! A long-lived streamable HTTP upstream, against servers on loopback.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub,
+    missing_debug_implementations,
+    reason = "what the tests share may fail loudly too, and has no users outside"
+)]
+
+#[path = "remote/client.rs"]
+mod client;
+#[path = "remote/server.rs"]
+mod server;
+
+#[path = "remote/addresses.rs"]
+mod addresses;
+#[path = "remote/answers.rs"]
+mod answers;
+#[path = "remote/calls.rs"]
+mod calls;
+#[path = "remote/sessions.rs"]
+mod sessions;
+#[path = "remote/stateless.rs"]
+mod stateless;
+#[path = "remote/streams.rs"]
+mod streams;
