@@ -46,6 +46,11 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Stand in front of a server: pin its contract, and hold calls when it moved
+    #[command(
+        after_help = "Examples:\n  holdpoint run -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --server files --posture shield -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --url https://example.com/mcp --header Authorization=env:TOKEN\n\nPut it before the server's command in your client's configuration. It exits as the server did."
+    )]
+    Run(RunCommand),
     /// Show a silent change being caught, with nothing installed
     #[command(after_help = "Examples:\n  holdpoint demo\n  holdpoint demo --all")]
     Demo(DemoCommand),
@@ -118,6 +123,21 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
     )]
     Store(store::StoreCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunCommand {
+    /// The id to keep the server under [default: made of its name and where it comes from]
+    #[arg(long, value_name = "ID")]
+    pub(crate) server: Option<ServerId>,
+    /// monitor, shield, guard or strict [default: the configured one, else guard]
+    #[arg(long, value_name = "POSTURE")]
+    pub(crate) posture: Option<Posture>,
+    /// Seconds that a view of the server's lists may be old when a call is made [default: the configured one, else 30]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub(crate) relist_max_age: Option<u64>,
+    #[command(flatten)]
+    pub(crate) upstream: UpstreamArguments,
 }
 
 #[derive(Debug, Args)]

@@ -2,17 +2,18 @@
 
 mod amounts;
 mod export;
+mod gate;
 
 use crate::failure::Failure;
+use ::gate::posture::{Posture, Settings};
+use ::gate::server::ServerId;
 use amounts::Amount;
-use gate::posture::{Posture, Settings};
-use gate::server::ServerId;
 use std::path::Path;
 use store::Location;
 use toml::{Table, Value};
 
 /// The keys that are known, with their tables. A server's table takes the same.
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 28] = [
     "posture",
     "first_use",
     "drift_scope",
@@ -26,6 +27,8 @@ const KEYS: [&str; 26] = [
     "approve.unattended",
     "approve.in_client",
     "limits.frame_bytes",
+    "limits.arguments_bytes",
+    "limits.depth",
     "limits.call_timeout_seconds",
     "limits.shutdown_grace_seconds",
     "limits.start_timeout_seconds",
@@ -260,7 +263,6 @@ impl Configuration {
     }
 
     /// How receipts are written.
-    #[expect(dead_code, reason = "the gate, which writes receipts of calls, comes with `run`")]
     pub(crate) fn receipts(&self) -> Result<store::receipts::Settings, Failure> {
         self.receipts_of().map_err(Failure::usage)
     }

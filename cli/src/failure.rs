@@ -14,6 +14,8 @@ pub(crate) enum Exit {
     Internal,
     /// Evidence does not verify.
     Evidence,
+    /// As the server ended that `run` stood in front of.
+    Server(u8),
 }
 
 impl Exit {
@@ -25,6 +27,7 @@ impl Exit {
             Exit::Unreachable => 11,
             Exit::Internal => 12,
             Exit::Evidence => 14,
+            Exit::Server(code) => code,
         }
     }
 }

@@ -19,6 +19,9 @@ use failure::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(words) = commands::run::words_to_become() {
+        return commands::run::become_server(words);
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -50,6 +53,7 @@ fn asks_for_json() -> bool {
 fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = &arguments.options;
     match &arguments.command {
+        Command::Run(command) => commands::run::run(command, options),
         Command::Demo(command) => commands::demo::run(command, options),
         Command::Diff(command) => commands::diff::run(command, options),
         Command::Hash(command) => commands::hash::run(command, options),

@@ -20,6 +20,7 @@ const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The home that a command works in.
 #[derive(Debug)]
 pub(crate) struct Workplace {
+    pub(crate) home: Home,
     pub(crate) store: Witnessed,
     pub(crate) configuration: Configuration,
 }
@@ -29,7 +30,7 @@ impl Workplace {
         let home = Home::open(&home_path(options)?)?;
         let configuration = Configuration::read(&home.config_path())?;
         let store = Witnessed::new(store::open(&home, &configuration.store()?)?, &home);
-        Ok(Workplace { store, configuration })
+        Ok(Workplace { home, store, configuration })
     }
 }
 
@@ -215,7 +216,7 @@ impl Reach {
     }
 
     /// What is written down of it: never a secret.
-    fn launch(&self, arguments: &UpstreamArguments) -> Launch {
+    pub(crate) fn launch(&self, arguments: &UpstreamArguments) -> Launch {
         match &self.origin {
             Origin::Program(origin) => {
                 let command =
@@ -263,7 +264,7 @@ fn read_header(argument: &str) -> Result<(http::HeaderName, http::HeaderValue), 
 
 impl Origin {
     /// The id of a server that nobody named: a short name, and a hash over where it comes from.
-    fn server_id(&self) -> Result<ServerId, Failure> {
+    pub(crate) fn server_id(&self) -> Result<ServerId, Failure> {
         match self {
             Origin::Program(origin) => make_id(&origin.short_name(), &origin.identity()),
             Origin::Address { url, .. } => {

@@ -1,4 +1,23 @@
-//! What runs beside a call, shared by every surface. Today that is live export.
+//! The way of a call: sessions, the path of checks, the view that calls are decided on, receipts and live export. Shared by
+//! every surface.
 #![forbid(unsafe_code)]
 
+pub mod call;
+pub mod checks;
 pub mod export;
+pub mod judge;
+pub mod keeper;
+pub mod lists;
+pub mod outlet;
+pub mod path;
+pub mod process;
+pub mod program;
+pub mod reason;
+pub mod recorder;
+pub mod refusal;
+pub mod relist;
+pub mod run;
+pub mod session;
+pub mod situation;
+pub mod tally;
+pub mod view;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod counters;
+pub mod first_use;
 pub mod judge;
 pub mod pins;
 pub mod posture;

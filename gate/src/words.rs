@@ -3,6 +3,7 @@
 //! The voice is "a silent change was caught", never "this tool is unsafe". What goes to a model carries no text that
 //! nobody accepted.
 
+use crate::reason::Reason;
 use contract::change::{ChangeKind, Finding};
 use contract::hash::sha256_hex;
 use contract::json::Document;
@@ -142,6 +143,48 @@ pub fn banner(server: &str, subject: &str, findings: &[Finding]) -> String {
         "○ holdpoint — caught a silent change: {subject} {change}. Held before your agent ran it. \
          A person decides: holdpoint review {server}  [Review · Re-pin · Validate]"
     )
+}
+
+/// What the model is told of a held call, whatever holds it.
+pub fn held(reason: Reason, server: &str, subject: &str, findings: &[Finding]) -> String {
+    let review = format!("A person decides: holdpoint review {server}");
+    match reason {
+        Reason::ContractDrift | Reason::Marker if !findings.is_empty() => {
+            banner(server, subject, findings)
+        }
+        Reason::ContractDrift | Reason::Marker => format!(
+            "○ holdpoint — {subject} waits for a look. Held before your agent ran it. {review}"
+        ),
+        Reason::NoPin => format!(
+            "○ holdpoint — {subject} is not among what was accepted of this server. Held before your agent ran it. {review}"
+        ),
+        Reason::SurfaceUnreadable => format!(
+            "○ holdpoint — what the server says of {subject} cannot be read in exactly one way. Held before your agent ran it. {review}"
+        ),
+        Reason::ServerChanged => format!(
+            "○ holdpoint — the server changed since it was accepted, so none of its calls goes through. Held before your agent ran it. {review}"
+        ),
+        Reason::ServerPending => format!(
+            "○ holdpoint — the server is new and waits for a first look. Held before your agent ran it. {review}"
+        ),
+        Reason::ServerQuarantined => format!(
+            "○ holdpoint — a person stopped this server. Held before your agent ran it. A person decides: holdpoint release {server}"
+        ),
+        Reason::BaselineLost => format!(
+            "○ holdpoint — what was accepted of {subject} is lost or was changed by something else than holdpoint. Held before your agent ran it. {review}"
+        ),
+        Reason::UnapprovedParameter => format!(
+            "○ holdpoint — the call to {subject} uses a parameter that nobody accepted yet. Held before your agent ran it. {review}"
+        ),
+    }
+}
+
+/// A JSON Pointer for a model: steps that are neither a word of JSON Schema or MCP nor harmless are told by their hash.
+pub fn model_path(path: &str) -> String {
+    let steps = path
+        .split('/')
+        .map(|step| if step.is_empty() { String::new() } else { model_name(step, false) });
+    steps.collect::<Vec<_>>().join("/")
 }
 
 /// The banner where a verdict's record cannot be made: the hold stands all the same.

@@ -10,6 +10,7 @@ mod error;
 mod framing;
 mod http;
 mod limits;
+pub mod listing;
 pub mod lines;
 mod message;
 mod observe;

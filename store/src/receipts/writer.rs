@@ -160,6 +160,18 @@ impl Receipts {
         self.shared.append(&Record::Event(event))
     }
 
+    /// The end of the process, for who cannot give this up because other threads hold on to it: what still waits is
+    /// written, everything is signed and on disk. What comes later is refused.
+    pub fn finish(&self) {
+        let mut state = self.shared.lock();
+        state.is_stopping = true;
+        self.shared.work.notify_all();
+        // The thread's end is told as a fault: nothing is written that nobody would sync or sign.
+        while state.fault.is_none() {
+            state = self.shared.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     pub fn args_key(&self) -> &ArgsKey {
         &self.args_key
     }

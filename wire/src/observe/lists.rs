@@ -5,10 +5,10 @@ use super::{ListOutcome, Progress, Session, Stop};
 use crate::correlate::Answer;
 use crate::error::{Awaited, ObserveError, seconds};
 use crate::http::Asked;
+use crate::listing::{Cursor, is_offered, next_cursor};
 use crate::message::{METHOD_NOT_FOUND, Request};
 use crate::revision::Era;
 use crate::server_text::ServerText;
-use contract::json::{Document, Kind};
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -126,37 +126,4 @@ impl Session<'_> {
 
 fn unreadable(reason: String) -> ListOutcome {
     ListOutcome::Unreadable(reason)
-}
-
-/// Whether the handshake declares the list's capability. A server that declares nothing at all is asked for its tools.
-fn is_offered(handshake: &str, list: ListKind) -> bool {
-    let document = Document::parse(handshake).ok();
-    let capabilities = document.as_ref().and_then(|document| document.root().get("capabilities"));
-    match capabilities.filter(|capabilities| !capabilities.is_null()) {
-        None => list == ListKind::Tools,
-        Some(capabilities) => {
-            capabilities.get(list.capability()).is_some_and(|capability| !capability.is_null())
-        }
-    }
-}
-
-enum Cursor {
-    End,
-    /// Most clients take it for the end, and some servers mean that by it.
-    Empty,
-    NotAString,
-    Next(String),
-}
-
-fn next_cursor(page: &str) -> Cursor {
-    let document = Document::parse(page).ok();
-    let Some(cursor) = document.as_ref().and_then(|page| page.root().get("nextCursor")) else {
-        return Cursor::End;
-    };
-    match (cursor.kind(), cursor.as_str()) {
-        (Kind::Null, _) => Cursor::End,
-        (_, Some(text)) if text.is_empty() => Cursor::Empty,
-        (_, Some(text)) => Cursor::Next(text.into_owned()),
-        _ => Cursor::NotAString,
-    }
 }

@@ -1,0 +1,193 @@
+//! `holdpoint run`: the gate in front of one server, between our standard input and output and the server's.
+
+use crate::approver;
+use crate::arguments::{Options, RunCommand};
+use crate::failure::{Exit, Failure};
+use crate::screen;
+use crate::target::{Origin, Reach, Workplace};
+use contract::origin::ProgramOrigin;
+use contract::surface::Entry;
+use engine::export::{LiveExport, do_not_track};
+use engine::judge::Judge;
+use engine::keeper::OriginSource;
+use engine::outlet::{LineOutlet, ServerOutlet};
+use engine::path::Path;
+use engine::process::{BECOME, ServerProcess};
+use engine::program::{digest_of, find_program};
+use engine::recorder::{Caller, Recorder};
+use engine::run::{Running, Surroundings, standard_output};
+use engine::session::state::State;
+use engine::session::{Parts, Sentinel, Session};
+use gate::server::ServerId;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use store::receipts::{DiskFolder, Receipts};
+use wire::{StdioLaunch, Upstream};
+
+/// The exit code of a server that a signal ended, beside the signal's number.
+const SIGNALLED: i32 = 128;
+
+pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failure> {
+    let reach = Reach::of(&command.upstream)?;
+    let id = match &command.server {
+        Some(id) => id.clone(),
+        None => reach.origin.server_id()?,
+    };
+    match &reach.upstream {
+        Upstream::Stdio(launch) => {
+            let launch = launch.clone();
+            run_program(command, options, &id, &reach, &launch)
+        }
+        Upstream::Http(_) => Err(Failure::usage("`--url` is not supported by `run` yet")),
+    }
+}
+
+fn run_program(
+    command: &RunCommand,
+    options: &Options,
+    id: &ServerId,
+    reach: &Reach,
+    launch: &StdioLaunch,
+) -> Result<Exit, Failure> {
+    let program = launch.program.to_string_lossy().into_owned();
+    let Some(file) = find_program(&program, launch.directory.as_deref()) else {
+        return Err(Failure::unreachable(format!("the program `{program}` was not found")));
+    };
+    // The server starts while the gate gets ready; nothing reaches it before.
+    let become_with = std::env::current_exe().ok();
+    let (process, input, output) = ServerProcess::start(launch, become_with).map_err(|error| {
+        Failure::unreachable(format!("the program `{program}` could not be started: {error}"))
+    })?;
+    let group = process.group();
+    let started =
+        prepare(command, options, id, reach, Some(file), Box::new(LineOutlet::new(input)))
+            .and_then(|Prepared { session, wakes, origin, grace, export }| {
+                let running = Running::start(Surroundings {
+                    session,
+                    wakes,
+                    origin,
+                    process,
+                    output: Box::new(output),
+                    grace,
+                })?;
+                Ok((running, export))
+            });
+    let (running, _export) = started.inspect_err(|_| group.kill())?;
+    Ok(Exit::Server(code_of(running.finish()?)))
+}
+
+/// All of a session but its threads.
+struct Prepared {
+    session: Arc<Session>,
+    wakes: std::sync::mpsc::Receiver<engine::keeper::Wake>,
+    origin: OriginSource,
+    grace: std::time::Duration,
+    export: Option<LiveExport>,
+}
+
+fn prepare(
+    command: &RunCommand,
+    options: &Options,
+    id: &ServerId,
+    reach: &Reach,
+    program: Option<PathBuf>,
+    to_server: Box<dyn ServerOutlet>,
+) -> Result<Prepared, Failure> {
+    let Workplace { home, store, configuration } = Workplace::open(options)?;
+    let launch = reach.launch(&command.upstream);
+    let origin = origin_of(reach, program, home.path().join("digests.json"));
+    let rules = configuration.rules(id, command.posture)?;
+    let mut settings = configuration.session(id)?;
+    if let Some(seconds) = command.relist_max_age {
+        settings.relist_max_age = std::time::Duration::from_secs(seconds);
+    }
+    let receipts = Receipts::open(&home, configuration.receipts()?)?;
+    let sentinel = store::open(&home, &configuration.store()?)?;
+    let version = sentinel.version()?;
+    let mut judge = Judge::new(store, rules, Some(launch));
+    let begun = judge.begin()?;
+    let caller = Caller { subject: approver::name(), client: None };
+    let (keeper, wakes) = channel();
+    let is_quiet = options.quiet;
+    let session = Session::new(Parts {
+        settings,
+        path: Path::for_one_server(configuration.preflight(id)?),
+        recorder: Recorder::new(receipts),
+        judge,
+        sentinel: Sentinel { store: sentinel, version },
+        state: State::new(begun.situation, begun.book, caller),
+        to_client: standard_output()?,
+        to_server,
+        keeper,
+        remark: Box::new(move |sentence| {
+            if !is_quiet {
+                screen::remark(format!("holdpoint: {}", screen::readable(sentence)));
+            }
+        }),
+    });
+    let export = start_export(&configuration, &home)?;
+    let grace = configuration.grace(id)?;
+    Ok(Prepared { session: Arc::new(session), wakes, origin, grace, export })
+}
+
+/// Receipts go on to where the configuration says, if it says so.
+fn start_export(
+    configuration: &crate::configuration::Configuration,
+    home: &store::Home,
+) -> Result<Option<LiveExport>, Failure> {
+    let mut settings = configuration.export()?;
+    settings.do_not_track = do_not_track(std::env::var_os("DO_NOT_TRACK").as_deref());
+    if settings.do_not_track || (settings.otlp.is_none() && settings.syslog.is_none()) {
+        return Ok(None);
+    }
+    let folder = DiskFolder::new(&home.receipts_path());
+    let export = LiveExport::start(home.path(), folder, settings, |_| {});
+    export.map(Some).map_err(Failure::usage)
+}
+
+/// What of the way to the server is part of its surface. The program's digest is taken beside its start.
+fn origin_of(reach: &Reach, program: Option<PathBuf>, kept: PathBuf) -> OriginSource {
+    match &reach.origin {
+        Origin::Program(origin) => {
+            let origin = origin.clone();
+            let digest = std::thread::spawn(move || digest_of(&program?, Some(&kept)));
+            let mut digest = Some(digest);
+            let mut entry: Option<Entry> = None;
+            Box::new(move || {
+                if let Some(digest) = digest.take() {
+                    let digest = digest.join().ok().flatten();
+                    entry = ProgramOrigin { digest, ..origin.clone() }.entry().ok();
+                }
+                entry.clone()
+            })
+        }
+        Origin::Address { url, .. } => {
+            let url = url.clone();
+            Box::new(move || contract::origin::address_entry(&url, None).ok())
+        }
+    }
+}
+
+fn code_of(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal: Option<i32> = None;
+    let code = status.code().or(signal.map(|number| SIGNALLED + number)).unwrap_or(1);
+    u8::try_from(code & 0xff).unwrap_or(1)
+}
+
+/// The words of a server that this process is to become, where it was started for that.
+pub(crate) fn words_to_become() -> Option<impl Iterator<Item = OsString>> {
+    let mut words = std::env::args_os().skip(1);
+    (words.next()? == BECOME).then_some(words)
+}
+
+pub(crate) fn become_server(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let error = engine::process::become_server(words);
+    screen::remark(format!("holdpoint: the server could not be started: {error}"));
+    Exit::Unreachable.into()
+}

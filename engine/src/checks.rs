@@ -1,0 +1,11 @@
+//! The checks, one a file. Adding a check is adding a file, and its place in [`crate::path::Path`].
+
+mod drift;
+mod incident;
+mod inventory;
+mod preflight;
+
+pub use drift::DriftCheck;
+pub use incident::IncidentCheck;
+pub use inventory::InventoryCheck;
+pub use preflight::{PreflightCheck, PreflightLimits};

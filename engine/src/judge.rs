@@ -1,0 +1,301 @@
+//! The pins of one server beside what it says: first use, re-pins, status, and the situation that calls are decided on.
+//!
+//! This is the only part of a session that writes to the store.
+
+use crate::situation::{DriftScope, Situation};
+use crate::view::{Materials, View};
+use contract::surface::{EntryId, ListKind, Surface};
+use gate::first_use::{FirstUse, first_use};
+use gate::judge::{SurfaceJudgement, judge_surface};
+use gate::pins::{Basis, Pin, PinBook};
+use gate::posture::Settings;
+use gate::server::{ServerId, ServerStatus};
+use gate::shown::ListMode;
+use gate::status::{Happening, next};
+use gate::time::Timestamp;
+use std::collections::{BTreeMap, HashSet};
+use store::{
+    Act, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Observation, Revision,
+    Snapshot, StatisticsStore, Store, StoreError, Witnessed,
+};
+
+/// How often a write is tried that somebody else came before.
+const ATTEMPTS: usize = 5;
+const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
+/// Who acts where nobody was asked.
+const NOBODY: &str = "holdpoint";
+
+/// What is done with a server that is seen for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FirstUsePolicy {
+    #[default]
+    Trust,
+    Approve,
+}
+
+/// How one server is judged.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub server: ServerId,
+    pub settings: Settings,
+    pub first_use: FirstUsePolicy,
+    pub scope: DriftScope,
+    pub mode: ListMode,
+}
+
+/// What a server says, and the answers that it said it with.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub surface: Surface,
+    pub pages: BTreeMap<ListKind, Vec<String>>,
+}
+
+/// What came of judging.
+#[derive(Debug)]
+pub struct Judged {
+    pub situation: Situation,
+    pub book: PinBook,
+    pub judgement: SurfaceJudgement,
+    /// Entries that were pinned anew without asking.
+    pub repinned: usize,
+}
+
+#[derive(Debug)]
+pub struct Judge {
+    store: Witnessed,
+    rules: Rules,
+    launch: Option<Launch>,
+    /// What was held when it was last judged, to tell what began to be.
+    held: HashSet<EntryId>,
+    /// What the store said of the server when it was last judged.
+    standing: Option<Standing>,
+}
+
+/// What of the store a judgement rests on, beside the pins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Standing {
+    revision: Revision,
+    status: ServerStatus,
+    lost: Option<String>,
+    is_incident: bool,
+}
+
+impl Judge {
+    pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
+        Judge { store, rules, launch, held: HashSet::new(), standing: None }
+    }
+
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Takes in what a server says now: pins it at first use, pins anew what is benign, remembers it for review.
+    pub fn take_in(&mut self, seen: &Seen, at: Timestamp) -> Result<Judged, StoreError> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.try_take_in(seen, at) {
+                Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_take_in(&mut self, seen: &Seen, at: Timestamp) -> Result<Judged, StoreError> {
+        let mut standing = self.read_standing()?;
+        let snapshot = self.store.snapshot(&self.rules.server)?;
+        let status = status_of(&snapshot);
+        let observation = Observation::of(&seen.surface, at);
+        let mut book = snapshot.pins.clone();
+        let is_trusted = book.lost.is_none() && book.tampered.is_empty();
+        let mut act = Act::new(&self.rules.server, at, NOBODY, "server.observe");
+        act.expect = Some(snapshot.revision());
+        act.observation = Some(&observation);
+        act.launch = self.launch.as_ref().filter(|launch| {
+            snapshot.server.as_ref().is_none_or(|server| server.launch.as_ref() != Some(launch))
+        });
+        let mut repinned = 0;
+        let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;
+        if is_first && self.rules.first_use == FirstUsePolicy::Trust {
+            let FirstUse { pins, .. } = first_use(&seen.surface, &self.rules.settings);
+            act.name = "server.pin";
+            act.pins =
+                pins.into_iter().map(|entry| NewPin { entry, basis: Basis::FirstUse }).collect();
+        }
+        if !is_first && is_trusted && status != ServerStatus::Pending {
+            let judgement = self.judge(&book, &seen.surface, at)?;
+            act.pins = judgement
+                .accepted()
+                .map(|entry| NewPin { entry: entry.clone(), basis: Basis::Auto })
+                .collect();
+            repinned = act.pins.len();
+            if repinned > 0 {
+                act.name = "pin.auto";
+            }
+        }
+        for pin in &act.pins {
+            let entry = pin.entry.clone();
+            book.push(Pin { entry, basis: pin.basis, at, by: NOBODY.to_owned() });
+        }
+        let judgement = self.judge(&book, &seen.surface, at)?;
+        let next_status = if is_first {
+            let happening = match self.rules.first_use {
+                FirstUsePolicy::Trust => Happening::FirstUseTrusted,
+                FirstUsePolicy::Approve => Happening::FirstUseAsked,
+            };
+            after_first(next(status, happening).unwrap_or(status), &judgement)
+        } else {
+            let is_held = judgement.verdict.is_held();
+            next(status, Happening::Judged { is_held }).unwrap_or(status)
+        };
+        act.status = Some(next_status).filter(|next| *next != status);
+        // A record that cannot be trusted is mended by a person, not written over.
+        if is_trusted || act.pins.is_empty() {
+            standing.revision = self.store.record(act)?.revision;
+        }
+        standing.status = next_status;
+        Ok(self.judged(seen, book, judgement, standing, repinned))
+    }
+
+    /// Judges the same again after somebody wrote to the store; nothing where that was about something else.
+    pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Option<Judged>, StoreError> {
+        // Read before the pins: what changes in between is found to have changed the next time.
+        let now = self.read_standing()?;
+        if self.standing.as_ref() == Some(&now) {
+            return Ok(None);
+        }
+        let snapshot = self.store.snapshot(&self.rules.server)?;
+        let judgement = self.judge(&snapshot.pins, &seen.surface, at)?;
+        let now = Standing { status: status_of(&snapshot), ..now };
+        Ok(Some(self.judged(seen, snapshot.pins, judgement, now, 0)))
+    }
+
+    fn read_standing(&self) -> Result<Standing, StoreError> {
+        let server = self.store.server(&self.rules.server)?;
+        let is_incident = self
+            .store
+            .incident()?
+            .incident
+            .is_some_and(|(incident, _)| is_about(&incident, &self.rules.server));
+        Ok(Standing {
+            revision: server.as_ref().map_or(Revision::NONE, |server| server.revision),
+            status: server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status),
+            lost: server.and_then(|server| server.lost),
+            is_incident,
+        })
+    }
+
+    /// How things stand before anything of the server was seen: nothing of it can be called, and a server that a
+    /// person stopped is stopped from the first message on.
+    pub fn begin(&mut self) -> Result<Judged, StoreError> {
+        let standing = self.read_standing()?;
+        let snapshot = self.store.snapshot(&self.rules.server)?;
+        let standing = Standing { status: status_of(&snapshot), ..standing };
+        let nothing = SurfaceJudgement {
+            posture: self.rules.settings.posture,
+            verdict: gate::verdict::Verdict::Proceed,
+            entries: Vec::new(),
+            unreadable: Vec::new(),
+        };
+        Ok(self.judged(&Seen::default(), snapshot.pins, nothing, standing, 0))
+    }
+
+    fn judge(
+        &self,
+        book: &PinBook,
+        surface: &Surface,
+        at: Timestamp,
+    ) -> Result<SurfaceJudgement, StoreError> {
+        let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
+        Ok(judge_surface(book, surface, &self.rules.settings, auto_pins))
+    }
+
+    fn judged(
+        &mut self,
+        seen: &Seen,
+        book: PinBook,
+        judgement: SurfaceJudgement,
+        standing: Standing,
+        repinned: usize,
+    ) -> Judged {
+        let (is_incident, status) = (standing.is_incident, standing.status);
+        self.standing = Some(standing);
+        let view = View::of(&Materials {
+            server: &self.rules.server,
+            status,
+            book: &book,
+            surface: &seen.surface,
+            judgement: &judgement,
+            settings: &self.rules.settings,
+            mode: self.rules.mode,
+            scope: self.rules.scope,
+            pages: &seen.pages,
+        });
+        let situation = Situation {
+            server: self.rules.server.clone(),
+            settings: self.rules.settings.clone(),
+            is_incident,
+            view,
+        };
+        Judged { situation, book, judgement, repinned }
+    }
+
+    /// How many entries began to be held since the last time this was asked.
+    pub fn newly_held(&mut self, judgement: &SurfaceJudgement) -> usize {
+        let held: HashSet<EntryId> = judgement.held().map(|judged| judged.id.clone()).collect();
+        let new = held.difference(&self.held).count();
+        self.held = held;
+        new
+    }
+
+    pub fn version(&self) -> Result<u64, StoreError> {
+        self.store.version()
+    }
+
+    pub fn add_counts(
+        &mut self,
+        counts: &[(gate::counters::Counter, u64)],
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let counts: Vec<Count> = counts
+            .iter()
+            .map(|(counter, value)| Count {
+                day: Day::of(at),
+                server: self.rules.server.clone(),
+                name: counter.name(),
+                value: *value,
+            })
+            .collect();
+        counts.chunks(store::MAX_COUNTS_PER_WRITE).try_for_each(|part| self.store.add_counts(part))
+    }
+}
+
+/// What is left out at first sight because of a marker is held from then on.
+fn after_first(status: ServerStatus, judgement: &SurfaceJudgement) -> ServerStatus {
+    let is_held = judgement.verdict.is_held();
+    next(status, Happening::Judged { is_held }).unwrap_or(status)
+}
+
+fn status_of(snapshot: &Snapshot) -> ServerStatus {
+    snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
+}
+
+fn is_about(incident: &Incident, server: &ServerId) -> bool {
+    match &incident.scope {
+        IncidentScope::All => true,
+        IncidentScope::Servers(servers) => servers.contains(server),
+    }
+}
+
+/// How often a server was pinned anew without asking during the last day.
+pub fn auto_pins_today(
+    store: &dyn Store,
+    server: &ServerId,
+    at: Timestamp,
+) -> Result<usize, StoreError> {
+    let since = Timestamp(at.0.saturating_sub(DAY_MILLISECONDS));
+    let history = store.history(server)?;
+    let is_auto =
+        |event: &&store::HistoryEvent| event.basis == Some(Basis::Auto) && event.at >= since;
+    Ok(history.iter().filter(is_auto).count())
+}

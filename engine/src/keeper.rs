@@ -1,0 +1,495 @@
+//! The keeper looks after the view: it asks the server for its lists, has them judged, lets go what waited for them, and
+//! notices what people decide in other processes.
+//!
+//! It is the only one that makes requests of the gate's own. Their ids are unguessable.
+
+use crate::judge::Seen;
+use crate::outlet::Outgoing;
+use crate::reason::ReasonCode;
+use crate::recorder::now;
+use crate::relist::{ListOutcome, Listing, Step};
+use crate::session::{OwnAnswer, Session};
+use contract::surface::{Entry, ListKind, SurfaceReader};
+use gate::counters::Counter;
+use ledger::record::OutcomeStatus;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use wire::listing::is_offered;
+
+mod notes;
+
+use notes::Notes;
+
+/// How often the keeper looks up without being woken.
+const TICK: Duration = Duration::from_millis(250);
+/// A list is asked for at most this often without a call that waits for it.
+const RELIST_PAUSE: Duration = Duration::from_secs(1);
+/// How often counts are stored.
+const FLUSH_PAUSE: Duration = Duration::from_secs(10);
+
+/// What wakes the keeper.
+#[derive(Debug)]
+pub enum Wake {
+    /// A request waits for this list.
+    Relist(ListKind),
+    /// The client is ready.
+    Initialized,
+    /// The server says that these changed.
+    ListChanged(Vec<ListKind>),
+    /// The server answered one of our requests.
+    Answered {
+        id: Vec<u8>,
+        answer: OwnAnswer,
+    },
+    /// The client answered one of our requests.
+    ClientAnswered {
+        id: Vec<u8>,
+        message: Vec<u8>,
+    },
+    /// Another situation counts from now on; the client is shown other lists.
+    Published {
+        changed: Vec<ListKind>,
+    },
+    ClientGone,
+    /// The session is over.
+    End,
+}
+
+/// What of the way to the server is part of its surface; made beside the start.
+pub type OriginSource = Box<dyn FnMut() -> Option<Entry> + Send>;
+
+pub struct Keeper {
+    session: Arc<Session>,
+    wakes: Receiver<Wake>,
+    origin: OriginSource,
+    listings: BTreeMap<ListKind, Listing>,
+    outcomes: BTreeMap<ListKind, ListOutcome>,
+    /// Lists that were asked for since the keeper last had all of them.
+    finished: Vec<(ListKind, Instant)>,
+    wanted: BTreeSet<ListKind>,
+    last_begun: BTreeMap<ListKind, Instant>,
+    discovery: Option<Vec<u8>>,
+    has_discovered: bool,
+    /// Lists whose change the client is still to be told.
+    untold: BTreeSet<ListKind>,
+    notes: Notes,
+    requests: u64,
+    flushed_at: Instant,
+    version: Option<u64>,
+    looked_at: Instant,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Keeper").field("listings", &self.listings).finish_non_exhaustive()
+    }
+}
+
+impl Keeper {
+    pub fn new(session: Arc<Session>, wakes: Receiver<Wake>, origin: OriginSource) -> Keeper {
+        let now = Instant::now();
+        Keeper {
+            session,
+            wakes,
+            origin,
+            listings: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            finished: Vec::new(),
+            wanted: BTreeSet::new(),
+            last_begun: BTreeMap::new(),
+            discovery: None,
+            has_discovered: false,
+            untold: BTreeSet::new(),
+            notes: Notes::default(),
+            requests: 0,
+            flushed_at: now,
+            version: None,
+            looked_at: now,
+        }
+    }
+
+    /// Works until the session is over.
+    pub fn run(mut self) {
+        loop {
+            let begun = Instant::now();
+            match self.wakes.recv_timeout(TICK) {
+                Ok(Wake::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(wake) => self.hear(wake),
+                Err(RecvTimeoutError::Timeout) => self.look_around(),
+            }
+            self.pass_time(begun.elapsed());
+            self.begin_wanted();
+        }
+        self.flush();
+    }
+
+    fn hear(&mut self, wake: Wake) {
+        match wake {
+            Wake::Relist(list) => {
+                self.wanted.insert(list);
+            }
+            Wake::Initialized => self.wanted.extend(ListKind::ALL),
+            Wake::ListChanged(lists) => {
+                self.untold.extend(&lists);
+                self.wanted.extend(lists);
+            }
+            Wake::Answered { id, answer } => self.answered(&id, answer),
+            Wake::Published { changed } => self.tell_changed(changed),
+            Wake::ClientAnswered { .. } | Wake::ClientGone | Wake::End => {}
+        }
+    }
+
+    /// What nobody wakes the keeper for.
+    fn look_around(&mut self) {
+        if self.flushed_at.elapsed() >= FLUSH_PAUSE {
+            self.flush();
+        }
+        self.end_overdue();
+        self.notice_changes();
+    }
+
+    /// What people decide elsewhere is shown to the client also when it makes no call.
+    fn notice_changes(&mut self) {
+        if self.looked_at.elapsed() < RELIST_PAUSE {
+            return;
+        }
+        self.looked_at = Instant::now();
+        let version = {
+            let judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
+            judge.version().ok()
+        };
+        if version.is_some() && version != self.version {
+            let is_first = self.version.is_none();
+            self.version = version;
+            if !is_first && let Err(error) = self.session.look_again() {
+                self.session.remark(&format!("the store cannot be read: {error}"));
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.flushed_at = Instant::now();
+        let counts = self.session.tally.take();
+        if counts.is_empty() {
+            return;
+        }
+        let mut judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = judge.add_counts(&counts, now()) {
+            self.session.remark(&format!("statistics could not be stored: {error}"));
+        }
+        self.version = judge.version().ok();
+    }
+
+    fn end_overdue(&mut self) {
+        let now = Instant::now();
+        let overdue: Vec<_> = {
+            let state = self.session.state();
+            let is_over =
+                |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
+            let pending = state.pending.iter().filter(|(_, pending)| is_over(pending.deadline));
+            pending.map(|(id, _)| id.clone()).collect()
+        };
+        for id in overdue {
+            self.session.fail(id.key(), ReasonCode::Timeout, OutcomeStatus::Timeout);
+            let method = "notifications/cancelled";
+            let id = String::from_utf8_lossy(id.raw()).into_owned();
+            let frame = format!(
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},"reason":"timeout"}}}}"#
+            );
+            let _ = self.session.tell_server(&Outgoing {
+                frame: frame.as_bytes(),
+                method: Some(method),
+                ..Outgoing::default()
+            });
+        }
+    }
+
+    /// Lists whose time is over are unreadable. While calls are in flight the server may be busy with them.
+    fn pass_time(&mut self, time: Duration) {
+        if self.listings.is_empty() || !self.session.state().pending.is_empty() {
+            return;
+        }
+        let ended: Vec<_> = self
+            .listings
+            .iter_mut()
+            .filter_map(|(list, listing)| Some((*list, listing.wait(time)?)))
+            .collect();
+        for (list, outcome) in ended {
+            self.finish(list, outcome);
+        }
+    }
+
+    /// Begins what is wanted, as far as it can be asked for now.
+    fn begin_wanted(&mut self) {
+        if self.wanted.is_empty() || !self.is_met() {
+            return;
+        }
+        if self.outcomes.is_empty() {
+            // Nothing is known yet: a server is judged as a whole.
+            self.wanted.extend(ListKind::ALL);
+        }
+        let (handshake, waited): (Option<String>, BTreeSet<ListKind>) = {
+            let state = self.session.state();
+            (state.handshake.clone(), state.waiting.iter().map(|waiting| waiting.list).collect())
+        };
+        let now = Instant::now();
+        for list in std::mem::take(&mut self.wanted) {
+            if self.listings.contains_key(&list) {
+                // It was wanted after it was begun only where the server said so.
+                if self.untold.contains(&list) {
+                    self.wanted.insert(list);
+                }
+                continue;
+            }
+            let since = self.last_begun.get(&list).map(|at| now.saturating_duration_since(*at));
+            let is_waited_for = waited.contains(&list);
+            if since.is_some_and(|since| since < RELIST_PAUSE)
+                && (!is_waited_for || self.untold.contains(&list))
+            {
+                self.wanted.insert(list);
+                continue;
+            }
+            let is_declared = handshake.as_deref().is_none_or(|text| is_offered(text, list));
+            if !is_declared && !is_waited_for {
+                self.outcomes.entry(list).or_insert(ListOutcome::NotOffered);
+                self.finished.push((list, now));
+                continue;
+            }
+            self.begin(list, now);
+        }
+        self.finish_all();
+    }
+
+    /// Whether the server can be asked for anything: it was greeted, or needs no greeting.
+    fn is_met(&mut self) -> bool {
+        let (is_greeted, meta, is_greeting) = {
+            let state = self.session.state();
+            let is_greeting = state.pending.values().any(|pending| pending.is_handshake);
+            (state.handshake.is_some(), state.client.stateless_meta.clone(), is_greeting)
+        };
+        if is_greeted || self.has_discovered {
+            return true;
+        }
+        match meta {
+            Some(_) if self.discovery.is_some() => false,
+            Some(_) => {
+                self.discovery = self.ask("server/discover", None);
+                false
+            }
+            None => !is_greeting,
+        }
+    }
+
+    fn begin(&mut self, list: ListKind, now: Instant) {
+        self.last_begun.insert(list, now);
+        self.untold.remove(&list);
+        {
+            let mut state = self.session.state();
+            let freshness = state.freshness.entry(list).or_default();
+            freshness.is_listing = true;
+            freshness.is_stale = false;
+        }
+        self.session.tally.add(Counter::Relists);
+        let mut listing = Listing::new(list, now);
+        match self.ask(list.method(), None) {
+            Some(request) => {
+                listing.request = request;
+                self.listings.insert(list, listing);
+            }
+            None => self
+                .finish(list, ListOutcome::Unreadable("the server cannot be reached".to_owned())),
+        }
+    }
+
+    /// Sends a request of our own; answers its id with quotes.
+    fn ask(&mut self, method: &str, cursor: Option<&str>) -> Option<Vec<u8>> {
+        let mut random = [0_u8; 16];
+        getrandom::fill(&mut random).ok()?;
+        self.requests += 1;
+        let id = format!("\"hp-{}-{}\"", hex::encode(random), self.requests);
+        let mut params = Vec::new();
+        let meta = {
+            let mut state = self.session.state();
+            state.own.insert(id.clone().into_bytes());
+            state.client.stateless_meta.clone()
+        };
+        if let Some(cursor) = cursor {
+            params.push(format!("\"cursor\":{}", json!(cursor)));
+        }
+        if let Some(meta) = &meta {
+            params.push(format!("\"_meta\":{}", String::from_utf8_lossy(meta)));
+        }
+        let frame = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{}}}}}"#,
+            params.join(",")
+        );
+        let version = meta.as_deref().and_then(crate::session::version_in);
+        let sent = self.session.tell_server(&Outgoing {
+            frame: frame.as_bytes(),
+            method: Some(method),
+            id: Some(id.as_bytes()),
+            name: None,
+            protocol_version: version.as_deref(),
+        });
+        if sent.is_err() {
+            self.session.state().own.remove(id.as_bytes());
+            return None;
+        }
+        Some(id.into_bytes())
+    }
+
+    fn answered(&mut self, id: &[u8], answer: OwnAnswer) {
+        if self.discovery.as_deref() == Some(id) {
+            self.discovery = None;
+            self.has_discovered = true;
+            if let OwnAnswer::Result(result) = answer {
+                self.session.state().handshake.get_or_insert(result);
+            }
+            return;
+        }
+        let found = self.listings.iter().find(|(_, listing)| listing.request == id);
+        let Some(list) = found.map(|(list, _)| *list) else { return };
+        let Some(listing) = self.listings.get_mut(&list) else { return };
+        match listing.hear(answer) {
+            Step::Done(outcome) => self.finish(list, outcome),
+            Step::Ask(cursor) => match self.ask(list.method(), cursor.as_deref()) {
+                Some(request) => {
+                    if let Some(listing) = self.listings.get_mut(&list) {
+                        listing.request = request;
+                    }
+                }
+                None => self.finish(
+                    list,
+                    ListOutcome::Unreadable("the server cannot be reached".to_owned()),
+                ),
+            },
+        }
+    }
+
+    fn finish(&mut self, list: ListKind, outcome: ListOutcome) {
+        let begun = match self.listings.remove(&list) {
+            Some(listing) => {
+                self.session.state().own.remove(&listing.request);
+                listing.begun
+            }
+            None => Instant::now(),
+        };
+        self.finished.push((list, begun));
+        let is_same = self.outcomes.get(&list) == Some(&outcome);
+        if !is_same {
+            self.outcomes.insert(list, outcome);
+            self.session.state().is_unjudged = true;
+        }
+        self.finish_all();
+    }
+
+    /// Once no list is out: what is new is judged, and what waited goes on.
+    fn finish_all(&mut self) {
+        if !self.listings.is_empty() || self.finished.is_empty() {
+            return;
+        }
+        let finished = std::mem::take(&mut self.finished);
+        let is_judged = self.judge();
+        let lists: Vec<ListKind> = finished.iter().map(|(list, _)| *list).collect();
+        let released = {
+            let mut state = self.session.state();
+            for (list, begun) in finished {
+                let ttl = self.outcomes.get(&list).and_then(ListOutcome::ttl);
+                let freshness = state.freshness.entry(list).or_default();
+                freshness.is_listing = false;
+                freshness.ttl = ttl;
+                if is_judged {
+                    freshness.listed_at = Some(begun);
+                }
+            }
+            state.released(&lists)
+        };
+        for waiting in released {
+            if is_judged {
+                self.session.resume(&waiting);
+            } else {
+                let reason = ReasonCode::Internal;
+                self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
+            }
+        }
+    }
+
+    /// Judges what was listed, where it is not what was judged before. Answers whether the view can be relied on.
+    fn judge(&mut self) -> bool {
+        if !self.session.state().is_unjudged {
+            return true;
+        }
+        let Some(seen) = self.seen() else {
+            self.session.remark("what the server says of itself cannot be read");
+            return false;
+        };
+        let seen = Arc::new(seen);
+        let outcome = {
+            let mut judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
+            match judge.take_in(&seen, now()) {
+                Ok(judged) => {
+                    let newly_held = judge.newly_held(&judged.judgement) as u64;
+                    self.session.tally.add_many(Counter::HoldsBegun, newly_held);
+                    self.session.tally.add_many(Counter::Repinned, judged.repinned as u64);
+                    self.notes.tell(&judged.judgement, &self.session);
+                    {
+                        let mut state = self.session.state();
+                        state.seen = seen;
+                        state.is_unjudged = false;
+                    }
+                    self.session.publish(judged);
+                    self.version = judge.version().ok();
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            }
+        };
+        match outcome {
+            Ok(()) => true,
+            Err(error) => {
+                self.session.remark(&format!("what the server says could not be judged: {error}"));
+                false
+            }
+        }
+    }
+
+    fn seen(&mut self) -> Option<Seen> {
+        let handshake = self.session.state().handshake.clone();
+        let mut reader = SurfaceReader::default();
+        if let Some(handshake) = &handshake {
+            reader.handshake(handshake).ok()?;
+        }
+        let mut pages = BTreeMap::new();
+        for (list, outcome) in &self.outcomes {
+            outcome.read_into(*list, &mut reader);
+            if let ListOutcome::Pages(texts) = outcome {
+                pages.insert(*list, texts.clone());
+            }
+        }
+        let mut surface = reader.finish();
+        if let Some(origin) = (self.origin)() {
+            surface.insert(origin);
+        }
+        Some(Seen { surface, pages })
+    }
+
+    /// Tells the client to list again: what the server said changed, or what it is shown.
+    fn tell_changed(&mut self, changed: Vec<ListKind>) {
+        let mut told = BTreeSet::new();
+        for list in changed {
+            told.insert(match list {
+                ListKind::Tools => "tools",
+                ListKind::Prompts => "prompts",
+                ListKind::Resources | ListKind::ResourceTemplates => "resources",
+            });
+        }
+        for kind in told {
+            let message =
+                format!(r#"{{"jsonrpc":"2.0","method":"notifications/{kind}/list_changed"}}"#);
+            self.session.tell_client(message.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What monitor notes instead of holding: told once for each version of an entry.
+
+use crate::session::Session;
+use contract::hash::EntryHash;
+use contract::surface::EntryId;
+use gate::counters::Counter;
+use gate::judge::SurfaceJudgement;
+use gate::posture::Posture;
+use gate::words::{Audience, entry_name, say};
+use std::collections::HashSet;
+
+/// The most notes that are remembered as told.
+const MAX_TOLD: usize = 10_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    told: HashSet<(EntryId, Option<EntryHash>)>,
+}
+
+impl Notes {
+    pub(super) fn tell(&mut self, judgement: &SurfaceJudgement, session: &Session) {
+        if judgement.posture != Posture::Monitor {
+            return;
+        }
+        for judged in &judgement.entries {
+            let version = judged.after.as_ref().map(contract::surface::Entry::entry_hash);
+            if !judged.is_safety_relevant() || self.told.len() >= MAX_TOLD {
+                continue;
+            }
+            if !self.told.insert((judged.id.clone(), version)) {
+                continue;
+            }
+            let is_known = judged.before.is_some();
+            let name = entry_name(judged.id.entry_type, &judged.id.key, is_known, Audience::Model);
+            let strongest = judged.findings.iter().max_by_key(|finding| finding.class);
+            let change = strongest.map_or_else(
+                || "could not be compared with what was accepted".to_owned(),
+                |finding| say(finding, Audience::Model),
+            );
+            session.tally.add(Counter::Notes);
+            session
+                .note(&format!("○ holdpoint — noted, not held (posture monitor): {name} {change}"));
+        }
+    }
+}

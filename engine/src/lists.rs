@@ -1,0 +1,55 @@
+//! Answers to the client's lists, in pages of our own.
+
+use crate::view::{View, with_member};
+use contract::surface::ListKind;
+use ledger::record::OutcomeStatus;
+
+/// `invalid params`.
+const INVALID_PARAMS: i64 = -32602;
+/// `method not found`.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// Our cursors begin so: a server's own would not be one of ours.
+const CURSOR: &str = "holdpoint-page-";
+
+/// An answer, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListAnswer {
+    pub message: Vec<u8>,
+    pub status: OutcomeStatus,
+}
+
+/// Answers a list from the view. `cursor` is the raw JSON of the client's, `id` that of its request.
+pub fn answer(view: &View, list: ListKind, cursor: Option<&[u8]>, id: &[u8]) -> ListAnswer {
+    let Some(entries) = view.list(list) else {
+        return error(id, METHOD_NOT_FOUND, "the server does not offer this list");
+    };
+    let number = match cursor {
+        None | Some(b"null") => Some(0),
+        Some(cursor) => page_number(cursor),
+    };
+    let Some(page) = number.and_then(|number| entries.page(number)) else {
+        return error(id, INVALID_PARAMS, "an unknown cursor: list again from the beginning");
+    };
+    let next = number.filter(|_| page.has_next).map(|number| format!("\"{CURSOR}{}\"", number + 1));
+    let result = match &next {
+        Some(next) => with_member(page.result, "nextCursor", Some(next.as_bytes())),
+        None => page.result.to_vec(),
+    };
+    let message =
+        [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#, &result, b"}"].concat();
+    ListAnswer { message, status: OutcomeStatus::Success }
+}
+
+fn page_number(cursor: &[u8]) -> Option<usize> {
+    let cursor: String = serde_json::from_slice(cursor).ok()?;
+    cursor.strip_prefix(CURSOR)?.parse().ok()
+}
+
+fn error(id: &[u8], code: i64, message: &str) -> ListAnswer {
+    let error = serde_json::json!({"code": code, "message": message}).to_string();
+    let message =
+        [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","error":"#, error.as_bytes(), b"}"]
+            .concat();
+    ListAnswer { message, status: OutcomeStatus::Error }
+}

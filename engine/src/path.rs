@@ -1,0 +1,64 @@
+//! The path of a call: one check after the other, in one order, the first that does not say *continue* decides.
+//!
+//! INVARIANT: there is one path for every surface. `run` builds it with fewer checks than a gateway; neither has a second
+//! copy of any.
+
+use crate::call::Call;
+use crate::checks::{DriftCheck, IncidentCheck, InventoryCheck, PreflightCheck, PreflightLimits};
+use crate::reason::ReasonCode;
+use crate::situation::Situation;
+use crate::view::Standing;
+use std::sync::Arc;
+
+/// What a check says.
+#[derive(Debug, Clone)]
+#[must_use]
+pub enum Answer {
+    Continue,
+    /// A contract moved, and a person decides.
+    Hold(Arc<Standing>),
+    /// It is not allowed, whoever looks at the contract.
+    Deny(Denial),
+}
+
+/// Why a call is denied, with a sentence that tells a person what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub reason: ReasonCode,
+    pub message: String,
+}
+
+/// One question that a call has to pass.
+pub trait Check: Send + Sync + std::fmt::Debug {
+    fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer;
+}
+
+/// The checks that a call passes, in their order.
+#[derive(Debug)]
+pub struct Path {
+    checks: Vec<Box<dyn Check>>,
+}
+
+impl Path {
+    /// The path in front of one server on one machine.
+    pub fn for_one_server(limits: PreflightLimits) -> Path {
+        Path {
+            checks: vec![
+                Box::new(InventoryCheck),
+                Box::new(IncidentCheck),
+                Box::new(DriftCheck),
+                Box::new(PreflightCheck { limits }),
+            ],
+        }
+    }
+
+    pub fn decide(&self, call: &Call<'_>, situation: &Situation) -> Answer {
+        for check in &self.checks {
+            match check.check(call, situation) {
+                Answer::Continue => {}
+                answer => return answer,
+            }
+        }
+        Answer::Continue
+    }
+}

@@ -1,0 +1,144 @@
+//! The server as a process of ours: started in a group of its own, signalled and ended as a group, and never left behind.
+//!
+//! The group is signalled only while its leader has not been collected, so its number cannot have come to mean another
+//! group. Where there are no groups (Windows) the process itself is ended, and what it started is not.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use wire::StdioLaunch;
+
+/// The hidden first argument of this program, by which it becomes the server that is named behind it.
+pub const BECOME: &str = "__become";
+
+/// Who can signal the server, as long as it is there.
+#[derive(Debug, Clone)]
+pub struct ServerGroup {
+    leader: Arc<Mutex<Option<u32>>>,
+}
+
+/// A server that was started.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    group: ServerGroup,
+}
+
+impl ServerProcess {
+    /// Starts the server. `become_with` is this program: where it is known, the server is started through it, so that
+    /// it ends with us however we end.
+    pub fn start(
+        launch: &StdioLaunch,
+        become_with: Option<PathBuf>,
+    ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout)> {
+        let mut command = match become_with.filter(|_| cfg!(target_os = "linux")) {
+            Some(program) => {
+                let mut command = Command::new(program);
+                command.arg(BECOME).arg(std::process::id().to_string()).arg(&launch.program);
+                command
+            }
+            None => Command::new(&launch.program),
+        };
+        command
+            .args(&launch.arguments)
+            .envs(launch.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &launch.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take());
+        let (Some(input), Some(output)) = pipes else {
+            return Err(io::Error::other("the server has no pipes"));
+        };
+        let group = ServerGroup { leader: Arc::new(Mutex::new(Some(child.id()))) };
+        Ok((ServerProcess { child, group }, input, output))
+    }
+
+    pub fn group(&self) -> ServerGroup {
+        self.group.clone()
+    }
+
+    /// Waits until the server has ended, ends what it left behind, and collects it.
+    pub fn wait(mut self) -> io::Result<ExitStatus> {
+        #[cfg(unix)]
+        wait_for_leader(self.child.id());
+        self.group.kill();
+        // From here on the number may come to mean something else.
+        self.group.forget();
+        self.child.wait()
+    }
+}
+
+impl ServerGroup {
+    fn forget(&self) {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub fn terminate(&self) {
+        self.signal(TERMINATE);
+    }
+
+    pub fn kill(&self) {
+        self.signal(KILL);
+    }
+
+    /// Passes a signal on, by its number.
+    #[cfg(unix)]
+    pub fn signal(&self, number: i32) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = leader.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(number)) {
+            // The only failure is that nobody is left in it, which is what is wanted.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub fn signal(&self, _: i32) {}
+}
+
+const TERMINATE: i32 = 15;
+const KILL: i32 = 9;
+
+/// Waits until the leader has ended, and leaves it to be collected.
+#[cfg(unix)]
+fn wait_for_leader(id: u32) {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let Some(leader) = i32::try_from(id).ok().and_then(Pid::from_raw) else { return };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(error) = waitid(WaitId::Pid(leader), options) {
+        if error != rustix::io::Errno::INTR {
+            return;
+        }
+    }
+}
+
+/// Becomes the server: from now on the system ends this process when the gate ends, however that happens.
+///
+/// `words` are those behind [`BECOME`]: the gate's number, the program and its arguments. Returns only on a failure.
+#[cfg(target_os = "linux")]
+pub fn become_server(mut words: impl Iterator<Item = OsString>) -> io::Error {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    use std::os::unix::process::CommandExt;
+    let gate = words.next().and_then(|word| word.to_str()?.parse::<i32>().ok());
+    let Some(program) = words.next() else { return io::ErrorKind::InvalidInput.into() };
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return error.into();
+    }
+    // The gate may have ended before it was asked to be told.
+    if getppid().map(|parent| parent.as_raw_nonzero().get()) != gate {
+        return io::Error::other("the gate has ended");
+    }
+    Command::new(program).args(words).exec()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn become_server(_: impl Iterator<Item = OsString>) -> io::Error {
+    io::ErrorKind::Unsupported.into()
+}

@@ -1,0 +1,64 @@
+//! Why a request is refused: the closed list of reason codes, each with the code that goes over the wire.
+
+use gate::reason::Reason as DriftReason;
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasonCode {
+    Drift(DriftReason),
+    UnknownServer,
+    PayloadTooLarge,
+    TooDeep,
+    RateLimited,
+    KillSwitch,
+    UpstreamUnreachable,
+    UpstreamUnreadable,
+    Timeout,
+    Internal,
+    LedgerUnavailable,
+    AmbiguousMessage,
+    BadFrame,
+}
+
+impl ReasonCode {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ReasonCode::Drift(reason) => reason.as_str(),
+            ReasonCode::UnknownServer => "unknown_server",
+            ReasonCode::PayloadTooLarge => "payload_too_large",
+            ReasonCode::TooDeep => "too_deep",
+            ReasonCode::RateLimited => "rate_limited",
+            ReasonCode::KillSwitch => "kill_switch",
+            ReasonCode::UpstreamUnreachable => "upstream_unreachable",
+            ReasonCode::UpstreamUnreadable => "upstream_unreadable",
+            ReasonCode::Timeout => "timeout",
+            ReasonCode::Internal => "internal",
+            ReasonCode::LedgerUnavailable => "ledger_unavailable",
+            ReasonCode::AmbiguousMessage => "ambiguous_message",
+            ReasonCode::BadFrame => "bad_frame",
+        }
+    }
+
+    /// The JSON-RPC error code.
+    pub const fn code(self) -> i64 {
+        match self {
+            ReasonCode::Drift(_) => -32010,
+            ReasonCode::UpstreamUnreachable
+            | ReasonCode::UpstreamUnreadable
+            | ReasonCode::Timeout => -32011,
+            ReasonCode::Internal | ReasonCode::LedgerUnavailable => -32012,
+            ReasonCode::UnknownServer
+            | ReasonCode::PayloadTooLarge
+            | ReasonCode::TooDeep
+            | ReasonCode::KillSwitch => 1013,
+            ReasonCode::RateLimited => 1029,
+            ReasonCode::AmbiguousMessage | ReasonCode::BadFrame => -32600,
+        }
+    }
+}
+
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,240 @@
+//! Decisions and outcomes of calls, as receipts.
+//!
+//! Arguments, results and credentials never come here but to be hashed and measured.
+
+use crate::call::Call;
+use crate::path::{Answer, Denial};
+use crate::reason::ReasonCode;
+use crate::situation::Situation;
+use crate::view::{Found, Hashes};
+use contract::time::Timestamp;
+use ledger::record::{
+    ActorType, BeforeAfter, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome, OutcomeStatus,
+    Principal, ReceiptId, Request, Ruling, RulingResult, Text, TokenHandling, TokenMode,
+    TrustLevel, Words,
+};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use store::receipts::{Receipts, ReceiptsError};
+
+/// How many ids are made with one question for randomness.
+const IDS_AT_ONCE: usize = 64;
+
+/// Who makes the calls of a session, as far as anybody knows.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// The user of the machine.
+    pub subject: String,
+    /// What the client calls itself.
+    pub client: Option<String>,
+}
+
+/// Writes the receipts of one session.
+#[derive(Debug)]
+pub struct Recorder {
+    receipts: Receipts,
+    ids: Mutex<Vec<[u8; 16]>>,
+}
+
+/// Why a request has no receipt, and so is not made.
+#[derive(Debug, thiserror::Error)]
+pub enum Unrecorded {
+    #[error(transparent)]
+    Receipts(#[from] ReceiptsError),
+    #[error("no randomness for the receipt's id: {0}")]
+    NoRandomness(getrandom::Error),
+}
+
+/// What a decision is about, beside the call itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    pub situation: &'a Situation,
+    pub caller: &'a Caller,
+    /// How old the view was, where one was looked at.
+    pub view_age: Option<Duration>,
+    /// When the message was read.
+    pub begun: Instant,
+}
+
+impl Recorder {
+    pub fn new(receipts: Receipts) -> Recorder {
+        Recorder { receipts, ids: Mutex::default() }
+    }
+
+    /// Records what was decided. Nothing of the call may be dispatched before this returned, nor when it failed.
+    pub fn decision(
+        &self,
+        call: &Call<'_>,
+        answer: &Answer,
+        about: Circumstances<'_>,
+    ) -> Result<ReceiptId, Unrecorded> {
+        let receipt_id = self.next_id()?;
+        let drift = Drifted::of(call, answer, about.situation);
+        let reasons = reason_of(answer).map(ReasonCode::as_str);
+        let key = self.receipts.args_key();
+        let decision = Decision {
+            ts: now(),
+            receipt_id,
+            trace_id: None,
+            principal: Principal {
+                actor_type: ActorType::Agent,
+                client_id: about.caller.client.as_deref().map(Text),
+                org_id: None,
+                sub: Text(&about.caller.subject),
+            },
+            mcp: Mcp {
+                method: Text(call.method),
+                server_id: Text(about.situation.server.as_str()),
+                tool_name: call.target.map(|target| Text(target.key)),
+                trust_level: TrustLevel::Unknown,
+            },
+            request: Request {
+                args_hash: call.arguments.map(|arguments| key.hash(arguments)),
+                args_hash_kind: key.kind(),
+                size_bytes_in: call.bytes as u64,
+            },
+            decision: Ruling {
+                policy_id: None,
+                reason_codes: Words(reasons.as_slice()),
+                result: match answer {
+                    Answer::Continue => RulingResult::Allow,
+                    Answer::Hold(_) => RulingResult::RequireApproval,
+                    Answer::Deny(_) => RulingResult::Deny,
+                },
+            },
+            token_handling: TokenHandling {
+                audience: None,
+                mode: TokenMode::None,
+                passthrough_detected: false,
+            },
+            sandbox: None,
+            approval: None,
+            drift: drift.as_ref().map(|drift| drift.to_record(about.view_age)),
+            admission: None,
+            incident_mode: about.situation.is_incident,
+            latency_us: Latency { ours: microseconds(about.begun.elapsed()), theirs: None },
+        };
+        self.receipts.decision(&decision)?;
+        Ok(receipt_id)
+    }
+
+    /// Records how a dispatched request ended. What cannot be written waits, or is reported as missing: it is too late
+    /// to refuse.
+    pub fn outcome(
+        &self,
+        receipt_id: ReceiptId,
+        status: OutcomeStatus,
+        bytes: usize,
+        ours: Duration,
+        theirs: Duration,
+    ) {
+        let outcome = Outcome {
+            ts: now(),
+            receipt_id,
+            status,
+            size_bytes_out: bytes as u64,
+            latency_us: Latency { ours: microseconds(ours), theirs: Some(microseconds(theirs)) },
+        };
+        let _ = self.receipts.outcome(&outcome);
+    }
+
+    /// Records what is no request.
+    pub fn event(&self, server: &str, name: &str, by: Option<&str>, data: &serde_json::Value) {
+        let event = Event {
+            ts: now(),
+            name,
+            by: by.map(Text),
+            server_id: Some(Text(server)),
+            data: Some(data),
+        };
+        let _ = self.receipts.event(&event);
+    }
+
+    /// Nothing more comes: everything is signed and on disk when this returns.
+    pub fn finish(&self) {
+        self.receipts.finish();
+    }
+
+    fn next_id(&self) -> Result<ReceiptId, Unrecorded> {
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = ids.pop() {
+            return Ok(ReceiptId(id));
+        }
+        let mut random = [0_u8; 16 * IDS_AT_ONCE];
+        getrandom::fill(&mut random).map_err(Unrecorded::NoRandomness)?;
+        ids.extend_from_slice(random.as_chunks::<16>().0);
+        Ok(ReceiptId(ids.pop().unwrap_or_default()))
+    }
+}
+
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn reason_of(answer: &Answer) -> Option<ReasonCode> {
+    match answer {
+        Answer::Continue => None,
+        Answer::Hold(standing) => standing.reason.map(ReasonCode::Drift),
+        Answer::Deny(Denial { reason, .. }) => Some(*reason),
+    }
+}
+
+/// What the drift gate found, for a receipt.
+struct Drifted<'a> {
+    before: Option<Hashes>,
+    after: Option<Hashes>,
+    kinds: &'a [&'static str],
+    tier_reached: u8,
+    verdict: &'static str,
+}
+
+impl<'a> Drifted<'a> {
+    fn of(call: &Call<'_>, answer: &'a Answer, situation: &'a Situation) -> Option<Drifted<'a>> {
+        let standing = match (answer, call.target) {
+            (Answer::Hold(standing), _) => standing,
+            (_, None) => return None,
+            (_, Some(target)) => match situation.view.find(target) {
+                Found::Changed(standing) => standing,
+                Found::Unchanged(hashes) => {
+                    let same = Some(*hashes);
+                    return Some(Drifted {
+                        before: same,
+                        after: same,
+                        kinds: &[],
+                        tier_reached: 0,
+                        verdict: gate::verdict::Verdict::Proceed.as_str(),
+                    });
+                }
+                Found::Unknown => return None,
+            },
+        };
+        Some(Drifted {
+            before: standing.before,
+            after: standing.after,
+            kinds: &standing.kinds,
+            tier_reached: standing.provenance.tier_reached,
+            verdict: standing.verdict.as_str(),
+        })
+    }
+
+    fn to_record(&self, view_age: Option<Duration>) -> Drift<'_> {
+        let digests = |of: fn(Hashes) -> Option<[u8; 32]>| BeforeAfter {
+            after: self.after.and_then(of).map(Digest32),
+            before: self.before.and_then(of).map(Digest32),
+        };
+        let age = view_age.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        Drift {
+            definition_hash: digests(|hashes| hashes.definition),
+            entry_hash: digests(|hashes| Some(hashes.entry)),
+            kinds: Words(self.kinds),
+            tier_reached: self.tier_reached,
+            verdict: self.verdict,
+            view_age_ms: age,
+        }
+    }
+}

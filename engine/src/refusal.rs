@@ -1,0 +1,66 @@
+//! Refusals as they go over the wire. No text that nobody accepted is in one.
+
+use crate::path::Denial;
+use crate::reason::ReasonCode;
+use crate::view::Standing;
+use serde_json::{Value, json};
+
+/// How long a client that asked too much at once should wait.
+const RETRY_AFTER_MILLISECONDS: u64 = 1_000;
+
+/// An error instead of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    pub reason: ReasonCode,
+    message: String,
+    data: Value,
+}
+
+impl Refusal {
+    /// A contract moved.
+    pub fn held(
+        standing: &Standing,
+        server: &str,
+        tool: Option<&str>,
+        receipt_id: &str,
+    ) -> Refusal {
+        let reason = standing.reason.unwrap_or(gate::reason::Reason::ContractDrift);
+        let data = standing.data(server, tool, receipt_id);
+        Refusal { reason: ReasonCode::Drift(reason), message: standing.message().to_owned(), data }
+    }
+
+    pub fn denied(denial: &Denial, server: &str, receipt_id: &str) -> Refusal {
+        Refusal::of(denial.reason, denial.message.clone(), server, Some(receipt_id))
+    }
+
+    /// A fault: of the server, of ours, or of the message.
+    pub fn fault(reason: ReasonCode, message: impl Into<String>, server: &str) -> Refusal {
+        Refusal::of(reason, message.into(), server, None)
+    }
+
+    fn of(reason: ReasonCode, message: String, server: &str, receipt_id: Option<&str>) -> Refusal {
+        let mut data = json!({"reason": reason.as_str(), "server": server});
+        if let Value::Object(members) = &mut data {
+            if let Some(id) = receipt_id {
+                members.insert("receipt_id".to_owned(), id.into());
+            }
+            if reason == ReasonCode::RateLimited {
+                members.insert("retry_after_ms".to_owned(), RETRY_AFTER_MILLISECONDS.into());
+            }
+        }
+        Refusal { reason, message, data }
+    }
+
+    /// The whole message, without a line feed. `id` is the request's own, as it came.
+    pub fn to_message(&self, id: &[u8]) -> Vec<u8> {
+        let error = json!({"code": self.reason.code(), "message": self.message, "data": self.data});
+        [
+            br#"{"jsonrpc":"2.0","id":"#.as_slice(),
+            id,
+            br#","error":"#,
+            error.to_string().as_bytes(),
+            b"}",
+        ]
+        .concat()
+    }
+}

@@ -1,0 +1,286 @@
+//! A session between our standard input and output and a server: threads, signals, and an end in all cases.
+
+use crate::keeper::{Keeper, OriginSource, Wake};
+use crate::outlet::LineOutlet;
+use crate::process::{ServerGroup, ServerProcess};
+use crate::session::Session;
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use wire::lines::{Line, LineReader};
+
+/// How long the last words of a server that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How often it is looked whether requests still wait here when the client has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What happens around a session.
+#[derive(Debug)]
+enum Happening {
+    ClientEnded,
+    ServerClosed,
+    ServerExited(io::Result<ExitStatus>),
+    Signal(i32),
+}
+
+/// Where a session is on the way to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// The client has ended; what waits here goes first.
+    Draining(Instant),
+    /// The server's input is closed: it may end by itself.
+    Closing(Instant),
+    /// It was asked to end.
+    Terminating(Instant),
+    Killed,
+}
+
+/// A session that runs in front of a process.
+#[derive(Debug)]
+pub struct Running {
+    session: Arc<Session>,
+    group: ServerGroup,
+    grace: Duration,
+    happenings: Receiver<Happening>,
+    server_reader: JoinHandle<()>,
+    keeper: JoinHandle<()>,
+}
+
+/// What the threads of a session need beside it.
+pub struct Surroundings {
+    pub session: Arc<Session>,
+    pub wakes: Receiver<Wake>,
+    pub origin: OriginSource,
+    pub process: ServerProcess,
+    pub output: Box<dyn Read + Send>,
+    pub grace: Duration,
+}
+
+impl std::fmt::Debug for Surroundings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Surroundings")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Starts the threads.
+    pub fn start(surroundings: Surroundings) -> io::Result<Running> {
+        let Surroundings { session, wakes, origin, process, output, grace } = surroundings;
+        let (happens, happenings) = channel();
+        let group = process.group();
+        let keeper = Keeper::new(session.clone(), wakes, origin);
+        let keeper = spawn("keeper", move || keeper.run())?;
+        let server_reader = {
+            let (session, happens) = (session.clone(), happens.clone());
+            spawn("server", move || {
+                read_server(&session, output);
+                let _ = happens.send(Happening::ServerClosed);
+            })?
+        };
+        {
+            let happens = happens.clone();
+            spawn("wait", move || {
+                let _ = happens.send(Happening::ServerExited(process.wait()));
+            })?;
+        }
+        {
+            let (session, happens) = (session.clone(), happens.clone());
+            let input = standard_input()?;
+            spawn("client", move || {
+                read_client(&session, input);
+                let _ = happens.send(Happening::ClientEnded);
+            })?;
+        }
+        #[cfg(unix)]
+        spawn("signals", move || forward_signals(&happens))?;
+        Ok(Running { session, group, grace, happenings, server_reader, keeper })
+    }
+
+    /// Waits for the end of the session and answers how the server ended.
+    pub fn finish(self) -> io::Result<ExitStatus> {
+        let mut stage = Stage::Open;
+        let status = loop {
+            match self.happenings.recv_timeout(self.patience(stage)) {
+                Ok(Happening::ServerExited(status)) => break status,
+                Ok(Happening::ServerClosed) => {
+                    self.session.server_ended("it closed its output");
+                }
+                Ok(Happening::ClientEnded) if stage == Stage::Open => {
+                    stage = Stage::Draining(Instant::now() + self.grace);
+                }
+                Ok(Happening::ClientEnded) => {}
+                Ok(Happening::Signal(number)) => {
+                    self.group.signal(number);
+                    if stage == Stage::Open && is_end(number) {
+                        stage = Stage::Closing(Instant::now() + self.grace);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => stage = self.next_stage(stage),
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Err(io::Error::other("the session's threads have ended"));
+                }
+            }
+        };
+        join_within(self.server_reader, LAST_WORDS);
+        self.session.server_ended("it has ended");
+        self.session.wake(Wake::End);
+        join_within(self.keeper, LAST_WORDS);
+        self.session.recorder.finish();
+        status
+    }
+
+    fn patience(&self, stage: Stage) -> Duration {
+        let until = |at: Instant| at.saturating_duration_since(Instant::now());
+        match stage {
+            Stage::Open | Stage::Killed => Duration::from_secs(3_600),
+            Stage::Draining(_) => LOOK,
+            Stage::Closing(at) | Stage::Terminating(at) => until(at),
+        }
+    }
+
+    fn next_stage(&self, stage: Stage) -> Stage {
+        let now = Instant::now();
+        match stage {
+            Stage::Open | Stage::Killed => stage,
+            Stage::Draining(until) if now < until && self.session.has_waiting() => stage,
+            Stage::Draining(_) => {
+                self.session.close_server();
+                Stage::Closing(now + self.grace)
+            }
+            Stage::Closing(_) => {
+                self.group.terminate();
+                Stage::Terminating(now + self.grace)
+            }
+            Stage::Terminating(_) => {
+                self.group.kill();
+                Stage::Killed
+            }
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Waits for a thread, but not for ever: it may be stuck on somebody who does not read.
+fn join_within(thread: JoinHandle<()>, patience: Duration) {
+    let until = Instant::now() + patience;
+    while !thread.is_finished() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if thread.is_finished() {
+        let _ = thread.join();
+    }
+}
+
+fn read_client(session: &Session, input: File) {
+    let mut lines = LineReader::new(input, session.settings.frame_bytes);
+    loop {
+        match lines.next_line() {
+            Ok(Line::Frame(frame)) => session.client_said(frame),
+            Ok(Line::TooLong { beginning, end, .. }) => {
+                session.client_said_too_much(beginning, end)
+            }
+            Ok(Line::End { .. }) => return,
+            Err(error) if is_passing(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn read_server(session: &Session, output: Box<dyn Read + Send>) {
+    let mut lines = LineReader::new(output, session.settings.frame_bytes);
+    loop {
+        match lines.next_line() {
+            Ok(Line::Frame(frame)) => session.server_said(frame),
+            Ok(Line::TooLong { beginning, end, .. }) => {
+                session.server_said_too_much(beginning, end)
+            }
+            Ok(Line::End { .. }) => return,
+            Err(error) if is_passing(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// A descriptor that somebody made non-blocking is waited for.
+fn is_passing(error: &io::Error) -> bool {
+    let is_passing = error.kind() == io::ErrorKind::WouldBlock;
+    if is_passing {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    is_passing
+}
+
+/// Our standard input, without a buffer between.
+#[cfg(unix)]
+fn standard_input() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(windows)]
+fn standard_input() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(io::stdin().as_handle().try_clone_to_owned()?))
+}
+
+/// Our standard output, without a buffer between.
+#[cfg(unix)]
+pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
+    use std::os::fd::AsFd;
+    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
+}
+
+#[cfg(windows)]
+pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
+    use std::os::windows::io::AsHandle;
+    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
+}
+
+#[cfg(unix)]
+const FORWARDED: [(i32, bool); 6] =
+    [(1, true), (2, true), (3, true), (15, true), (10, false), (12, false)];
+
+/// Whether a signal asks for the end.
+#[cfg(unix)]
+fn is_end(number: i32) -> bool {
+    FORWARDED.iter().any(|(known, is_end)| *known == number && *is_end)
+}
+
+#[cfg(not(unix))]
+fn is_end(_: i32) -> bool {
+    true
+}
+
+/// Signals that somebody sends to us are for the server.
+#[cfg(unix)]
+fn forward_signals(happens: &Sender<Happening>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let Ok(runtime) = runtime else { return };
+    runtime.block_on(async {
+        let mut kinds = tokio::task::JoinSet::new();
+        for (number, _) in FORWARDED {
+            let happens = happens.clone();
+            let Ok(mut stream) = signal(SignalKind::from_raw(number)) else { continue };
+            kinds.spawn(async move {
+                while stream.recv().await.is_some() {
+                    if happens.send(Happening::Signal(number)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        while kinds.join_next().await.is_some() {}
+    });
+}

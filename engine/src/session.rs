@@ -1,0 +1,381 @@
+//! One client and one server with the gate between them.
+//!
+//! Two threads bring messages, [`Session::client_said`] and [`Session::server_said`]; a third, the keeper, looks after the
+//! view. Each writes what it passes on itself, so a message crosses no queue.
+//!
+//! INVARIANT: whoever brings the server's messages never writes to the server, so a server that does not read until
+//! somebody reads from it is always read from.
+
+mod client;
+mod handshake;
+mod server;
+pub mod state;
+
+pub(crate) use client::version_in;
+pub use server::OwnAnswer;
+
+use crate::call::Call;
+use crate::judge::{Judge, Judged};
+use crate::keeper::Wake;
+use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
+use crate::path::{Answer, Path};
+use crate::reason::ReasonCode;
+use crate::recorder::{Circumstances, Recorder};
+use crate::refusal::Refusal;
+use crate::situation::Situation;
+use crate::tally::Tally;
+use contract::surface::ListKind;
+use gate::counters::Counter;
+use ledger::record::OutcomeStatus;
+use serde_json::json;
+use state::{MAX_PENDING, Pending, State};
+use std::io::{self, Write};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use store::Store;
+use wire::envelope::Id;
+
+/// How a session behaves.
+#[derive(Debug, Clone)]
+pub struct SessionSettings {
+    /// How old a view may be that a call is dispatched on.
+    pub relist_max_age: Duration,
+    pub call_timeout: Option<Duration>,
+    /// The largest message of either side.
+    pub frame_bytes: usize,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        SessionSettings {
+            relist_max_age: Duration::from_secs(30),
+            call_timeout: None,
+            frame_bytes: 16 * 1024 * 1024,
+        }
+    }
+}
+
+/// The client's end: lines on our standard output.
+pub type ClientOutlet = LineOutlet<Box<dyn Write + Send>>;
+
+/// Somebody who is told what is dropped or noted, in a sentence.
+pub type Remark = dyn Fn(&str) + Send + Sync;
+
+pub struct Session {
+    pub(crate) settings: SessionSettings,
+    path: Path,
+    pub(crate) recorder: Recorder,
+    pub(crate) tally: Tally,
+    pub(crate) judge: Mutex<Judge>,
+    /// Asked before each call whether anybody wrote to the store.
+    sentinel: Mutex<Sentinel>,
+    state: Mutex<State>,
+    to_client: Mutex<ClientOutlet>,
+    to_server: Mutex<Box<dyn ServerOutlet>>,
+    keeper: Sender<Wake>,
+    remark: Box<Remark>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Session").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// A handle of the store of its own, and what its version was when the situation was made.
+#[derive(Debug)]
+pub struct Sentinel {
+    pub store: Box<dyn Store>,
+    pub version: u64,
+}
+
+/// What a session is made of.
+pub struct Parts {
+    pub settings: SessionSettings,
+    pub path: Path,
+    pub recorder: Recorder,
+    pub judge: Judge,
+    pub sentinel: Sentinel,
+    pub state: State,
+    pub to_client: ClientOutlet,
+    pub to_server: Box<dyn ServerOutlet>,
+    pub keeper: Sender<Wake>,
+    pub remark: Box<Remark>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Parts").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// A request on its way through the gate.
+#[derive(Clone, Copy)]
+struct Passage<'a> {
+    id: &'a Id<'a>,
+    call: Call<'a>,
+    outgoing: Outgoing<'a>,
+    is_handshake: bool,
+    begun: Instant,
+}
+
+impl Session {
+    pub fn new(parts: Parts) -> Session {
+        Session {
+            settings: parts.settings,
+            path: parts.path,
+            recorder: parts.recorder,
+            tally: Tally::default(),
+            judge: Mutex::new(parts.judge),
+            sentinel: Mutex::new(parts.sentinel),
+            state: Mutex::new(parts.state),
+            to_client: Mutex::new(parts.to_client),
+            to_server: Mutex::new(parts.to_server),
+            keeper: parts.keeper,
+            remark: parts.remark,
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // Every change of the state is whole, so a panic elsewhere left it as it was.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wake(&self, wake: Wake) {
+        // Where the keeper has ended the session is over.
+        let _ = self.keeper.send(wake);
+    }
+
+    /// A sentence for whoever looks at standard error.
+    pub(crate) fn remark(&self, sentence: &str) {
+        (self.remark)(sentence);
+    }
+
+    /// A note for the person behind the client: as a log message where the client asked for those, else like a remark.
+    pub(crate) fn note(&self, sentence: &str) {
+        let is_listening = {
+            let state = self.state();
+            let level = state.client.log_level.as_deref();
+            level.is_some_and(|level| matches!(level, "debug" | "info" | "notice" | "warning"))
+        };
+        if is_listening {
+            let params = json!({"level": "warning", "logger": "holdpoint", "data": sentence});
+            let message = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}"#
+            );
+            self.tell_client(message.as_bytes());
+        } else {
+            self.remark(sentence);
+        }
+    }
+
+    pub(crate) fn tell_client(&self, message: &[u8]) {
+        let mut outlet = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
+        if outlet.write_line(message).is_err() {
+            self.wake(Wake::ClientGone);
+        }
+    }
+
+    pub(crate) fn tell_server(&self, message: &Outgoing<'_>) -> io::Result<()> {
+        self.to_server.lock().unwrap_or_else(PoisonError::into_inner).send(message)
+    }
+
+    /// The client has ended: the server is told so by the end of its input.
+    pub fn close_server(&self) {
+        self.to_server.lock().unwrap_or_else(PoisonError::into_inner).close();
+    }
+
+    /// Whether requests still wait here for a view.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.state().waiting.is_empty()
+    }
+
+    pub(crate) fn situation(&self) -> Arc<Situation> {
+        self.state().situation.clone()
+    }
+
+    /// INVARIANT: what somebody approved, stopped or declared counts for every call that begins after it was written.
+    fn look_for_changes(&self) -> Result<(), store::StoreError> {
+        let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = sentinel.store.version()?;
+        if version == sentinel.version {
+            return Ok(());
+        }
+        self.look_again()?;
+        sentinel.version = version;
+        Ok(())
+    }
+
+    /// Judges what was last seen against the pins as they are now.
+    pub(crate) fn look_again(&self) -> Result<(), store::StoreError> {
+        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.state().seen.clone();
+        if let Some(judged) = judge.look_again(&seen, crate::recorder::now())? {
+            self.publish(judged);
+        }
+        Ok(())
+    }
+
+    /// Calls are decided on this from now on. The caller holds the judge, so no older one comes after a newer.
+    pub(crate) fn publish(&self, judged: Judged) {
+        let situation = Arc::new(judged.situation);
+        let changed: Vec<ListKind> = {
+            let mut state = self.state();
+            let before = std::mem::replace(&mut state.situation, situation.clone());
+            state.book = Arc::new(judged.book);
+            let is_other = |list: &ListKind| !situation.view.is_shown_like(&before.view, *list);
+            let is_told = state.client.is_initialized && before.view.has_lists();
+            ListKind::ALL.into_iter().filter(is_other).filter(|_| is_told).collect()
+        };
+        self.wake(Wake::Published { changed });
+    }
+
+    /// Decides on a request, records it, and passes it on or refuses it.
+    fn pass(&self, passage: &Passage<'_>, view_age: Option<Duration>) {
+        let (situation, caller) = {
+            let state = self.state();
+            (state.situation.clone(), state.client.caller.clone())
+        };
+        let Passage { id, call, begun, .. } = *passage;
+        let answer = self.path.decide(&call, &situation);
+        let about = Circumstances { situation: &situation, caller: &caller, view_age, begun };
+        let receipt_id = match self.recorder.decision(&call, &answer, about) {
+            Ok(receipt_id) => receipt_id,
+            Err(error) => {
+                self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
+                self.tally.add(Counter::Failed);
+                return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
+            }
+        };
+        let is_call = call.target.is_some();
+        match &answer {
+            Answer::Continue => {
+                let pending = Pending {
+                    receipt_id,
+                    is_handshake: passage.is_handshake,
+                    is_call,
+                    begun,
+                    dispatched: Instant::now(),
+                    deadline: self.settings.call_timeout.map(|timeout| begun + timeout),
+                };
+                self.dispatch(passage, pending);
+            }
+            Answer::Hold(standing) => {
+                let tool = call.target.map(|target| target.key);
+                let server = situation.server.as_str();
+                let refusal = Refusal::held(standing, server, tool, &receipt_id.to_string());
+                self.tell_client(&refusal.to_message(id.raw()));
+            }
+            Answer::Deny(denial) => {
+                let server = situation.server.as_str();
+                let refusal = Refusal::denied(denial, server, &receipt_id.to_string());
+                self.tell_client(&refusal.to_message(id.raw()));
+            }
+        }
+        if is_call {
+            let found = call.target.map(|target| situation.view.find(target));
+            self.tally.call(&call, &answer, found, begun.elapsed());
+        } else {
+            self.tally.add(Counter::Requests);
+        }
+    }
+
+    /// INVARIANT: a request is known to be pending before its first byte is written, so its answer is always expected.
+    fn dispatch(&self, passage: &Passage<'_>, pending: Pending) {
+        let receipt_id = pending.receipt_id;
+        let has_room = {
+            let mut state = self.state();
+            let has_room = state.pending.len() < MAX_PENDING;
+            if has_room {
+                state.pending.insert(passage.id.to_owned(), pending);
+            }
+            has_room
+        };
+        if !has_room {
+            self.recorder.outcome(
+                receipt_id,
+                OutcomeStatus::Error,
+                0,
+                Duration::ZERO,
+                Duration::ZERO,
+            );
+            return self.refuse(passage.id.raw(), ReasonCode::RateLimited);
+        }
+        if self.tell_server(&passage.outgoing).is_err() {
+            let was_pending = self.state().pending.remove(passage.id.key()).is_some();
+            if was_pending {
+                self.recorder.outcome(
+                    receipt_id,
+                    OutcomeStatus::Error,
+                    0,
+                    Duration::ZERO,
+                    Duration::ZERO,
+                );
+                self.tally.add(Counter::Failed);
+                self.refuse(passage.id.raw(), ReasonCode::UpstreamUnreachable);
+            }
+        }
+    }
+
+    /// Answers with a fault.
+    pub(crate) fn refuse(&self, id: &[u8], reason: ReasonCode) {
+        let server = self.situation().server.clone();
+        let refusal = Refusal::fault(reason, words_of(reason), server.as_str());
+        self.tell_client(&refusal.to_message(id));
+    }
+
+    /// The server is gone: every request that waits gets its answer, and so will every one that comes.
+    pub fn server_ended(&self, why: &'static str) {
+        let (pending, waiting) = {
+            let mut state = self.state();
+            state.ended = Some(why);
+            state.own.clear();
+            state.waiting_bytes = 0;
+            (std::mem::take(&mut state.pending), std::mem::take(&mut state.waiting))
+        };
+        for (id, pending) in pending {
+            let theirs = pending.dispatched.elapsed();
+            self.recorder.outcome(
+                pending.receipt_id,
+                OutcomeStatus::Error,
+                0,
+                Duration::ZERO,
+                theirs,
+            );
+            self.tally.add(Counter::Failed);
+            self.refuse(id.raw(), ReasonCode::UpstreamUnreachable);
+        }
+        for waiting in waiting {
+            self.refuse_unseen(
+                &waiting.id,
+                &waiting.frame,
+                waiting.begun,
+                ReasonCode::UpstreamUnreachable,
+            );
+        }
+    }
+}
+
+/// What a person is told of a fault.
+fn words_of(reason: ReasonCode) -> &'static str {
+    match reason {
+        ReasonCode::UpstreamUnreachable => {
+            "○ holdpoint — the server has ended or cannot be reached; restart it in your client"
+        }
+        ReasonCode::UpstreamUnreadable => {
+            "○ holdpoint — the server's answer cannot be read in exactly one way, or is too large"
+        }
+        ReasonCode::Timeout => "○ holdpoint — the server did not answer in time",
+        ReasonCode::LedgerUnavailable => {
+            "○ holdpoint — the call could not be recorded, so it was not made; look at: holdpoint receipts verify"
+        }
+        ReasonCode::RateLimited => "○ holdpoint — too many requests wait at once; try again",
+        ReasonCode::AmbiguousMessage => {
+            "○ holdpoint — two readers could take this message for different ones, so it was not passed on"
+        }
+        ReasonCode::BadFrame => "○ holdpoint — this is not one JSON-RPC message",
+        ReasonCode::PayloadTooLarge => "○ holdpoint — the message is too large",
+        _ => "○ holdpoint — something went wrong here, so the call was not made",
+    }
+}

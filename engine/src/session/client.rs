@@ -1,0 +1,379 @@
+//! What the client sends.
+
+use super::state::Waiting;
+use super::{Passage, Session};
+use crate::call::{Call, Method};
+use crate::keeper::Wake;
+use crate::outlet::Outgoing;
+use crate::path::{Answer, Denial};
+use crate::reason::ReasonCode;
+use crate::recorder::{Caller, Circumstances};
+use contract::surface::{EntryType, ListKind};
+use gate::counters::Counter;
+use std::sync::Arc;
+use std::time::Instant;
+use wire::Revision;
+use wire::envelope::{
+    Batch, Envelope, Id, Kind, OwnedId, Params, ScanError, Scanned, id_of_torn, members, scan,
+};
+
+/// The revision that has batches.
+const BATCHES: Revision = Revision::March2025;
+/// What each request carries where there is no session.
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+impl Session {
+    /// Takes one frame of the client's.
+    pub fn client_said(&self, frame: &[u8]) {
+        let begun = Instant::now();
+        match scan(frame) {
+            Ok(Scanned::Message(envelope)) => self.from_client(&envelope, begun),
+            Ok(Scanned::Batch(batch)) => self.batch_from_client(&batch, begun),
+            Err(error) => self.refuse_frame(&error, frame.len(), begun),
+        }
+    }
+
+    /// A frame over the limit was dropped.
+    pub fn client_said_too_much(&self, beginning: &[u8], end: &[u8]) {
+        match id_of_torn(beginning, end) {
+            Some(id) => {
+                self.deny(&id.to_owned(), "", 0, ReasonCode::PayloadTooLarge, Instant::now())
+            }
+            None => self.remark("a message of the client is over the limit and was dropped"),
+        }
+    }
+
+    fn from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
+        match &envelope.kind {
+            Kind::Request { id, method } => self.request(envelope, id, method, begun),
+            Kind::Notification { method } => self.notification(envelope, method),
+            Kind::Response { id: Some(id), .. } => self.answer_of_client(envelope, id),
+            // It answers nothing that anybody could name.
+            Kind::Response { id: None, .. } => {}
+        }
+    }
+
+    fn request(&self, envelope: &Envelope<'_>, id: &Id<'_>, method: &str, begun: Instant) {
+        let params = envelope.params.as_ref();
+        let sort = Method::of(method);
+        let call = call_of(envelope, method, sort);
+        let version = params.and_then(|params| stateless_version(params));
+        let outgoing = Outgoing {
+            frame: envelope.raw,
+            method: Some(method),
+            id: Some(id.raw()),
+            name: call.target.map(|target| target.key),
+            protocol_version: version.as_deref(),
+        };
+        let passage =
+            Passage { id, call, outgoing, is_handshake: sort == Method::Handshake, begun };
+        let (is_taken, has_ended) = {
+            let mut state = self.state();
+            if let Some(params) = params.filter(|_| version.is_some()) {
+                state.client.stateless_meta = params.meta.map(<[u8]>::to_vec);
+            }
+            (state.is_taken(id.key()), state.ended.is_some())
+        };
+        if is_taken {
+            let reason = ReasonCode::AmbiguousMessage;
+            return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
+        }
+        if has_ended {
+            let reason = ReasonCode::UpstreamUnreachable;
+            return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
+        }
+        match sort {
+            Method::Handshake => {
+                if method == "initialize" {
+                    self.meet(params);
+                }
+                self.pass(&passage, None);
+            }
+            Method::List(list) => self.ask_list(&passage, list, envelope),
+            Method::Use(entry_type) => self.use_entry(&passage, entry_type, envelope),
+            Method::Ping | Method::Other => {
+                if method == "logging/setLevel" {
+                    let level = params.and_then(|params| params.level.as_deref());
+                    self.state().client.log_level = level.map(str::to_owned);
+                }
+                self.pass(&passage, None);
+            }
+        }
+    }
+
+    /// Remembers who the client says it is, and what it can do.
+    fn meet(&self, params: Option<&Params<'_>>) {
+        let member = |object: &[u8], name: &str| {
+            members(object).find(|(known, _)| known == name).map(|(_, value)| value.to_vec())
+        };
+        let Some(params) = params else { return };
+        let name = member(params.raw, "clientInfo").and_then(|info| member(&info, "name"));
+        let can_be_asked = member(params.raw, "capabilities")
+            .and_then(|capabilities| member(&capabilities, "elicitation"))
+            .is_some_and(|elicitation| elicitation != b"null");
+        let mut state = self.state();
+        let client = name.and_then(|name| serde_json::from_slice(&name).ok());
+        state.client.caller = Arc::new(Caller { client, ..(*state.client.caller).clone() });
+        state.client.can_be_asked = can_be_asked;
+    }
+
+    fn use_entry(&self, passage: &Passage<'_>, entry_type: EntryType, envelope: &Envelope<'_>) {
+        if let Err(error) = self.look_for_changes() {
+            self.remark(&format!("the store cannot be read: {error}"));
+            let reason = ReasonCode::Internal;
+            let id = passage.id.to_owned();
+            return self.deny(&id, passage.call.method, envelope.raw.len(), reason, passage.begun);
+        }
+        let Some(list) = entry_type.list() else { return self.pass(passage, None) };
+        let freshness = self.state().freshness(list);
+        if freshness.is_fresh(passage.begun, self.settings.relist_max_age) {
+            self.pass(passage, freshness.age(passage.begun));
+        } else {
+            self.wait_for(passage, list, envelope);
+        }
+    }
+
+    fn ask_list(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
+        let freshness = self.state().freshness(list);
+        if freshness.is_fresh(passage.begun, self.settings.relist_max_age) {
+            self.answer_list(passage, list, envelope);
+        } else {
+            self.wait_for(passage, list, envelope);
+        }
+    }
+
+    fn wait_for(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
+        let id = passage.id.to_owned();
+        let has_room = {
+            let mut state = self.state();
+            let has_room = state.has_room_to_wait(envelope.raw.len());
+            if has_room {
+                state.wait(Waiting {
+                    id: id.clone(),
+                    frame: envelope.raw.to_vec(),
+                    list,
+                    begun: passage.begun,
+                    cancellation: None,
+                });
+            }
+            has_room
+        };
+        if has_room {
+            self.wake(Wake::Relist(list));
+        } else {
+            let reason = ReasonCode::RateLimited;
+            self.deny(&id, passage.call.method, envelope.raw.len(), reason, passage.begun);
+        }
+    }
+
+    /// Goes on with a request that waited for a view. Called by the keeper.
+    pub(crate) fn resume(&self, waiting: &Waiting) {
+        let Ok(Scanned::Message(envelope)) = scan(&waiting.frame) else { return };
+        let Kind::Request { id, method } = &envelope.kind else { return };
+        let sort = Method::of(method);
+        let call = call_of(&envelope, method, sort);
+        let version = envelope.params.as_ref().and_then(|params| stateless_version(params));
+        let outgoing = Outgoing {
+            frame: &waiting.frame,
+            method: Some(method),
+            id: Some(id.raw()),
+            name: call.target.map(|target| target.key),
+            protocol_version: version.as_deref(),
+        };
+        let passage = Passage { id, call, outgoing, is_handshake: false, begun: waiting.begun };
+        match sort {
+            Method::List(list) => self.answer_list(&passage, list, &envelope),
+            _ => {
+                let age = self.state().freshness(waiting.list).age(Instant::now());
+                self.pass(&passage, age);
+                if let Some(cancellation) = &waiting.cancellation {
+                    let method = Some("notifications/cancelled");
+                    let _ = self.tell_server(&Outgoing {
+                        frame: cancellation,
+                        method,
+                        ..Outgoing::default()
+                    });
+                }
+            }
+        }
+    }
+
+    /// Answers a list from the view. It is a request like others: it has a decision and an outcome.
+    fn answer_list(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
+        let cursor = envelope.params.as_ref().and_then(|params| params.cursor);
+        let (situation, caller, age) = {
+            let state = self.state();
+            let age = state.freshness(list).age(Instant::now());
+            (state.situation.clone(), state.client.caller.clone(), age)
+        };
+        let about = Circumstances {
+            situation: &situation,
+            caller: &caller,
+            view_age: age,
+            begun: passage.begun,
+        };
+        let id = passage.id.raw();
+        let receipt_id = match self.recorder.decision(&passage.call, &Answer::Continue, about) {
+            Ok(receipt_id) => receipt_id,
+            Err(_) => return self.refuse(id, ReasonCode::LedgerUnavailable),
+        };
+        self.tally.add(Counter::Requests);
+        let answer = crate::lists::answer(&situation.view, list, cursor, id);
+        self.tell_client(&answer.message);
+        let ours = passage.begun.elapsed();
+        self.recorder.outcome(
+            receipt_id,
+            answer.status,
+            answer.message.len(),
+            ours,
+            std::time::Duration::ZERO,
+        );
+    }
+
+    fn notification(&self, envelope: &Envelope<'_>, method: &str) {
+        let situation = self.situation();
+        if method == "notifications/initialized" {
+            self.state().client.is_initialized = true;
+        } else if situation.view.stopped().is_some() {
+            return;
+        }
+        if method == "notifications/cancelled" && !self.may_cancel(envelope) {
+            return;
+        }
+        let outgoing =
+            Outgoing { frame: envelope.raw, method: Some(method), ..Outgoing::default() };
+        let _ = self.tell_server(&outgoing);
+        if method == "notifications/initialized" {
+            self.wake(Wake::Initialized);
+        }
+    }
+
+    /// Whether a cancellation is about a request that the server has. One that waits here takes it along.
+    fn may_cancel(&self, envelope: &Envelope<'_>) -> bool {
+        let Some(id) = envelope.params.as_ref().and_then(|params| params.request_id) else {
+            return false;
+        };
+        let mut state = self.state();
+        if let Some(waiting) = state.waiting.iter_mut().find(|waiting| waiting.id.raw() == id) {
+            waiting.cancellation = Some(envelope.raw.to_vec());
+            return false;
+        }
+        state.pending.keys().any(|pending| pending.raw() == id)
+    }
+
+    /// An answer passes only for a request that the server made and nobody answered yet.
+    fn answer_of_client(&self, envelope: &Envelope<'_>, id: &Id<'_>) {
+        let (is_ours, is_expected) = {
+            let mut state = self.state();
+            (state.asked.remove(id.key()), state.server_requests.remove(id.key()))
+        };
+        if is_ours {
+            self.wake(Wake::ClientAnswered {
+                id: id.raw().to_vec(),
+                message: envelope.raw.to_vec(),
+            });
+        } else if is_expected {
+            let _ = self.tell_server(&Outgoing { frame: envelope.raw, ..Outgoing::default() });
+        }
+    }
+
+    /// A batch is passed element by element: what is refused or waits does not come with the others.
+    fn batch_from_client(&self, batch: &Batch<'_>, begun: Instant) {
+        let has_batches = self
+            .state()
+            .client
+            .protocol_version
+            .as_deref()
+            .is_some_and(|version| version == BATCHES.as_str());
+        for element in &batch.elements {
+            match &element.message {
+                Ok(envelope) if has_batches => self.from_client(envelope, begun),
+                Ok(envelope) => {
+                    if let Kind::Request { id, method } = &envelope.kind {
+                        let reason = ReasonCode::BadFrame;
+                        self.deny(&id.to_owned(), method, element.raw.len(), reason, begun);
+                    }
+                }
+                Err(error) => self.refuse_frame(error, element.raw.len(), begun),
+            }
+        }
+    }
+
+    /// A frame that is not one message. Where its id can be read it is answered and recorded.
+    fn refuse_frame(&self, error: &ScanError, bytes: usize, begun: Instant) {
+        let reason =
+            if error.is_ambiguous() { ReasonCode::AmbiguousMessage } else { ReasonCode::BadFrame };
+        match &error.id {
+            Some(id) => self.deny(id, "", bytes, reason, begun),
+            None => {
+                self.remark(&format!("a message of the client was dropped: {error}"));
+                let server = self.situation().server.clone();
+                let data = serde_json::json!({"reason": reason.as_str(), "size_bytes": bytes});
+                self.recorder.event(server.as_str(), "mcp.message.dropped", None, &data);
+            }
+        }
+    }
+
+    /// Refuses a request before the checks: recorded, answered, nothing dispatched.
+    pub(crate) fn deny(
+        &self,
+        id: &OwnedId,
+        method: &str,
+        bytes: usize,
+        reason: ReasonCode,
+        begun: Instant,
+    ) {
+        let call = Call { method, target: None, arguments: None, bytes, depth: 0 };
+        let (situation, caller) = {
+            let state = self.state();
+            (state.situation.clone(), state.client.caller.clone())
+        };
+        let answer = Answer::Deny(Denial { reason, message: String::new() });
+        let about = Circumstances { situation: &situation, caller: &caller, view_age: None, begun };
+        let recorded = self.recorder.decision(&call, &answer, about);
+        self.tally.add(Counter::Denied);
+        self.refuse(
+            id.raw(),
+            if recorded.is_ok() { reason } else { ReasonCode::LedgerUnavailable },
+        );
+    }
+
+    /// The same for a request that waited for a view that never came.
+    pub(crate) fn refuse_unseen(
+        &self,
+        id: &OwnedId,
+        frame: &[u8],
+        begun: Instant,
+        reason: ReasonCode,
+    ) {
+        let method = match scan(frame) {
+            Ok(Scanned::Message(Envelope { kind: Kind::Request { method, .. }, .. })) => {
+                method.into_owned()
+            }
+            _ => String::new(),
+        };
+        self.deny(id, &method, frame.len(), reason, begun);
+    }
+}
+
+fn call_of<'a>(envelope: &'a Envelope<'_>, method: &'a str, sort: Method) -> Call<'a> {
+    let params = envelope.params.as_ref();
+    Call {
+        method,
+        target: sort.target(params),
+        arguments: params.and_then(|params| params.arguments),
+        bytes: envelope.raw.len(),
+        depth: envelope.depth,
+    }
+}
+
+/// The version that a request of the stateless era names.
+fn stateless_version(params: &Params<'_>) -> Option<String> {
+    version_in(params.meta?)
+}
+
+/// The version in a `_meta`.
+pub(crate) fn version_in(meta: &[u8]) -> Option<String> {
+    let value = members(meta).find(|(name, _)| name == META_VERSION)?.1;
+    serde_json::from_slice(value).ok()
+}

@@ -1,0 +1,65 @@
+//! The answer to `initialize` or `server/discover`: what the server says of itself before anything is listed.
+
+use super::Session;
+use crate::judge::FirstUsePolicy;
+use crate::view::{shaped_handshake, with_member};
+use contract::surface::{Surface, SurfaceReader};
+use gate::first_use::first_use;
+use gate::judge::judge_surface;
+use gate::pins::{Basis, Pin, PinBook};
+use std::sync::PoisonError;
+use wire::envelope::{Envelope, Id, members};
+
+impl Session {
+    /// Sends the client the answer with the instructions that somebody accepted, and remembers it as it came.
+    pub(super) fn answer_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
+        let text = String::from_utf8_lossy(result).into_owned();
+        let Some(surface) = surface_of(&text) else {
+            // What cannot be read in one way is not shown; the session goes on with as little as it can.
+            return self.refuse(id.raw(), crate::reason::ReasonCode::UpstreamUnreadable);
+        };
+        let version = surface.protocol_version.clone();
+        let book = {
+            let mut state = self.state();
+            state.handshake = Some(text);
+            state.client.protocol_version = version;
+            state.book.clone()
+        };
+        let rules = {
+            let judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+            judge.rules().clone()
+        };
+        let is_first = book.is_empty() && book.lost.is_none() && book.tampered.is_empty();
+        let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
+            let trusted = trusted_at_first(&surface, &rules.settings);
+            let judgement = judge_surface(&trusted, &surface, &rules.settings, 0);
+            shaped_handshake(result, &trusted, &surface, &judgement, rules.mode)
+        } else {
+            let judgement = judge_surface(&book, &surface, &rules.settings, 0);
+            shaped_handshake(result, &book, &surface, &judgement, rules.mode)
+        };
+        if shaped == result {
+            self.tell_client(envelope.raw);
+        } else {
+            self.tell_client(&with_member(envelope.raw, "result", Some(&shaped)));
+        }
+    }
+}
+
+/// What the handshake alone tells.
+fn surface_of(result: &str) -> Option<Surface> {
+    // An object, whatever else: members are looked up in it.
+    members(result.as_bytes()).next()?;
+    let mut reader = SurfaceReader::default();
+    reader.handshake(result).ok()?;
+    Some(reader.finish())
+}
+
+fn trusted_at_first(surface: &Surface, settings: &gate::posture::Settings) -> PinBook {
+    let mut book = PinBook::default();
+    for entry in first_use(surface, settings).pins {
+        let at = crate::recorder::now();
+        book.push(Pin { entry, basis: Basis::FirstUse, at, by: String::new() });
+    }
+    book
+}

@@ -1,0 +1,220 @@
+//! What the server sends.
+
+use super::Session;
+use super::state::{MAX_SERVER_REQUESTS, Pending};
+use crate::keeper::Wake;
+use crate::reason::ReasonCode;
+use contract::surface::ListKind;
+use gate::counters::Counter;
+use ledger::record::OutcomeStatus;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use wire::envelope::{
+    Batch, Envelope, Id, Kind, Outcome, ScanError, ScanErrorKind, Scanned, id_of_torn, scan,
+};
+
+/// What becomes of a message.
+enum Passing {
+    /// It goes to the client, as it is.
+    Forward,
+    Drop,
+}
+
+impl Session {
+    /// Takes one frame of the server's.
+    pub fn server_said(&self, frame: &[u8]) {
+        match scan(frame) {
+            Ok(Scanned::Message(envelope)) => self.from_server(&envelope),
+            Ok(Scanned::Batch(batch)) => self.batch_from_server(&batch),
+            Err(error) => self.unreadable_from_server(&error),
+        }
+    }
+
+    /// A frame over the limit was dropped. Whoever waits for it is told, where that can be known.
+    pub fn server_said_too_much(&self, beginning: &[u8], end: &[u8]) {
+        self.remark("a message of the server is over the limit and was dropped");
+        if let Some(id) = id_of_torn(beginning, end) {
+            self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+        }
+    }
+
+    fn from_server(&self, envelope: &Envelope<'_>) {
+        match &envelope.kind {
+            Kind::Response { id: Some(id), outcome } => self.response(envelope, id, outcome),
+            Kind::Response { id: None, .. } => self.unsolicited(),
+            Kind::Request { id, .. } => {
+                if let Passing::Forward = self.request_of_server(id) {
+                    self.tell_client(envelope.raw);
+                }
+            }
+            Kind::Notification { method } => {
+                if let Passing::Forward = self.notification_of_server(method) {
+                    self.tell_client(envelope.raw);
+                }
+            }
+        }
+    }
+
+    /// INVARIANT: an answer reaches the client only for a request that was dispatched and is unanswered.
+    fn response(&self, envelope: &Envelope<'_>, id: &Id<'_>, outcome: &Outcome<'_>) {
+        let arrived = Instant::now();
+        let pending = {
+            let mut state = self.state();
+            if state.own.remove(id.key()) {
+                drop(state);
+                let answer = OwnAnswer::of(outcome);
+                return self.wake(Wake::Answered { id: id.key().to_vec(), answer });
+            }
+            state.pending.remove(id.key())
+        };
+        let Some(pending) = pending else { return self.unsolicited() };
+        let status = match outcome {
+            Outcome::Result(_) => OutcomeStatus::Success,
+            Outcome::Error(_) => OutcomeStatus::Error,
+        };
+        match outcome {
+            Outcome::Result(result) if pending.is_handshake => {
+                self.answer_handshake(envelope, id, result);
+            }
+            _ => self.tell_client(envelope.raw),
+        }
+        self.record_end(&pending, status, envelope.raw.len(), arrived);
+    }
+
+    fn record_end(&self, pending: &Pending, status: OutcomeStatus, bytes: usize, arrived: Instant) {
+        let theirs = arrived.saturating_duration_since(pending.dispatched);
+        let before = pending.dispatched.saturating_duration_since(pending.begun);
+        self.recorder.outcome(
+            pending.receipt_id,
+            status,
+            bytes,
+            before + arrived.elapsed(),
+            theirs,
+        );
+    }
+
+    /// Nobody waits for it: a server that answers what it was not asked is not heard.
+    fn unsolicited(&self) {
+        let count = {
+            let mut state = self.state();
+            state.unsolicited += 1;
+            state.unsolicited
+        };
+        // A flood of them fills no ledger: powers of two are told.
+        if count.is_power_of_two() {
+            let server = self.situation().server.clone();
+            let data = json!({"count": count, "reason": "unsolicited_response"});
+            self.recorder.event(server.as_str(), "mcp.response.dropped", None, &data);
+            self.remark(&format!(
+                "{count} answers of the server to nothing that was asked were dropped"
+            ));
+        }
+    }
+
+    fn request_of_server(&self, id: &Id<'_>) -> Passing {
+        let mut state = self.state();
+        let is_stopped = state.situation.view.stopped().is_some();
+        if is_stopped || state.server_requests.len() >= MAX_SERVER_REQUESTS {
+            return Passing::Drop;
+        }
+        // One that repeats an id could not be told from the first.
+        if state.server_requests.insert(id.to_owned()) { Passing::Forward } else { Passing::Drop }
+    }
+
+    fn notification_of_server(&self, method: &str) -> Passing {
+        let lists: &[ListKind] = match method {
+            "notifications/tools/list_changed" => &[ListKind::Tools],
+            "notifications/prompts/list_changed" => &[ListKind::Prompts],
+            "notifications/resources/list_changed" => {
+                &[ListKind::Resources, ListKind::ResourceTemplates]
+            }
+            _ => &[],
+        };
+        if lists.is_empty() {
+            let is_stopped = self.state().situation.view.stopped().is_some();
+            return if is_stopped { Passing::Drop } else { Passing::Forward };
+        }
+        {
+            let mut state = self.state();
+            for list in lists {
+                state.freshness.entry(*list).or_default().is_stale = true;
+            }
+        }
+        // The client is told when the view is there that it will then ask for.
+        self.wake(Wake::ListChanged(lists.to_vec()));
+        Passing::Drop
+    }
+
+    fn batch_from_server(&self, batch: &Batch<'_>) {
+        for element in &batch.elements {
+            match &element.message {
+                Ok(envelope) => self.from_server(envelope),
+                Err(error) => self.unreadable_from_server(error),
+            }
+        }
+    }
+
+    fn unreadable_from_server(&self, error: &ScanError) {
+        let is_log = matches!(error.kind, ScanErrorKind::NotJson | ScanErrorKind::NotUtf8);
+        let count = {
+            let mut state = self.state();
+            state.dropped += 1;
+            state.dropped
+        };
+        if count.is_power_of_two() {
+            let what = if is_log {
+                "not JSON (servers should log to standard error)".to_owned()
+            } else {
+                error.to_string()
+            };
+            self.remark(&format!("a line of the server was dropped: {what} ({count} so far)"));
+        }
+        if let Some(id) = &error.id {
+            self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+        }
+    }
+
+    /// Ends a pending request with a fault. One of our own ends as unreadable.
+    pub(crate) fn fail(&self, key: &[u8], reason: ReasonCode, status: OutcomeStatus) {
+        let found = {
+            let mut state = self.state();
+            if state.own.remove(key) {
+                drop(state);
+                let answer =
+                    OwnAnswer::Unreadable("it cannot be read in exactly one way".to_owned());
+                return self.wake(Wake::Answered { id: key.to_vec(), answer });
+            }
+            state.pending.remove_entry(key)
+        };
+        let Some((id, pending)) = found else { return };
+        let theirs = pending.dispatched.elapsed();
+        self.recorder.outcome(pending.receipt_id, status, 0, Duration::ZERO, theirs);
+        if pending.is_call {
+            self.tally.add(Counter::Failed);
+        }
+        self.refuse(id.raw(), reason);
+    }
+}
+
+/// What the server answered to a request of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnAnswer {
+    Result(String),
+    Error { code: i64 },
+    Unreadable(String),
+}
+
+impl OwnAnswer {
+    fn of(outcome: &Outcome<'_>) -> OwnAnswer {
+        match outcome {
+            Outcome::Result(result) => {
+                OwnAnswer::Result(String::from_utf8_lossy(result).into_owned())
+            }
+            Outcome::Error(error) => {
+                let error: Option<serde_json::Value> = serde_json::from_slice(error).ok();
+                let code = error.and_then(|error| error.get("code")?.as_i64());
+                OwnAnswer::Error { code: code.unwrap_or_default() }
+            }
+        }
+    }
+}

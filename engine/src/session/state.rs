@@ -1,0 +1,158 @@
+//! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
+
+use crate::judge::Seen;
+use crate::recorder::Caller;
+use crate::situation::Situation;
+use contract::surface::ListKind;
+use gate::pins::PinBook;
+use ledger::record::ReceiptId;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::envelope::OwnedId;
+
+/// The most requests of the client that wait for the server's answer.
+pub const MAX_PENDING: usize = 10_000;
+/// The most requests that wait for a fresh view, and their bytes.
+pub const MAX_WAITING: usize = 1_000;
+pub const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
+/// The most requests of the server that wait for the client's answer.
+pub const MAX_SERVER_REQUESTS: usize = 1_000;
+
+/// A request that was dispatched and has no answer yet.
+#[derive(Debug)]
+pub struct Pending {
+    pub receipt_id: ReceiptId,
+    pub is_handshake: bool,
+    /// Whether it is counted as a call.
+    pub is_call: bool,
+    pub begun: Instant,
+    pub dispatched: Instant,
+    pub deadline: Option<Instant>,
+}
+
+/// A request that waits for a fresh view of a list.
+#[derive(Debug)]
+pub struct Waiting {
+    pub id: OwnedId,
+    pub frame: Vec<u8>,
+    pub list: ListKind,
+    pub begun: Instant,
+    /// A cancellation that came meanwhile: it follows the request.
+    pub cancellation: Option<Vec<u8>>,
+}
+
+/// How fresh the view of one list is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Freshness {
+    /// When the last complete listing was begun.
+    pub listed_at: Option<Instant>,
+    pub is_listing: bool,
+    /// The server said that it changed, or what it says is not known to be current.
+    pub is_stale: bool,
+    /// What the server itself said; it may only shorten the age.
+    pub ttl: Option<Duration>,
+}
+
+impl Freshness {
+    pub fn is_fresh(&self, now: Instant, max_age: Duration) -> bool {
+        let max_age = self.ttl.map_or(max_age, |ttl| ttl.min(max_age));
+        !self.is_listing && !self.is_stale && self.age(now).is_some_and(|age| age < max_age)
+    }
+
+    pub fn age(&self, now: Instant) -> Option<Duration> {
+        self.listed_at.map(|at| now.saturating_duration_since(at))
+    }
+}
+
+/// How the client speaks.
+#[derive(Debug, Default)]
+pub struct Client {
+    pub caller: Arc<Caller>,
+    /// Of the `initialize` that was answered.
+    pub protocol_version: Option<String>,
+    pub is_initialized: bool,
+    /// `_meta` of its newest request, where there is no session: our own requests carry it too.
+    pub stateless_meta: Option<Vec<u8>>,
+    pub can_be_asked: bool,
+    /// It asked for log messages of this level and above.
+    pub log_level: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct State {
+    pub situation: Arc<Situation>,
+    pub book: Arc<PinBook>,
+    pub seen: Arc<Seen>,
+    /// The answer to `initialize` or `server/discover`, as it came.
+    pub handshake: Option<String>,
+    pub freshness: HashMap<ListKind, Freshness>,
+    pub pending: HashMap<OwnedId, Pending>,
+    /// Our own requests to the server, by their id with its quotes.
+    pub own: HashSet<Vec<u8>>,
+    pub waiting: VecDeque<Waiting>,
+    pub waiting_bytes: usize,
+    pub server_requests: HashSet<OwnedId>,
+    /// Our own requests to the client.
+    pub asked: HashSet<Vec<u8>>,
+    pub client: Client,
+    /// The server says something else than what the situation was made of.
+    pub is_unjudged: bool,
+    /// Answers to nothing that was asked.
+    pub unsolicited: u64,
+    /// Lines of the server that were no messages.
+    pub dropped: u64,
+    /// Why nothing can be dispatched any more.
+    pub ended: Option<&'static str>,
+}
+
+impl State {
+    pub fn new(situation: Situation, book: PinBook, caller: Caller) -> State {
+        State {
+            situation: Arc::new(situation),
+            book: Arc::new(book),
+            seen: Arc::default(),
+            handshake: None,
+            freshness: HashMap::new(),
+            pending: HashMap::new(),
+            own: HashSet::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            server_requests: HashSet::new(),
+            asked: HashSet::new(),
+            client: Client { caller: Arc::new(caller), ..Client::default() },
+            is_unjudged: true,
+            unsolicited: 0,
+            dropped: 0,
+            ended: None,
+        }
+    }
+
+    pub fn freshness(&self, list: ListKind) -> Freshness {
+        self.freshness.get(&list).copied().unwrap_or_default()
+    }
+
+    /// Whether a request with this id is on its way already.
+    pub fn is_taken(&self, key: &[u8]) -> bool {
+        self.pending.contains_key(key) || self.waiting.iter().any(|waiting| waiting.id.key() == key)
+    }
+
+    pub fn has_room_to_wait(&self, bytes: usize) -> bool {
+        self.waiting.len() < MAX_WAITING && self.waiting_bytes + bytes <= MAX_WAITING_BYTES
+    }
+
+    pub fn wait(&mut self, waiting: Waiting) {
+        self.waiting_bytes += waiting.frame.len();
+        self.waiting.push_back(waiting);
+    }
+
+    /// Takes out those that a listing of these lists was waited for.
+    pub fn released(&mut self, lists: &[ListKind]) -> Vec<Waiting> {
+        let all = std::mem::take(&mut self.waiting);
+        let (released, waiting): (VecDeque<_>, VecDeque<_>) =
+            all.into_iter().partition(|waiting| lists.contains(&waiting.list));
+        self.waiting = waiting;
+        self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
+        released.into()
+    }
+}

@@ -1,0 +1,113 @@
+//! What is counted of a session until the next time it is stored: numbers, and of names only fingerprints.
+
+use crate::call::Call;
+use crate::path::Answer;
+use crate::view::Found;
+use contract::surface::EntryType;
+use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
+use gate::posture::Posture;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wire::envelope::member_names;
+
+/// Parameters of larger arguments are not counted: reading them again would cost more than the number is worth.
+const MAX_COUNTED_ARGUMENT_BYTES: usize = 64 * 1024;
+/// The most tools, and parameters of one tool, that are counted between two flushes.
+const MAX_COUNTED_NAMES: usize = 1_000;
+
+#[derive(Debug, Default)]
+pub struct Tally {
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    plain: HashMap<Counter, u64>,
+    tools: HashMap<Box<str>, ToolCounts>,
+}
+
+#[derive(Debug, Default)]
+struct ToolCounts {
+    calls: u64,
+    parameters: HashMap<Box<str>, u64>,
+}
+
+impl Tally {
+    pub fn add(&self, counter: Counter) {
+        self.add_many(counter, 1);
+    }
+
+    pub fn add_many(&self, counter: Counter, count: u64) {
+        *self.lock().plain.entry(counter).or_default() += count;
+    }
+
+    /// Counts a gated call that was decided.
+    pub fn call(&self, call: &Call<'_>, answer: &Answer, found: Option<Found<'_>>, ours: Duration) {
+        let mut counts = self.lock();
+        let mut count = |counter| *counts.plain.entry(counter).or_default() += 1;
+        count(Counter::Calls);
+        count(added_bucket(u64::try_from(ours.as_micros()).unwrap_or(u64::MAX)));
+        match answer {
+            Answer::Continue => {}
+            Answer::Hold(_) => count(Counter::Held),
+            Answer::Deny(_) => count(Counter::Denied),
+        }
+        let standing = match (answer, found) {
+            (Answer::Hold(standing), _) => Some(standing),
+            (_, Some(Found::Changed(standing))) => Some(standing),
+            _ => None,
+        };
+        if let Some(standing) = standing {
+            count(Counter::Tier(standing.provenance.tier_reached));
+            for (posture, would_hold) in Posture::ALL.into_iter().zip(standing.would_hold) {
+                if would_hold {
+                    count(Counter::WouldHold(posture));
+                }
+            }
+        }
+        if let Some(target) = call.target.filter(|target| target.entry_type == EntryType::Tool) {
+            counts.tool(target.key, call.arguments);
+        }
+    }
+
+    /// Everything since the last time.
+    pub fn take(&self) -> Vec<(Counter, u64)> {
+        let Counts { plain, tools } = std::mem::take(&mut *self.lock());
+        let mut all: Vec<(Counter, u64)> = plain.into_iter().collect();
+        for (tool, counts) in tools {
+            all.push((tool_called(&tool), counts.calls));
+            let parameters = counts.parameters.into_iter();
+            all.extend(parameters.map(|(name, count)| (parameter_used(&tool, &name), count)));
+        }
+        all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    fn tool(&mut self, tool: &str, arguments: Option<&[u8]>) {
+        let Some(counts) = entry(&mut self.tools, tool) else { return };
+        counts.calls += 1;
+        let small = arguments.filter(|arguments| arguments.len() <= MAX_COUNTED_ARGUMENT_BYTES);
+        for name in small.into_iter().flat_map(member_names) {
+            if let Some(count) = entry(&mut counts.parameters, &name) {
+                *count += 1;
+            }
+        }
+    }
+}
+
+/// The value of a name, made where there is room for it. A name that is known costs no allocation.
+fn entry<'m, V: Default>(map: &'m mut HashMap<Box<str>, V>, name: &str) -> Option<&'m mut V> {
+    if !map.contains_key(name) {
+        if map.len() >= MAX_COUNTED_NAMES {
+            return None;
+        }
+        map.insert(name.into(), V::default());
+    }
+    map.get_mut(name)
+}

@@ -1,0 +1,186 @@
+//! The server's surface as it was last seen, judged: where each entry stands, and what the client is shown of it.
+//!
+//! A call costs one look-up here, however many entries there are. A view is made anew when the server or the pins moved
+//! and is never changed.
+
+mod lists;
+mod shape;
+mod standing;
+
+pub use lists::{ListView, Page};
+pub use shape::{shaped_handshake, with_member};
+pub use standing::{Hashes, Standing};
+
+use crate::call::Target;
+use crate::situation::{DriftScope, Situation};
+use contract::surface::{EntryId, EntryType, ListKind, Surface};
+use gate::judge::{Judgement, SurfaceJudgement};
+use gate::pins::PinBook;
+use gate::posture::{Posture, Settings};
+use gate::reason::Reason;
+use gate::server::{ServerId, ServerStatus};
+use gate::shown::{ListMode, shown};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What a view is made of.
+#[derive(Debug)]
+pub struct Materials<'a> {
+    pub server: &'a ServerId,
+    pub status: ServerStatus,
+    pub book: &'a PinBook,
+    pub surface: &'a Surface,
+    pub judgement: &'a SurfaceJudgement,
+    pub settings: &'a Settings,
+    pub mode: ListMode,
+    pub scope: DriftScope,
+    /// The answers of the server to each list, as they came.
+    pub pages: &'a BTreeMap<ListKind, Vec<String>>,
+}
+
+/// Where an entry stands.
+#[derive(Debug, Clone)]
+enum Place {
+    Unchanged(Hashes),
+    Changed(Arc<Standing>),
+}
+
+/// What a look-up finds.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'v> {
+    /// As it was accepted.
+    Unchanged(&'v Hashes),
+    /// It moved; the standing says what that means for a call.
+    Changed(&'v Arc<Standing>),
+    /// Nobody knows it.
+    Unknown,
+}
+
+#[derive(Debug, Default)]
+pub struct View {
+    places: HashMap<EntryType, HashMap<Box<str>, Place>>,
+    lists: BTreeMap<ListKind, ListView>,
+    /// Why nothing but the handshake, `ping` and the lists goes up.
+    stopped: Option<Arc<Standing>>,
+    /// Why no call goes through.
+    closed: Option<Arc<Standing>>,
+}
+
+impl View {
+    pub fn of(materials: &Materials<'_>) -> View {
+        let mut places: HashMap<EntryType, HashMap<Box<str>, Place>> = HashMap::new();
+        for entry in materials.surface.entries() {
+            let place = Place::Unchanged(Hashes::of(entry));
+            places.entry(entry.entry_type()).or_default().insert(entry.key().into(), place);
+        }
+        let mut held_server = None;
+        for judgement in &materials.judgement.entries {
+            let standing = Arc::new(Standing::of(judgement, materials));
+            if holds_server(judgement) {
+                held_server.get_or_insert_with(|| standing.clone());
+            }
+            let of_type = places.entry(judgement.id.entry_type).or_default();
+            of_type.insert(judgement.id.key.as_str().into(), Place::Changed(standing));
+        }
+        let stopped = stopped_by_status(materials).or(held_server);
+        let closed = stopped.clone().or_else(|| closed_by_scope(materials));
+        let lists = ListKind::ALL
+            .into_iter()
+            .filter_map(|list| Some((list, list_view(materials, list, closed.is_some())?)))
+            .collect();
+        View { places, lists, stopped, closed }
+    }
+
+    pub fn stopped(&self) -> Option<&Arc<Standing>> {
+        self.stopped.as_ref()
+    }
+
+    pub fn find(&self, target: Target<'_>) -> Found<'_> {
+        if let Some(closed) = &self.closed {
+            return Found::Changed(closed);
+        }
+        match self.places.get(&target.entry_type).and_then(|of_type| of_type.get(target.key)) {
+            Some(Place::Unchanged(hashes)) => Found::Unchanged(hashes),
+            Some(Place::Changed(standing)) => Found::Changed(standing),
+            None => Found::Unknown,
+        }
+    }
+
+    /// The standing of what nobody knows.
+    pub fn unknown(&self, target: Target<'_>, situation: &Situation) -> Arc<Standing> {
+        Arc::new(Standing::for_server(Reason::NoPin, situation.server.as_str(), Some(target)))
+    }
+
+    pub fn list(&self, list: ListKind) -> Option<&ListView> {
+        self.lists.get(&list)
+    }
+
+    /// Whether anything was listed yet.
+    pub fn has_lists(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    /// What the client would see of all lists, to tell whether that changed.
+    pub fn is_shown_like(&self, other: &View, list: ListKind) -> bool {
+        match (self.lists.get(&list), other.lists.get(&list)) {
+            (Some(ours), Some(theirs)) => ours.shows_the_same(theirs),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Identity and origin are about the server as a whole.
+fn holds_server(judgement: &Judgement) -> bool {
+    matches!(judgement.id.entry_type, EntryType::Identity | EntryType::Origin)
+        && judgement.verdict.is_held()
+}
+
+fn stopped_by_status(materials: &Materials<'_>) -> Option<Arc<Standing>> {
+    let reason = match materials.status {
+        ServerStatus::Quarantined => Reason::ServerQuarantined,
+        ServerStatus::Pending => Reason::ServerPending,
+        ServerStatus::Unbaselined | ServerStatus::Verified | ServerStatus::Changed => {
+            let is_lost = materials.book.lost.is_some();
+            let is_holding = materials.settings.posture != Posture::Monitor;
+            return (is_lost && is_holding).then(|| {
+                Arc::new(Standing::for_server(
+                    Reason::BaselineLost,
+                    materials.server.as_str(),
+                    None,
+                ))
+            });
+        }
+    };
+    Some(Arc::new(Standing::for_server(reason, materials.server.as_str(), None)))
+}
+
+fn closed_by_scope(materials: &Materials<'_>) -> Option<Arc<Standing>> {
+    let is_held = materials.judgement.held().next().is_some();
+    (materials.scope == DriftScope::Server && is_held).then(|| {
+        Arc::new(Standing::for_server(Reason::ServerChanged, materials.server.as_str(), None))
+    })
+}
+
+fn list_view(materials: &Materials<'_>, list: ListKind, is_closed: bool) -> Option<ListView> {
+    let pages = materials.pages.get(&list)?;
+    if is_closed {
+        return Some(ListView::of(list, pages, &[]));
+    }
+    let Materials { book, surface, judgement, mode, .. } = *materials;
+    let entries: Vec<&str> =
+        shown(book, surface, judgement, list, mode).into_iter().map(|(_, raw)| raw).collect();
+    let is_as_sent = || {
+        let observed = surface.list(list).map(contract::surface::Entry::raw);
+        observed.eq(entries.iter().copied())
+    };
+    match pages.as_slice() {
+        [only] if surface.unreadable().is_empty() && is_as_sent() => Some(ListView::verbatim(only)),
+        _ => Some(ListView::of(list, pages, &entries)),
+    }
+}
+
+/// The key of what a server has one of.
+pub(crate) fn only(entry_type: EntryType) -> EntryId {
+    EntryId::only(entry_type)
+}
