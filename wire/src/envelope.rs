@@ -8,6 +8,7 @@ mod error;
 mod id;
 mod members;
 mod names;
+mod plain;
 mod read;
 mod text;
 mod torn;

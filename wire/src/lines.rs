@@ -156,24 +156,21 @@ impl<R: Read> LineReader<R> {
         if self.is_dropping {
             let piece = self.buffer.get(place).unwrap_or_default();
             self.torn.keep(piece);
-            self.torn.cut_carriage_return();
+            self.torn.finish();
             self.is_dropping = false;
             self.quiet_lines = 0;
             return Found::TooLong;
         }
-        if self.buffer.get(place.clone()).is_some_and(|line| line.ends_with(b"\r")) {
-            place.end -= 1;
-        }
-        if place.len() > START_BYTES {
-            self.quiet_lines = 0;
-        } else {
-            self.quiet_lines = self.quiet_lines.saturating_add(1);
-        }
-        if place.len() > self.limit {
-            let line = self.buffer.get(place).unwrap_or_default();
+        self.quiet_lines =
+            if place.len() > START_BYTES { 0 } else { self.quiet_lines.saturating_add(1) };
+        let line = self.buffer.get(place.clone()).unwrap_or_default();
+        let has_carriage_return = line.ends_with(b"\r");
+        if line.len() > self.limit.saturating_add(usize::from(has_carriage_return)) {
             self.torn.keep(line);
+            self.torn.finish();
             return Found::TooLong;
         }
+        place.end -= usize::from(has_carriage_return);
         Found::Frame(place)
     }
 
@@ -255,20 +252,24 @@ impl Torn {
     fn keep(&mut self, piece: &[u8]) {
         let missing = TORN_BYTES.saturating_sub(self.beginning.len()).min(piece.len());
         self.beginning.extend_from_slice(piece.get(..missing).unwrap_or_default());
-        let last = piece.len().saturating_sub(TORN_BYTES);
+        // One byte more, for a carriage return that turns out to be no part of the line.
+        let last = piece.len().saturating_sub(TORN_BYTES + 1);
         self.end.extend_from_slice(piece.get(last..).unwrap_or_default());
-        let surplus = self.end.len().saturating_sub(TORN_BYTES);
+        let surplus = self.end.len().saturating_sub(TORN_BYTES + 1);
         self.end.drain(..surplus);
         let count = u64::try_from(piece.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(count);
     }
 
-    fn cut_carriage_return(&mut self) {
+    /// The line has ended.
+    fn finish(&mut self) {
         if self.end.ends_with(b"\r") {
             self.end.pop();
             self.bytes = self.bytes.saturating_sub(1);
             self.beginning.truncate(usize::try_from(self.bytes).unwrap_or(usize::MAX));
         }
+        let surplus = self.end.len().saturating_sub(TORN_BYTES);
+        self.end.drain(..surplus);
     }
 
     fn clear(&mut self) {

@@ -2,7 +2,9 @@
 //!
 //! The bytes need not be UTF-8; whoever wants text out of them checks that. Nesting costs one bit a level.
 
-use super::{MAX_SCAN_DEPTH, text::Text};
+use super::MAX_SCAN_DEPTH;
+use super::plain::plain_bytes;
+use super::text::Text;
 
 /// Why the walk ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -297,73 +299,6 @@ impl<'a> Cursor<'a> {
             _ => Err(Fault::Syntax),
         }
     }
-}
-
-/// How many bytes of a string's inside need no look: up to the first quote, backslash or control character.
-#[inline]
-fn plain_bytes(bytes: &[u8]) -> usize {
-    let mut count = 0;
-    let mut rest = bytes;
-    // Most strings end within a few words; the blocks are for those that do not.
-    for _ in 0..WORDS_BEFORE_BLOCKS {
-        let Some((word, after)) = rest.split_first_chunk::<8>() else {
-            return count + plain_bytes_singly(rest);
-        };
-        let specials = specials(u64::from_le_bytes(*word));
-        if specials != 0 {
-            return count + specials.trailing_zeros() as usize / 8;
-        }
-        count += 8;
-        rest = after;
-    }
-    while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
-        if !is_plain(block) {
-            break;
-        }
-        count += BLOCK;
-        rest = after;
-    }
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
-        let specials = specials(u64::from_le_bytes(*word));
-        if specials != 0 {
-            return count + specials.trailing_zeros() as usize / 8;
-        }
-        count += 8;
-        rest = after;
-    }
-    count + plain_bytes_singly(rest)
-}
-
-const WORDS_BEFORE_BLOCKS: usize = 4;
-const BLOCK: usize = 64;
-
-fn plain_bytes_singly(bytes: &[u8]) -> usize {
-    bytes.iter().position(|&byte| is_special(byte)).unwrap_or(bytes.len())
-}
-
-#[inline]
-fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
-
-/// Without a branch inside, so that the compiler makes vector instructions of it.
-#[inline]
-fn is_plain(block: &[u8; BLOCK]) -> bool {
-    block.iter().fold(0, |found, &byte| found | u8::from(is_special(byte))) == 0
-}
-
-/// The special bytes of a word, as the top bits of their places. What is above the lowest one may be wrong, because of
-/// carries; the lowest one is right.
-#[inline]
-fn specials(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = ONES << 7;
-    let equal = |byte: u8| {
-        let difference = word ^ (ONES * u64::from(byte));
-        difference.wrapping_sub(ONES) & !difference
-    };
-    let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-    (equal(b'"') | equal(b'\\') | below_space) & TOPS
 }
 
 /// Which of the open brackets are braces, as a stack of bits; up to 64 levels need no memory of their own.
