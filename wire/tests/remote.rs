@@ -20,6 +20,8 @@ mod addresses;
 mod answers;
 #[path = "remote/calls.rs"]
 mod calls;
+#[path = "remote/real.rs"]
+mod real;
 #[path = "remote/sessions.rs"]
 mod sessions;
 #[path = "remote/stateless.rs"]

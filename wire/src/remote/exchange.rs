@@ -3,9 +3,9 @@
 
 use super::answer::{self, IdKey, Relation};
 use super::failure::{RemoteFailure, Unreadable};
-use super::limits::{ACCEPT_TIMEOUT, LINGER, MAX_ACCEPTED_BYTES, MAX_RESUMES};
+use super::limits::{ACCEPT_TIMEOUT, LINGER, MAX_ACCEPTED_BYTES, MAX_RESUMES, RESUMED_PATIENCE};
 use super::link::{Link, is_initialize};
-use super::stream::{EventStream, Place, StreamEnd};
+use super::stream::{EventStream, Patience, Place, StreamEnd};
 use super::{Outbound, one_line};
 use crate::http::body;
 use crate::http::connect::Live;
@@ -41,23 +41,22 @@ impl Exchange<'_> {
         let body = Bytes::from(std::mem::take(&mut message.body));
         let request = self.link.post(&message, body);
         let in_session = request.headers().contains_key(SESSION_ID);
-        let accepted = async {
-            let (live, mut response) = self.link.send(request).await?;
-            let read = body::read(response.body_mut(), MAX_ACCEPTED_BYTES).await;
-            match response.status() {
-                StatusCode::NOT_FOUND if in_session => return Err(RemoteFailure::SessionEnded),
-                status if !status.is_success() => return Err(RemoteFailure::Status { status }),
-                _ => {}
-            }
-            if let Ok(Some(_)) = read {
-                self.link.keep(live);
-            }
-            Ok(())
+        let sent = match timeout(ACCEPT_TIMEOUT, self.link.send(request)).await {
+            Ok(sent) => sent,
+            Err(_) => return Err(RemoteFailure::Silent { after: ACCEPT_TIMEOUT }),
         };
-        match timeout(ACCEPT_TIMEOUT, accepted).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(RemoteFailure::Silent { after: ACCEPT_TIMEOUT }),
+        let (live, mut response) = sent?;
+        match response.status() {
+            StatusCode::NOT_FOUND if in_session => return Err(RemoteFailure::SessionEnded),
+            status if !status.is_success() => return Err(RemoteFailure::Status { status }),
+            _ => {}
         }
+        // It is accepted already; a server that goes on to say something is not listened to for long.
+        let rest = body::read(response.body_mut(), MAX_ACCEPTED_BYTES);
+        if let Ok(Ok(Some(_))) = timeout(LINGER, rest).await {
+            self.link.keep(live);
+        }
+        Ok(())
     }
 
     /// Sends a request and reports everything that comes for it, up to its answer.
@@ -126,7 +125,7 @@ impl Exchange<'_> {
         mut stream: EventStream<'l>,
         asked: &Asked<'_>,
     ) -> Result<(), RemoteFailure> {
-        let mut place = Place::default();
+        let mut place = Place::start();
         loop {
             let failure = match self.read(&mut stream, asked, &mut place).await {
                 Ok(()) => {
@@ -136,6 +135,14 @@ impl Exchange<'_> {
                 Err(StreamEnd::Failed(failure)) => return Err(failure),
                 Err(StreamEnd::Finished) => Unreadable::StreamEnded.into(),
                 Err(StreamEnd::Broken(failure)) => failure,
+                Err(StreamEnd::Silent) => {
+                    let after = self.link.limits.idle_timeout;
+                    if place.moved.elapsed() >= after {
+                        return Err(RemoteFailure::Silent { after });
+                    }
+                    place.failures = 0;
+                    RemoteFailure::Silent { after }
+                }
             };
             if !asked.resumable || place.last_id.is_none() {
                 return Err(failure);
@@ -187,8 +194,9 @@ impl Exchange<'_> {
         while place.failures < MAX_RESUMES {
             sleep(place.pause()).await;
             place.failures += 1;
-            let (live, response) = match self.link.ask(self.link.get(place.last_id.as_ref())).await
-            {
+            let request = self.link.get(place.last_id.as_ref());
+            let in_session = request.headers().contains_key(SESSION_ID);
+            let (live, response) = match self.link.ask(request).await {
                 Ok(answered) => answered,
                 Err(error) => {
                     failure = error;
@@ -196,7 +204,7 @@ impl Exchange<'_> {
                 }
             };
             match response.status() {
-                StatusCode::NOT_FOUND if self.link.delete().is_some() => {
+                StatusCode::NOT_FOUND if in_session => {
                     return Err(RemoteFailure::SessionEnded);
                 }
                 status if status.is_server_error() => {
@@ -211,7 +219,9 @@ impl Exchange<'_> {
             if !headers::is_event_stream(response.headers()) {
                 return Err(failure);
             }
-            return Ok(EventStream::new(self.link, live, response));
+            let patience = Patience::Events(RESUMED_PATIENCE.min(self.link.limits.idle_timeout));
+            let stream = EventStream::new(self.link, live, response);
+            return Ok(stream.with_patience(patience));
         }
         Err(failure)
     }

@@ -46,6 +46,10 @@ pub(super) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// How often in a row a stream that broke off is asked for again, with nothing of it coming.
 pub(super) const MAX_RESUMES: u32 = 5;
 
+/// How long nothing may come on a stream that was taken up again before it is asked for once more. There are servers that
+/// give what was missed and then forget the stream: the answer comes only with the next question.
+pub(super) const RESUMED_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long to wait before a stream is asked for again, where the server has not said; it doubles with every failure.
 pub(super) const FIRST_RETRY: Duration = Duration::from_secs(1);
 

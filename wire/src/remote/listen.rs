@@ -14,13 +14,18 @@ pub(super) async fn listen(
     link: &Link,
     reports: &mpsc::Sender<Report>,
 ) -> Result<(), RemoteFailure> {
-    let mut place = Place::default();
+    let mut place = Place::start();
     loop {
         match open(link, &place).await? {
             Opened::Stream(mut stream) => loop {
                 let text = match stream.next(&mut place).await {
                     Ok(text) => text,
-                    Err(StreamEnd::Finished | StreamEnd::Broken(_) | StreamEnd::Failed(_)) => break,
+                    Err(
+                        StreamEnd::Finished
+                        | StreamEnd::Silent
+                        | StreamEnd::Broken(_)
+                        | StreamEnd::Failed(_),
+                    ) => break,
                 };
                 if reports.send(Report::Message(text)).await.is_err() {
                     return Ok(());

@@ -15,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{self, JoinError, JoinSet};
+use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 type Hear<'h> = &'h mut dyn FnMut(Inbound<'_>);
@@ -70,6 +70,8 @@ pub(super) struct Relay<'h> {
     tasks: JoinSet<Result<(), RemoteFailure>>,
     reports: mpsc::Sender<Report>,
     heard: mpsc::Receiver<Report>,
+    /// The task that listens to what the server sends unasked.
+    listener: Option<AbortHandle>,
     /// The message that has to be through before any other is sent.
     barrier: Option<u64>,
     tickets: u64,
@@ -87,6 +89,7 @@ impl<'h> Relay<'h> {
             tasks: JoinSet::new(),
             reports,
             heard,
+            listener: None,
             barrier: None,
             tickets: 0,
         }
@@ -240,6 +243,10 @@ impl<'h> Relay<'h> {
             cancel: None,
         };
         self.flights.insert(handle.id(), flight);
+        // A session that took the place of another one has a stream of its own.
+        if let Some(former) = self.listener.replace(handle) {
+            former.abort();
+        }
     }
 
     fn next_ticket(&mut self) -> u64 {

@@ -11,19 +11,26 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::collections::VecDeque;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Where a stream is, over all connections that carry it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Place {
     /// Of the last event that was read.
     pub(super) last_id: Option<HeaderValue>,
     retry: Option<Duration>,
     /// How often in a row it was asked for and nothing of it came.
     pub(super) failures: u32,
+    /// When it last came further.
+    pub(super) moved: Instant,
 }
 
 impl Place {
+    /// Before the first event.
+    pub(super) fn start() -> Place {
+        Place { last_id: None, retry: None, failures: 0, moved: Instant::now() }
+    }
+
     /// How long to wait before the stream is asked for again.
     pub(super) fn pause(&self) -> Duration {
         let first = self.retry.unwrap_or(FIRST_RETRY).clamp(SHORTEST_RETRY, LONGEST_RETRY);
@@ -39,6 +46,17 @@ pub(super) struct EventStream<'l> {
     body: Incoming,
     parser: EventParser,
     ready: VecDeque<Event>,
+    /// How long nothing may come.
+    patience: Patience,
+}
+
+/// What silence is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Patience {
+    /// No byte for so long; a comment is enough to show that the server is there.
+    Bytes(Duration),
+    /// No event for so long.
+    Events(Duration),
 }
 
 /// Why no further event comes.
@@ -47,11 +65,14 @@ pub(super) enum StreamEnd {
     Finished,
     /// The connection was lost; another may go on where it was.
     Broken(RemoteFailure),
+    /// Nothing came for as long as it may take.
+    Silent,
     /// There is no use in reading on.
     Failed(RemoteFailure),
 }
 
 impl<'l> EventStream<'l> {
+    /// A stream that may be silent for as long as anything may.
     pub(super) fn new(link: &'l Link, live: Live, response: Response<Incoming>) -> Self {
         EventStream {
             link,
@@ -59,11 +80,18 @@ impl<'l> EventStream<'l> {
             body: response.into_body(),
             parser: EventParser::new(link.limits.frame_bytes),
             ready: VecDeque::new(),
+            patience: Patience::Bytes(link.limits.idle_timeout),
         }
+    }
+
+    /// The same, with another idea of silence.
+    pub(super) fn with_patience(self, patience: Patience) -> Self {
+        EventStream { patience, ..self }
     }
 
     /// The next message, on one line. `place` is moved behind it.
     pub(super) async fn next(&mut self, place: &mut Place) -> Result<Vec<u8>, StreamEnd> {
+        let mut since = Instant::now();
         loop {
             if let Some(Event { mut data }) = self.ready.pop_front() {
                 return match one_line::make(&mut data) {
@@ -73,17 +101,25 @@ impl<'l> EventStream<'l> {
                     }
                 };
             }
-            self.read(place).await?;
+            let patience = match self.patience {
+                Patience::Bytes(patience) => {
+                    since = Instant::now();
+                    patience
+                }
+                Patience::Events(patience) => patience,
+            };
+            match timeout_at(since + patience, self.read(place)).await {
+                Ok(read) => read?,
+                Err(_) => return Err(StreamEnd::Silent),
+            }
         }
     }
 
     async fn read(&mut self, place: &mut Place) -> Result<(), StreamEnd> {
-        let after = self.link.limits.idle_timeout;
-        let frame = match timeout(after, self.body.frame()).await {
-            Ok(Some(Ok(frame))) => frame,
-            Ok(Some(Err(source))) => return Err(StreamEnd::Broken(self.link.lost(source))),
-            Ok(None) => return Err(StreamEnd::Finished),
-            Err(_) => return Err(StreamEnd::Broken(RemoteFailure::Silent { after })),
+        let frame = match self.body.frame().await {
+            Some(Ok(frame)) => frame,
+            Some(Err(source)) => return Err(StreamEnd::Broken(self.link.lost(source))),
+            None => return Err(StreamEnd::Finished),
         };
         let Some(piece) = frame.data_ref() else { return Ok(()) };
         let Ok(events) = self.parser.push(piece) else {
@@ -94,6 +130,7 @@ impl<'l> EventStream<'l> {
         if !events.is_empty() || id.is_some_and(|id| place.last_id.as_ref().is_none_or(|l| l != id))
         {
             place.failures = 0;
+            place.moved = Instant::now();
         }
         if !events.is_empty() || id.is_some() {
             place.last_id = id.and_then(|id| HeaderValue::from_bytes(id).ok());
@@ -117,7 +154,7 @@ mod tests {
     fn pauses_grow_from_what_the_server_says_to_the_longest() {
         let pause = |retry: Option<u64>, failures| {
             let retry = retry.map(Duration::from_millis);
-            Place { last_id: None, retry, failures }.pause()
+            Place { retry, failures, ..Place::start() }.pause()
         };
         assert_eq!(pause(None, 0), FIRST_RETRY);
         assert_eq!(pause(None, 1), FIRST_RETRY * 2);

@@ -210,3 +210,18 @@ fn a_notification_or_response_that_is_refused_stops_nothing() {
     assert_eq!(client.hear_message(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     assert_eq!(client.finish(), []);
 }
+
+#[test]
+fn a_notification_is_through_with_its_status_whatever_comes_behind() {
+    let server = session(no_stream, |request| match request.rpc_method() {
+        "notifications/x" => vec![stream_head(""), Step::AwaitClosing],
+        _ => accepted(),
+    });
+    let client = Client::new(&server);
+    client.initialize();
+    client.tell("notifications/x");
+    client.tell("notifications/y");
+    server.wait_for(|seen| seen.rpc_method() == "notifications/y", 1);
+    server.wait_for(|seen| seen.method == "CLOSED", 1);
+    client.finish();
+}

@@ -1,12 +1,13 @@
 //! Streams that break off, and how they are taken up again.
 
-use crate::client::Client;
+use crate::client::{Client, endpoint, limits};
 use crate::server::{
     Seen, Server, Step, chunk, event, event_with_id, json, respond, result, stream_end, stream_head,
 };
 use crate::sessions::session;
 use std::sync::{Arc, Mutex};
-use wire::remote::FailureKind;
+use std::time::Duration;
+use wire::remote::{FailureKind, RemoteLimits};
 
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"late":true}}"#;
@@ -144,4 +145,43 @@ fn an_answer_on_a_stream_that_stays_open_is_heard_at_once_and_the_stream_left_af
     client.hear_message();
     server.wait_for(|seen| seen.method == "CLOSED", 1);
     assert_eq!(client.finish(), []);
+}
+
+#[test]
+fn a_server_that_forgets_a_stream_once_it_has_given_what_was_missed_is_asked_again() {
+    let asked = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&asked);
+    let server = breaking(
+        |_| vec![stream_head(""), chunk("id: p\nretry: 50\ndata:\n\n"), Step::Close],
+        move |_| {
+            *count.lock().unwrap() += 1;
+            match *count.lock().unwrap() {
+                1 => vec![stream_head(""), event_with_id("q", NOTE), Step::AwaitClosing],
+                _ => vec![stream_head(""), event(ANSWER), stream_end()],
+            }
+        },
+    );
+    let client = Client::new(&server);
+    client.initialize();
+    client.ask(1, "a");
+    assert_eq!(client.hear_message(), NOTE);
+    assert_eq!(client.hear_message(), ANSWER);
+    let resumed = server.wait_for(|seen| seen.header("last-event-id").is_some(), 2);
+    assert_eq!(resumed[1].header("last-event-id"), Some("q"));
+    client.finish();
+}
+
+#[test]
+fn a_stream_that_stays_silent_however_often_it_is_taken_up_is_given_up() {
+    let server = breaking(
+        |_| vec![stream_head(""), chunk("id: p\nretry: 50\ndata:\n\n"), Step::Close],
+        |_| vec![stream_head(""), chunk(": here\n\n"), Step::AwaitClosing],
+    );
+    let limits = RemoteLimits { idle_timeout: Duration::from_millis(400), ..limits() };
+    let client = Client::with(endpoint(&server.url()), limits);
+    client.initialize();
+    client.ask(1, "a");
+    let expected = (FailureKind::TimedOut, "the server sent nothing for 0.4 s".to_owned());
+    assert_eq!(client.hear_failure(1), expected);
+    client.finish();
 }

@@ -1,0 +1,173 @@
+//! A server that people use, over streamable HTTP: calls beside each other, its own requests, and a lost connection.
+//!
+//! `scripts/install-test-tools` puts it into `HOLDPOINT_TEST_SERVERS`, else `.cache/servers`. Where it is not, the test
+//! says so; with `CI=true` that is a failure.
+#![cfg(unix)]
+
+use crate::client::{Client, Heard, endpoint, notification, request};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+use wire::remote::{Outbound, RemoteLimits};
+
+/// How long a real server may take until it listens.
+const START: Duration = Duration::from_secs(60);
+
+/// The releases that are installed.
+fn releases() -> Vec<PathBuf> {
+    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
+    let folder = std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from);
+    let folder = folder.join("server-everything");
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let found: Vec<PathBuf> = entries.map(|entry| entry.path().join("launch")).collect();
+    if found.is_empty() {
+        let words = format!("nothing in `{}`: run ./scripts/install-test-tools", folder.display());
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{words}");
+        eprintln!("NOT RUN: {words}");
+    }
+    found
+}
+
+/// A server that is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a server on a free port, and waits for it to say that it listens.
+fn listening(release: &Path) -> (Running, u16) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new(release);
+    command.arg("streamableHttp").env("PORT", port.to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let running = Running(child);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            if line.contains("listening") {
+                let _ = sender.send(());
+            }
+        }
+    });
+    receiver.recv_timeout(START).unwrap();
+    (running, port)
+}
+
+/// Stands between, and can cut every connection there is.
+struct Cutter {
+    port: u16,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Cutter {
+    fn before(server: u16) -> Cutter {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let open = Arc::new(Mutex::new(Vec::new()));
+        let connections = Arc::clone(&open);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let far = TcpStream::connect(("127.0.0.1", server)).unwrap();
+                for (from, to) in [(&client, &far), (&far, &client)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    std::thread::spawn(move || pass_on(from, to));
+                }
+                connections.lock().unwrap().extend([client, far]);
+            }
+        });
+        Cutter { port, open }
+    }
+
+    fn cut(&self) {
+        for stream in self.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+fn with_params(id: u32, method: &str, params: &Value) -> Outbound {
+    let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    Outbound { body: body.to_string().into_bytes(), ..request(id, method) }
+}
+
+fn call(id: u32, tool: &str, arguments: &Value) -> Outbound {
+    let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": id}});
+    with_params(id, "tools/call", &params)
+}
+
+/// Hears messages up to one for which this holds; others are passed over.
+fn hear_until(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        match client.hear() {
+            Heard::Message(text) => {
+                let message = serde_json::from_str(&text).unwrap();
+                if wanted(&message) {
+                    return message;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn converse(release: &Path) {
+    let (_running, port) = listening(release);
+    let cutter = Cutter::before(port);
+    let url = format!("http://127.0.0.1:{}/mcp", cutter.port);
+    let client = Client::with(endpoint(&url), RemoteLimits::default());
+    let params = json!({
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"roots": {}},
+        "clientInfo": {"name": "test", "version": "1"},
+    });
+    client.send(with_params(0, "initialize", &params)).unwrap();
+    hear_until(&client, |message| message["id"] == 0);
+    client.send(notification("notifications/initialized", "{}")).unwrap();
+    client.send(with_params(1, "tools/list", &json!({}))).unwrap();
+    let listed = hear_until(&client, |message| message["id"] == 1);
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let long = tools.iter().map(|tool| tool["name"].as_str().unwrap());
+    let long = long.into_iter().find(|name| name.to_lowercase().contains("long")).unwrap();
+
+    client.send(call(2, long, &json!({"duration": 3, "steps": 6}))).unwrap();
+    let progress = |message: &Value| message["params"]["progressToken"] == 2;
+    hear_until(&client, progress);
+    client.send(call(3, "echo", &json!({"message": "hello"}))).unwrap();
+    let echoed = hear_until(&client, |message| !message["id"].is_null() && message["id"] != "x");
+    assert_eq!(echoed["id"], 3, "the fast call was not kept waiting: {echoed}");
+    assert!(echoed["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+    cutter.cut();
+    let finished = hear_until(&client, |message| message["id"] == 2);
+    assert!(finished["result"]["content"][0]["text"].is_string(), "{finished}");
+    client.send(call(4, "echo", &json!({"message": "again"}))).unwrap();
+    hear_until(&client, |message| message["id"] == 4);
+    let rest = client.finish();
+    assert!(rest.iter().all(|heard| matches!(heard, Heard::Message(_))), "{rest:?}");
+}
+
+#[test]
+fn server_everything_is_spoken_to_and_a_cut_connection_loses_nothing() {
+    for release in releases() {
+        converse(&release);
+    }
+}
