@@ -20,6 +20,8 @@ use std::fs;
 use std::path::Path;
 #[cfg(unix)]
 use std::process::Stdio;
+use std::time::SystemTime;
+use store::{Count, Day, Home, SqliteStore, StatisticsStore};
 
 /// Every schema by its name, and those that something was held against.
 struct Schemas {
@@ -209,6 +211,7 @@ fn every_schema_is_used_and_refuses_something() {
     live(&mut schemas, &prepared());
     schemas.run("hash", &prepared(), &["hash", "old.json"], 0);
     schemas.run("demo", &prepared(), &["demo"], 0);
+    switches(&mut schemas, &prepared());
     evidence(&mut schemas, &Bench::new());
     reading(&mut schemas, &Bench::new());
     let names: BTreeSet<&str> = schemas.validators.keys().map(String::as_str).collect();
@@ -216,6 +219,65 @@ fn every_schema_is_used_and_refuses_something() {
     for (name, validator) in &schemas.validators {
         assert!(!validator.is_valid(&json!({ "tools": 7, "verdict": "FINE" })), "{name}.json");
     }
+}
+
+/// What was counted, what happened, and what is switched.
+fn switches(schemas: &mut Schemas, bench: &Bench) {
+    for command in ["stats", "digest"] {
+        schemas.run(command, bench, &[command], 0);
+    }
+    schemas.run("incident", bench, &["incident", "status"], 0);
+    let file = |command, name| [command, "--server", ID, "--file", name];
+    schemas.run("pin", bench, &file("pin", "old.json"), 0);
+    let mut tool = report_tool();
+    tool["inputSchema"]["properties"]["title"] = json!({ "type": "integer" });
+    bench.file("other.json", capture(&tool, "two"));
+    schemas.run("verdict", bench, &file("check", "other.json"), 10);
+    count_calls(bench);
+    let review = schemas.run("review", bench, &["review"], 10);
+    assert!(review.to_string().contains(r#""parameter":"title""#), "{review}");
+    schemas.run("incident", bench, &["incident", "on", "--server", ID], 0);
+    schemas.run("incident", bench, &["incident", "on", "--reason", "a leak"], 0);
+    for (kind, value) in [("key", "k"), ("principal", "ada"), ("server", ID), ("session", "s")] {
+        schemas.run("incident", bench, &["incident", "revoke", kind, value], 0);
+    }
+    schemas.run("incident", bench, &["incident", "block-egress"], 0);
+    let card = schemas.run("stats", bench, &["stats"], 0);
+    assert_eq!(card["this"]["calls"]["checked"], 1);
+    let digest = schemas.run("digest", bench, &["digest"], 0);
+    assert!(digest["servers"][0]["waiting"].as_array().unwrap().len() > 1, "{digest}");
+    schemas.run("incident", bench, &["incident", "off"], 0);
+    schemas.run("incident", bench, &["incident", "block-egress", "--off"], 0);
+    schemas.run("error", bench, &["digest", "--day", "tomorrow"], 2);
+    schemas.run("error", bench, &["incident", "on", "--server", "unheard-of"], 2);
+}
+
+/// One call of the tool, with everything that is counted of one. It was yesterday: today may end at any moment.
+fn count_calls(bench: &Bench) {
+    use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
+    let mut store = SqliteStore::open(&Home::open(&bench.home()).unwrap()).unwrap();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let day = Day::of(contract::time::Timestamp(since.as_millis().try_into().unwrap()));
+    let counters = [
+        Counter::Calls,
+        Counter::Tier(0),
+        Counter::WouldHold(gate::posture::Posture::Strict),
+        added_bucket(70),
+        tool_called("make_report"),
+        parameter_used("make_report", "title"),
+    ];
+    let count = |counter: Counter| Count {
+        day: Day(day.0 - 1),
+        server: ID.parse().unwrap(),
+        name: counter.name(),
+        value: 1,
+    };
+    store.add_counts(&counters.map(count)).unwrap();
+}
+
+#[test]
+fn counters_happenings_and_switches() {
+    switches(&mut Schemas::read(), &prepared());
 }
 
 /// Receipts as evidence: verified and proven, in order and not.

@@ -26,7 +26,7 @@ struct Digest<'a> {
     /// Servers of which there is something to tell, no others.
     servers: Vec<ServerDigest<'a>>,
     /// Switches, keys and approvals of calls.
-    events: &'a [StoreEvent],
+    events: &'a [EventDocument],
     /// Changes that were accepted as benign: no reason to look.
     benign: usize,
 }
@@ -38,6 +38,22 @@ struct ServerDigest<'a> {
     happened: &'a [Happening],
     /// What waits for a person now; of today only.
     waiting: Vec<EntryDocument<'a>>,
+}
+
+/// What was done: never to what, since a key or the id of a session may be among that.
+#[derive(Debug, Serialize)]
+struct EventDocument {
+    at: Timestamp,
+    by: String,
+    action: String,
+    detail: Option<String>,
+}
+
+impl EventDocument {
+    fn of(event: StoreEvent) -> EventDocument {
+        let StoreEvent { at, by, action, detail, .. } = event;
+        EventDocument { at, by, action, detail }
+    }
 }
 
 /// One server on the day.
@@ -63,8 +79,9 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
     }
     let is_today = day == today;
     let (servers, benign) = gather(&workplace, day, is_today, at)?;
-    let events: Vec<StoreEvent> =
-        workplace.store.events()?.into_iter().filter(|event| Day::of(event.at) == day).collect();
+    let of_day = |event: &StoreEvent| Day::of(event.at) == day;
+    let events = workplace.store.events()?.into_iter().filter(of_day);
+    let events: Vec<EventDocument> = events.map(EventDocument::of).collect();
     let digest = Digest {
         day: date(day),
         is_empty: servers.is_empty() && events.is_empty(),
@@ -163,7 +180,9 @@ fn happening_line(happening: &Happening) -> String {
     format!("{}  {}{names}{more}{by}", happening.at, styled(style, what.words()))
 }
 
-fn event_line(event: &StoreEvent) -> String {
+fn event_line(event: &EventDocument) -> String {
+    let detail = event.detail.as_ref().map(|detail| format!("  {}", escape_hidden(detail)));
     let by = styled(DIM, format!("  by {}", escape_hidden(&event.by)));
-    format!("{}  {}{by}", event.at, styled(BOLD, escape_hidden(&event.action)))
+    let action = styled(BOLD, escape_hidden(&event.action));
+    format!("{}  {action}{}{by}", event.at, detail.unwrap_or_default())
 }

@@ -15,6 +15,7 @@ mod captures;
 mod evidence;
 mod help;
 mod home;
+mod incident;
 mod json;
 mod lifecycle;
 mod privacy;
@@ -22,6 +23,7 @@ mod real_servers;
 mod receipts;
 mod scribe;
 mod servers;
+mod stats;
 mod store;
 #[cfg(unix)]
 mod terminal;

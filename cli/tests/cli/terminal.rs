@@ -111,6 +111,24 @@ fn a_release_is_confirmed() {
 }
 
 #[test]
+fn an_incident_is_ended_by_a_yes() {
+    let bench = Bench::new();
+    let is_on = || bench.run(["incident", "status"]).exits(0).out.contains("INCIDENT");
+    bench.run(["incident", "on"]).exits(0);
+    typed("n\n", bench.command(["incident", "off"])).exits(10).says("nothing was done");
+    let less = || bench.command(["incident", "on", "--level", "critical"]);
+    typed("\n", less()).exits(10);
+    assert!(is_on());
+    typed("y\n", less()).exits(0).says("stops less").says("critical");
+    typed("yes\n", bench.command(["incident", "off"])).exits(0).says("all servers");
+    assert!(!is_on());
+    bench.run(["incident", "block-egress"]).exits(0);
+    let open = || bench.command(["incident", "block-egress", "--off"]);
+    typed("n\n", open()).exits(10);
+    typed("y\n", open()).exits(0).never_says("BLOCKED");
+}
+
+#[test]
 fn a_review_one_by_one_approves_what_is_confirmed() {
     let bench = Bench::new();
     let (_server, hash) = waiting(&bench);

@@ -1,0 +1,156 @@
+//! Incident mode: anybody stops more, only a person stops less, and all of it is written down.
+
+use crate::bench::*;
+use serde_json::{Value, json};
+use store::{MAX_REASON_BYTES, MAX_REVOKED_BYTES};
+
+fn state(bench: &Bench) -> Value {
+    bench.run(["incident", "status", "--json"]).exits(0).json()
+}
+
+/// A home that knows two servers.
+fn with_servers(bench: &Bench) {
+    bench.file("tools.json", json!([report_tool()]).to_string());
+    for id in ["files", "mail"] {
+        bench.run(["pin", "--server", id, "--file", "tools.json"]).exits(0);
+    }
+}
+
+#[test]
+fn an_incident_is_on_until_it_is_ended() {
+    let bench = Bench::unattended();
+    let nothing = json!({ "incident": null, "egress_blocked": null, "revocations": [] });
+    assert_eq!(state(&bench), nothing);
+    bench.run(["incident", "status"]).exits(0).says("no incident");
+    let on = bench.run(["incident", "on", "--reason", "a leak", "--json"]).exits(0).json();
+    assert_eq!(on, state(&bench));
+    let incident = &on["incident"];
+    assert_eq!((&incident["level"], &incident["servers"]), (&json!("high"), &Value::Null));
+    assert_eq!((&incident["reason"], &incident["by"]), (&json!("a leak"), &json!(WHO)));
+    bench.run(["incident", "status"]).exits(0).says("INCIDENT").says("a leak").says("by ada");
+    assert_eq!(bench.run(["incident", "off", "--json"]).exits(0).json(), nothing);
+    assert_eq!(state(&bench), nothing);
+    bench.run(["receipts", "list"]).exits(0).says("incident.on").says("incident.off");
+}
+
+#[test]
+fn an_incident_is_limited_to_servers_that_are_known() {
+    let bench = Bench::unattended();
+    with_servers(&bench);
+    bench.run(["incident", "on", "--server", "flies"]).exits(2).says("no server `flies` is known");
+    assert_eq!(state(&bench)["incident"], Value::Null);
+    let words = ["incident", "on", "--server", "mail", "--server", "files", "--level", "critical"];
+    bench.run(words).exits(0).says("2 servers: files, mail");
+    let incident = &state(&bench)["incident"];
+    assert_eq!(incident["servers"], json!(["files", "mail"]));
+    assert_eq!(incident["level"], "critical");
+    bench.run(["incident", "on", "--level", "low"]).exits(2);
+}
+
+#[test]
+fn without_a_terminal_an_incident_can_be_declared_and_not_ended() {
+    let bench = Bench::new();
+    bench.run(["incident", "on"]).exits(0);
+    bench.run(["incident", "off"]).exits(2).says("needs a terminal");
+    let error = bench.run(["incident", "off", "--json"]).exits(2).json();
+    assert_eq!(error["error"]["exit"], 2);
+    assert!(state(&bench)["incident"].is_object());
+}
+
+#[test]
+fn without_a_terminal_an_incident_is_not_replaced_by_one_that_stops_less() {
+    let bench = Bench::new();
+    with_servers(&bench);
+    bench.run(["incident", "on", "--server", "files", "--level", "critical"]).exits(0);
+    // More is stopped, step by step.
+    bench.run(["incident", "on", "--server", "files"]).exits(0);
+    bench.run(["incident", "on", "--server", "files", "--server", "mail"]).exits(0);
+    bench.run(["incident", "on", "--reason", "all of it"]).exits(0);
+    // Less is not.
+    let before = state(&bench);
+    for less in [&["--server", "files"][..], &["--level", "critical"]] {
+        let words = ["incident", "on"].iter().chain(less);
+        bench.run(words).exits(2).says("needs a terminal");
+        assert_eq!(state(&bench), before);
+    }
+    bench.configure("[approve]\nunattended = true\n");
+    bench.run(["incident", "on", "--server", "files"]).exits(0);
+    assert_eq!(state(&bench)["incident"]["servers"], json!(["files"]));
+}
+
+#[test]
+fn ending_what_is_not_on_does_nothing() {
+    let bench = Bench::new();
+    bench.run(["incident", "off"]).exits(0).says("no incident");
+    bench.run(["incident", "block-egress", "--off"]).exits(0).says("no incident");
+    bench.run(["receipts", "list", "--all"]).never_says("incident.off").never_says("unblock");
+}
+
+#[test]
+fn ways_out_are_closed_by_anybody_and_opened_by_a_person() {
+    let bench = Bench::new();
+    bench.run(["incident", "block-egress"]).exits(0).says("EGRESS BLOCKED").says("by ada");
+    assert_eq!(state(&bench)["egress_blocked"]["by"], WHO);
+    bench.run(["incident", "block-egress", "--off"]).exits(2).says("needs a terminal");
+    assert!(state(&bench)["egress_blocked"].is_object());
+    bench.configure("[approve]\nunattended = true\n");
+    bench.run(["incident", "block-egress", "--off"]).exits(0).never_says("BLOCKED");
+    assert_eq!(state(&bench)["egress_blocked"], Value::Null);
+}
+
+#[test]
+fn what_is_revoked_is_shown_without_what_is_as_good_as_a_password() {
+    let bench = Bench::new();
+    with_servers(&bench);
+    for (kind, value) in [
+        ("principal", "ada@example.com"),
+        ("server", "files"),
+        ("session", "s3cr3t-session"),
+        ("key", "s3cr3t-key"),
+    ] {
+        bench.run(["incident", "revoke", kind, value]).exits(0).says(kind).never_says("s3cr3t");
+    }
+    let answer = bench.run(["incident", "status", "--json"]).exits(0).never_says("s3cr3t");
+    let revocations = answer.json()["revocations"].clone();
+    assert_eq!(revocations.as_array().unwrap().len(), 4);
+    let by_kind = |kind: &str| {
+        let mut all = revocations.as_array().unwrap().iter();
+        all.find(|revocation| revocation["kind"] == kind).unwrap().clone()
+    };
+    assert_eq!(by_kind("principal")["value"], "ada@example.com");
+    assert!(by_kind("session").get("value").is_none());
+    assert_eq!(by_kind("key")["value_sha256"], contract::hash::sha256_hex(b"s3cr3t-key"));
+    bench.run(["incident", "status"]).exits(0).says("ada@example.com").never_says("s3cr3t");
+    for (kind, value) in
+        [("server", "flies"), ("server", "No Id"), ("principal", ""), ("house", "a")]
+    {
+        bench.run(["incident", "revoke", kind, value]).exits(2);
+    }
+    assert_eq!(state(&bench)["revocations"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn what_is_typed_is_bounded_and_cannot_act_on_the_terminal() {
+    let bench = Bench::new();
+    let reason = |bytes| "x".repeat(bytes);
+    bench.run(["incident", "on", "--reason", &reason(MAX_REASON_BYTES)]).exits(0);
+    bench.run(["incident", "on", "--reason", &reason(MAX_REASON_BYTES + 1)]).exits(2);
+    bench.run(["incident", "revoke", "principal", &reason(MAX_REVOKED_BYTES)]).exits(0);
+    bench.run(["incident", "revoke", "principal", &reason(MAX_REVOKED_BYTES + 1)]).exits(2);
+    let hostile = "\u{1b}]0;owned\u{7}\u{202e}";
+    let answer = bench.run(["incident", "on", "--reason", hostile]).exits(0);
+    let answer = answer.says("\\u{1b}").never_says("\u{1b}").never_says("\u{202e}");
+    drop(answer);
+    bench.run(["incident", "revoke", "principal", hostile]).exits(0).never_says("\u{1b}");
+}
+
+#[test]
+fn a_database_put_back_from_before_the_incident_does_not_end_it() {
+    let bench = Bench::new();
+    bench.run(["status"]).exits(0);
+    bench.run(["incident", "on"]).exits(0);
+    for file in ["state.db", "state.db-wal", "state.db-shm"] {
+        let _ = std::fs::remove_file(bench.home().join(file));
+    }
+    bench.run(["incident", "status"]).exits(10).says("older copy");
+}
