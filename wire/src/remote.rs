@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 
 mod answer;
+mod budget;
 mod exchange;
 mod failure;
 mod limits;

@@ -11,6 +11,15 @@ pub(crate) async fn read(
     body: &mut Incoming,
     limit: usize,
 ) -> Result<Option<Vec<u8>>, hyper::Error> {
+    read_while(body, limit, |_| true).await
+}
+
+/// The whole body, or nothing where it is over the limit or where no more than so many bytes may be held.
+pub(crate) async fn read_while(
+    body: &mut Incoming,
+    limit: usize,
+    mut may_hold: impl FnMut(usize) -> bool,
+) -> Result<Option<Vec<u8>>, hyper::Error> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > limit {
         return Ok(None);
@@ -18,7 +27,8 @@ pub(crate) async fn read(
     let mut bytes = Vec::with_capacity(announced.min(FIRST_BYTES));
     while let Some(frame) = body.frame().await {
         if let Some(data) = frame?.data_ref() {
-            if bytes.len() + data.len() > limit {
+            let length = bytes.len() + data.len();
+            if length > limit || !may_hold(length) {
                 return Ok(None);
             }
             bytes.extend_from_slice(data);

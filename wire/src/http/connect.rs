@@ -21,7 +21,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 /// A scheme, host and port, with the addresses that may be connected to.
 pub(crate) struct Origin {
-    host: String,
+    url: EndpointUrl,
+    allow_private: bool,
     /// The one that answered last comes first.
     addresses: Mutex<Vec<SocketAddr>>,
     tls: Option<TlsConnector>,
@@ -31,7 +32,9 @@ pub(crate) struct Origin {
 impl std::fmt::Debug for Origin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = formatter.debug_struct("Origin");
-        out.field("host", &self.host).field("addresses", &self.addresses).finish_non_exhaustive()
+        out.field("host", &self.url.host())
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,29 +65,33 @@ impl Origin {
         tls_key: TlsKey,
         patience: Duration,
     ) -> Result<Origin, ObserveError> {
-        let host = url.host().to_owned();
-        let lookup = async {
-            let found = lookup_host((url.host(), url.port())).await?;
-            Ok(found.collect::<Vec<_>>())
-        };
-        let found = match timeout(patience.min(CONNECT_TIMEOUT), lookup).await {
-            Ok(found) => found,
-            Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
-        };
-        let found = match found {
-            Ok(found) => found,
-            Err(source) => return Err(ObserveError::NotResolved { host, source }),
-        };
-        let addresses = permitted(&host, &found, url.is_secure(), allow_private)?;
-        Ok(Origin { host, addresses: Mutex::new(addresses), tls, tls_key })
+        let addresses = lookup(url, allow_private, patience).await?;
+        Ok(Origin {
+            url: url.clone(),
+            allow_private,
+            addresses: Mutex::new(addresses),
+            tls,
+            tls_key,
+        })
+    }
+
+    /// Looks the name up again, with the same checks: the addresses of a server may change while it is in use.
+    pub(crate) async fn refresh(&self) -> Result<Refreshed, ObserveError> {
+        let found = lookup(&self.url, self.allow_private, CONNECT_TIMEOUT).await?;
+        let mut addresses = self.addresses();
+        if found.iter().all(|address| addresses.contains(address)) {
+            return Ok(Refreshed::Same);
+        }
+        *addresses = found;
+        Ok(Refreshed::Changed)
     }
 
     pub(crate) fn host(&self) -> &str {
-        &self.host
+        self.url.host()
     }
 
     pub(crate) fn lost(&self, awaited: Awaited, source: hyper::Error) -> ObserveError {
-        ObserveError::ConnectionLost { host: self.host.clone(), awaited, source }
+        ObserveError::ConnectionLost { host: self.host().to_owned(), awaited, source }
     }
 
     pub(crate) fn tls_key(&self) -> &TlsKey {
@@ -96,8 +103,8 @@ impl Origin {
         let Some(tls) = &self.tls else {
             return self.start(TokioIo::new(stream), awaited).await;
         };
-        let failed = |source| ObserveError::Tls { host: self.host.clone(), source };
-        let name = ServerName::try_from(self.host.clone())
+        let failed = |source| ObserveError::Tls { host: self.host().to_owned(), source };
+        let name = ServerName::try_from(self.host().to_owned())
             .map_err(|error| failed(std::io::Error::other(error)))?;
         let stream = match timeout(CONNECT_TIMEOUT, tls.connect(name, stream)).await {
             Ok(stream) => stream.map_err(failed)?,
@@ -127,7 +134,7 @@ impl Origin {
             };
             failure.get_or_insert((address.ip(), source));
         }
-        let host = self.host.clone();
+        let host = self.host().to_owned();
         Err(match failure {
             Some((address, source)) => ObserveError::CannotConnect { host, address, source },
             None => {
@@ -156,6 +163,35 @@ impl Origin {
             let _ = connection.await;
         });
         Ok(Live { sender, driver })
+    }
+}
+
+/// What came of looking a name up again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refreshed {
+    /// There are addresses that were not known.
+    Changed,
+    Same,
+}
+
+/// The addresses of a host that may be connected to.
+async fn lookup(
+    url: &EndpointUrl,
+    allow_private: bool,
+    patience: Duration,
+) -> Result<Vec<SocketAddr>, ObserveError> {
+    let host = url.host().to_owned();
+    let found = async {
+        let found = lookup_host((url.host(), url.port())).await?;
+        Ok(found.collect::<Vec<_>>())
+    };
+    let found = match timeout(patience.min(CONNECT_TIMEOUT), found).await {
+        Ok(found) => found,
+        Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
+    };
+    match found {
+        Ok(found) => permitted(&host, &found, url.is_secure(), allow_private),
+        Err(source) => Err(ObserveError::NotResolved { host, source }),
     }
 }
 
@@ -238,6 +274,26 @@ mod tests {
         assert_eq!(judge(&at, true, false).split(' ').count(), MAX_ADDRESSES);
         let past = vec!["1.1.1.1"; MAX_ADDRESSES + 1];
         assert_eq!(judge(&past, true, false).split(' ').count(), MAX_ADDRESSES);
+    }
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_again_with_the_same_checks() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let origin = |host: &str| Origin {
+            url: format!("http://{host}:{}/", address.port()).parse().unwrap(),
+            allow_private: false,
+            addresses: Mutex::new(vec![SocketAddr::new(address.ip(), 1)]),
+            tls: None,
+            tls_key: TlsKey::default(),
+        };
+        let moved = origin("127.0.0.1");
+        assert!(moved.connect(Awaited::Connection).await.is_err());
+        assert_eq!(moved.refresh().await.unwrap(), Refreshed::Changed);
+        assert!(moved.connect(Awaited::Connection).await.is_ok());
+        assert_eq!(moved.refresh().await.unwrap(), Refreshed::Same);
+        let refused = origin("10.0.0.1").refresh().await;
+        assert!(matches!(refused, Err(ObserveError::PrivateAddressRefused { .. })), "{refused:?}");
     }
 
     #[test]

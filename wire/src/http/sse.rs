@@ -66,6 +66,11 @@ impl EventParser {
         self.retry
     }
 
+    /// How much of an unfinished event is held.
+    pub(crate) fn held(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     /// Takes the next piece. After an error the stream is not to be read on.
     pub(crate) fn push(&mut self, mut piece: &[u8]) -> Result<Vec<Event>, EventTooLong> {
         let mut events = Vec::new();
@@ -250,6 +255,6 @@ mod tests {
         let mut parser = EventParser::new(10);
         let fed = std::iter::repeat_n(b"xxxxxxxx", 10).map(|piece| parser.push(piece));
         assert_eq!(fed.filter(Result::is_err).count(), 7);
-        assert!(parser.line.len() <= 10 + FIELD_BYTES);
+        assert!(parser.held() <= 10 + FIELD_BYTES);
     }
 }

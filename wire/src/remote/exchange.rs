@@ -2,6 +2,7 @@
 //! where it broke off.
 
 use super::answer::{self, IdKey, Relation};
+use super::budget::Share;
 use super::failure::{RemoteFailure, Unreadable};
 use super::limits::{ACCEPT_TIMEOUT, LINGER, MAX_ACCEPTED_BYTES, MAX_RESUMES, RESUMED_PATIENCE};
 use super::link::{Link, is_initialize};
@@ -97,13 +98,19 @@ impl Exchange<'_> {
     ) -> Result<Vec<u8>, RemoteFailure> {
         let (after, limit) = (self.link.limits.idle_timeout, self.link.limits.frame_bytes);
         let status = response.status();
-        match timeout(after, body::read(response.body_mut(), limit)).await {
+        let mut share = Share::new(&self.link.budget);
+        let mut held = Ok(());
+        let reading = body::read_while(response.body_mut(), limit, |bytes| {
+            held = share.hold(bytes);
+            held.is_ok()
+        });
+        match timeout(after, reading).await {
             Ok(Ok(Some(body))) => {
                 self.link.keep(live);
                 Ok(body)
             }
-            Ok(Ok(None)) if status.is_success() => Err(Unreadable::TooLong { limit }.into()),
-            Ok(Ok(None)) => Err(RemoteFailure::Status { status }),
+            Ok(Ok(None)) if !status.is_success() => Err(RemoteFailure::Status { status }),
+            Ok(Ok(None)) => Err(held.err().unwrap_or(Unreadable::TooLong { limit }).into()),
             Ok(Err(source)) => Err(self.link.lost(source)),
             Err(_) => Err(RemoteFailure::Silent { after }),
         }

@@ -46,6 +46,8 @@ pub enum RemoteFailure {
 pub enum Unreadable {
     #[error("a message longer than {limit} bytes")]
     TooLong { limit: usize },
+    #[error("more than {limit} bytes of unfinished messages at once")]
+    TooMuch { limit: usize },
     #[error("a body in a content encoding that was not asked for")]
     Encoded,
     #[error("status {status} with a body that is not the answer")]

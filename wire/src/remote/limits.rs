@@ -22,7 +22,10 @@ pub(super) const MAX_RESPONSES: usize = 16;
 pub(super) const MAX_NOTIFICATIONS: usize = 1;
 
 /// The most messages that were read and not yet heard.
-pub(super) const HEARD_MESSAGES: usize = 16;
+pub(super) const HEARD_MESSAGES: usize = 4;
+
+/// Of unfinished messages there may be as many bytes as in so many of the largest, over all streams and bodies together.
+pub(super) const MAX_UNFINISHED_FRAMES: usize = 8;
 
 /// The most connections that are kept open without a request.
 pub(super) const MAX_IDLE_CONNECTIONS: usize = 8;

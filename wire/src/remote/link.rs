@@ -1,11 +1,12 @@
 //! The way to one server: how requests to it look in this session, and the connections that carry them.
 
+use super::budget::Budget;
 use super::failure::RemoteFailure;
-use super::limits::RemoteLimits;
+use super::limits::{MAX_UNFINISHED_FRAMES, RemoteLimits};
 use super::pool::Pool;
 use super::{Outbound, names};
 use crate::error::{Awaited, ObserveError};
-use crate::http::connect::{Live, Origin};
+use crate::http::connect::{Live, Origin, Refreshed};
 use crate::http::headers::{self, MCP_METHOD, PROTOCOL_VERSION, SESSION_ID};
 use crate::http::tls::TlsKey;
 use crate::limits::CONNECT_TIMEOUT;
@@ -31,6 +32,7 @@ pub(super) struct Link {
     path: Uri,
     session: Mutex<Session>,
     pub(super) limits: RemoteLimits,
+    pub(super) budget: Budget,
 }
 
 /// What `initialize` settled.
@@ -59,6 +61,7 @@ impl Link {
             headers,
             path: headers::path_of(endpoint),
             session: Mutex::default(),
+            budget: Budget::new(limits.frame_bytes.saturating_mul(MAX_UNFINISHED_FRAMES)),
             limits,
         })
     }
@@ -164,11 +167,21 @@ impl Link {
                 },
             }
         }
-        let connected = self.origin.connect(Awaited::Connection).await;
-        let mut live = connected.map_err(RemoteFailure::NotReached)?;
+        let mut live = self.connect().await.map_err(RemoteFailure::NotReached)?;
         match live.sender.send_request(request).await {
             Ok(response) => Ok((live, response)),
             Err(source) => Err(self.lost(source)),
+        }
+    }
+
+    /// Connects to an address that is known, or else to those that the name has by now.
+    async fn connect(&self) -> Result<Live, ObserveError> {
+        match self.origin.connect(Awaited::Connection).await {
+            Err(error @ ObserveError::CannotConnect { .. }) => match self.origin.refresh().await? {
+                Refreshed::Changed => self.origin.connect(Awaited::Connection).await,
+                Refreshed::Same => Err(error),
+            },
+            outcome => outcome,
         }
     }
 

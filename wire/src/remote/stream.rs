@@ -1,5 +1,6 @@
 //! Event streams of a server, read event by event, and where to go on when one breaks off.
 
+use super::budget::Share;
 use super::failure::{RemoteFailure, Unreadable};
 use super::limits::{FIRST_RETRY, LONGEST_RETRY, SHORTEST_RETRY};
 use super::link::Link;
@@ -45,6 +46,7 @@ pub(super) struct EventStream<'l> {
     live: Live,
     body: Incoming,
     parser: EventParser,
+    share: Share<'l>,
     ready: VecDeque<Event>,
     /// How long nothing may come.
     patience: Patience,
@@ -79,6 +81,7 @@ impl<'l> EventStream<'l> {
             live,
             body: response.into_body(),
             parser: EventParser::new(link.limits.frame_bytes),
+            share: Share::new(&link.budget),
             ready: VecDeque::new(),
             patience: Patience::Bytes(link.limits.idle_timeout),
         }
@@ -126,6 +129,7 @@ impl<'l> EventStream<'l> {
             let limit = self.link.limits.frame_bytes;
             return Err(StreamEnd::Failed(Unreadable::TooLong { limit }.into()));
         };
+        self.share.hold(self.parser.held()).map_err(|error| StreamEnd::Failed(error.into()))?;
         let id = self.parser.last_id();
         if !events.is_empty() || id.is_some_and(|id| place.last_id.as_ref().is_none_or(|l| l != id))
         {

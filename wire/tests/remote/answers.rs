@@ -5,6 +5,7 @@ use crate::server::{
     Seen, Server, Step, accepted, chunk, event, json, respond, result, stream_end, stream_head,
 };
 use crate::sessions::{no_stream, session};
+use std::time::Duration;
 use wire::remote::{FailureKind, Outbound};
 
 /// What is heard when a request is answered so.
@@ -224,4 +225,39 @@ fn a_notification_is_through_with_its_status_whatever_comes_behind() {
     server.wait_for(|seen| seen.rpc_method() == "notifications/y", 1);
     server.wait_for(|seen| seen.method == "CLOSED", 1);
     client.finish();
+}
+
+#[test]
+fn what_is_unfinished_on_all_streams_together_is_bounded() {
+    let limit = crate::client::limits().frame_bytes;
+    let server = Server::start(move |request| match request.rpc_method() {
+        "fills" => {
+            vec![
+                stream_head(""),
+                chunk(&format!("data: {}", "x".repeat(limit - 10))),
+                Step::AwaitClosing,
+            ]
+        }
+        "body" => vec![
+            Step::Write(format!("HTTP/1.1 200 OK\r\ncontent-length: {limit}\r\n\r\n").into()),
+            Step::Write(vec![b'x'; limit - 10]),
+            Step::AwaitClosing,
+        ],
+        _ => json(&result(request, "{}")),
+    });
+    let client = Client::new(&server);
+    for id in 0..8 {
+        client.ask(id, if id % 2 == 0 { "fills" } else { "body" });
+    }
+    assert!(client.hears_nothing_for(Duration::from_millis(300)), "as many as there may be");
+    for (id, method) in [(8, "fills"), (9, "body")] {
+        client.ask(id, method);
+        let text = format!(
+            "the server's answer cannot be read: more than {} bytes of unfinished messages at once",
+            8 * limit
+        );
+        assert_eq!(client.hear_failure(id), (FailureKind::Unreadable, text));
+    }
+    client.ask(10, "small");
+    assert_eq!(client.hear_message(), r#"{"jsonrpc":"2.0","id":10,"result":{}}"#);
 }
