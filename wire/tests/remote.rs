@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::print_stderr,
     unreachable_pub,
     missing_debug_implementations,
     reason = "what the tests share may fail loudly too, and has no users outside"
