@@ -1,6 +1,7 @@
 //! Where messages go: to the client, and to the server.
 
 use std::io::{self, IoSlice, Write};
+use wire::remote::{Outbound, RemoteSender};
 
 /// A message on its way to the server, and what a transport may have to know of it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,6 +60,36 @@ impl<W: Write + Send> ServerOutlet for LineOutlet<W> {
 
     fn close(&mut self) {
         self.output = None;
+    }
+}
+
+/// Messages to a remote server, through its queue.
+#[derive(Debug)]
+pub struct RemoteOutlet {
+    sender: Option<RemoteSender>,
+}
+
+impl RemoteOutlet {
+    pub fn new(sender: RemoteSender) -> RemoteOutlet {
+        RemoteOutlet { sender: Some(sender) }
+    }
+}
+
+impl ServerOutlet for RemoteOutlet {
+    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
+        let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        let outbound = Outbound {
+            body: message.frame.to_vec(),
+            method: message.method.map(str::to_owned),
+            id: message.id.map(<[u8]>::to_vec),
+            name: message.name.map(str::to_owned),
+            protocol_version: message.protocol_version.map(str::to_owned),
+        };
+        sender.send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn close(&mut self) {
+        self.sender = None;
     }
 }
 

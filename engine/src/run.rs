@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::lines::{Line, LineReader};
+use wire::remote::{Inbound, Remote, RemoteFailure};
 
 /// How long the last words of a server that has ended are waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -23,8 +24,24 @@ const LOOK: Duration = Duration::from_millis(20);
 enum Happening {
     ClientEnded,
     ServerClosed,
-    ServerExited(io::Result<ExitStatus>),
+    ServerEnded(io::Result<Ended>),
     Signal(i32),
+}
+
+/// How the server behind a session ended.
+#[derive(Debug)]
+pub enum Ended {
+    Process(ExitStatus),
+    /// There is nothing more to send to a remote server.
+    Remote,
+    /// It cannot be reached any more.
+    Lost(RemoteFailure),
+}
+
+/// What stands behind the gate.
+pub enum Behind {
+    Process { process: ServerProcess, output: Box<dyn Read + Send> },
+    Remote(Remote),
 }
 
 /// Where a session is on the way to its end.
@@ -40,11 +57,12 @@ enum Stage {
     Killed,
 }
 
-/// A session that runs in front of a process.
+/// A session that runs.
 #[derive(Debug)]
 pub struct Running {
     session: Arc<Session>,
-    group: ServerGroup,
+    /// The server's processes, where it is one of ours.
+    group: Option<ServerGroup>,
     grace: Duration,
     happenings: Receiver<Happening>,
     server_reader: JoinHandle<()>,
@@ -56,9 +74,17 @@ pub struct Surroundings {
     pub session: Arc<Session>,
     pub wakes: Receiver<Wake>,
     pub origin: OriginSource,
-    pub process: ServerProcess,
-    pub output: Box<dyn Read + Send>,
+    pub behind: Behind,
     pub grace: Duration,
+}
+
+impl std::fmt::Debug for Behind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Behind::Process { .. } => "Process",
+            Behind::Remote(_) => "Remote",
+        })
+    }
 }
 
 impl std::fmt::Debug for Surroundings {
@@ -73,24 +99,15 @@ impl std::fmt::Debug for Surroundings {
 impl Running {
     /// Starts the threads.
     pub fn start(surroundings: Surroundings) -> io::Result<Running> {
-        let Surroundings { session, wakes, origin, process, output, grace } = surroundings;
+        let Surroundings { session, wakes, origin, behind, grace } = surroundings;
         let (happens, happenings) = channel();
-        let group = process.group();
+        let group = match &behind {
+            Behind::Process { process, .. } => Some(process.group()),
+            Behind::Remote(_) => None,
+        };
         let keeper = Keeper::new(session.clone(), wakes, origin);
         let keeper = spawn("keeper", move || keeper.run())?;
-        let server_reader = {
-            let (session, happens) = (session.clone(), happens.clone());
-            spawn("server", move || {
-                read_server(&session, output);
-                let _ = happens.send(Happening::ServerClosed);
-            })?
-        };
-        {
-            let happens = happens.clone();
-            spawn("wait", move || {
-                let _ = happens.send(Happening::ServerExited(process.wait()));
-            })?;
-        }
+        let server_reader = read_behind(behind, &session, &happens)?;
         {
             let (session, happens) = (session.clone(), happens.clone());
             let input = standard_input()?;
@@ -105,11 +122,11 @@ impl Running {
     }
 
     /// Waits for the end of the session and answers how the server ended.
-    pub fn finish(self) -> io::Result<ExitStatus> {
+    pub fn finish(self) -> io::Result<Ended> {
         let mut stage = Stage::Open;
         let status = loop {
             match self.happenings.recv_timeout(self.patience(stage)) {
-                Ok(Happening::ServerExited(status)) => break status,
+                Ok(Happening::ServerEnded(ended)) => break ended,
                 Ok(Happening::ServerClosed) => {
                     self.session.server_ended("it closed its output");
                 }
@@ -118,7 +135,11 @@ impl Running {
                 }
                 Ok(Happening::ClientEnded) => {}
                 Ok(Happening::Signal(number)) => {
-                    self.group.signal(number);
+                    if let Some(group) = &self.group {
+                        group.signal(number);
+                    } else if is_end(number) {
+                        self.session.close_server();
+                    }
                     if stage == Stage::Open && is_end(number) {
                         stage = Stage::Closing(Instant::now() + self.grace);
                     }
@@ -156,11 +177,15 @@ impl Running {
                 Stage::Closing(now + self.grace)
             }
             Stage::Closing(_) => {
-                self.group.terminate();
+                if let Some(group) = &self.group {
+                    group.terminate();
+                }
                 Stage::Terminating(now + self.grace)
             }
             Stage::Terminating(_) => {
-                self.group.kill();
+                if let Some(group) = &self.group {
+                    group.kill();
+                }
                 Stage::Killed
             }
         }
@@ -194,6 +219,36 @@ fn read_client(session: &Session, input: File) {
             Err(error) if is_passing(&error) => {}
             Err(_) => return,
         }
+    }
+}
+
+/// Starts what reads from the server, and what waits for its end.
+fn read_behind(
+    behind: Behind,
+    session: &Arc<Session>,
+    happens: &Sender<Happening>,
+) -> io::Result<JoinHandle<()>> {
+    let (session, happens) = (session.clone(), happens.clone());
+    match behind {
+        Behind::Process { process, output } => {
+            let ends = happens.clone();
+            spawn("wait", move || {
+                let _ = ends.send(Happening::ServerEnded(process.wait().map(Ended::Process)));
+            })?;
+            spawn("server", move || {
+                read_server(&session, output);
+                let _ = happens.send(Happening::ServerClosed);
+            })
+        }
+        Behind::Remote(remote) => spawn("server", move || {
+            let mut ended = Ended::Remote;
+            remote.serve(&mut |inbound| match inbound {
+                Inbound::Message(message) => session.server_said(message),
+                Inbound::Failed { id, failure } => session.request_failed(&id, &failure),
+                Inbound::Ended(failure) => ended = Ended::Lost(failure),
+            });
+            let _ = happens.send(Happening::ServerEnded(Ok(ended)));
+        }),
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct OnCommand {
     /// Only this server; may be repeated [default: all servers]
     #[arg(long, value_name = "ID")]
     pub(crate) server: Vec<ServerId>,
-    /// From which risk on tools are denied: high (and critical), or critical alone
+    /// From which risk on tools are denied, high or critical; where risks are not known, as in `run`, all are
     #[arg(long, value_name = "LEVEL", default_value = "high", value_parser = read_level)]
     pub(crate) level: IncidentLevel,
     /// Why, for whoever finds their calls denied

@@ -18,8 +18,8 @@ use gate::words::escape_hidden;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use store::{
-    By, Incident, IncidentLevel, IncidentScope, IncidentState, IncidentStore, Revocation,
-    RevokedKind, Signed, Store,
+    By, Incident, IncidentScope, IncidentState, IncidentStore, Revocation, RevokedKind, Signed,
+    Store,
 };
 
 /// The most revocations that a person is shown: the newest.
@@ -183,13 +183,9 @@ fn tell(state: &IncidentState, options: &Options) {
     match &state.incident {
         None => screen::say(format!("{}  no incident", styled(GREEN.bold(), "OFF"))),
         Some((incident, signed)) => {
-            let what = match incident.level {
-                IncidentLevel::High => "tools of high and critical risk are denied",
-                IncidentLevel::Critical => "tools of critical risk are denied",
-            };
-            let scope = scope_words(&incident.scope);
+            let (level, scope) = (incident.level.as_str(), scope_words(&incident.scope));
             screen::say(format!(
-                "{}  on {}: {what}{}",
+                "{}  level {level}, on {}: calls are denied{}",
                 styled(RED.bold(), "INCIDENT"),
                 styled(BOLD, scope),
                 since(signed)

@@ -5,17 +5,17 @@ use crate::arguments::{Options, RunCommand};
 use crate::failure::{Exit, Failure};
 use crate::screen;
 use crate::target::{Origin, Reach, Workplace};
-use contract::origin::ProgramOrigin;
+use contract::origin::{ProgramOrigin, address_entry};
 use contract::surface::Entry;
 use engine::export::{LiveExport, do_not_track};
 use engine::judge::Judge;
 use engine::keeper::OriginSource;
-use engine::outlet::{LineOutlet, ServerOutlet};
+use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::path::Path;
 use engine::process::{BECOME, ServerProcess};
 use engine::program::{digest_of, find_program};
 use engine::recorder::{Caller, Recorder};
-use engine::run::{Running, Surroundings, standard_output};
+use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
 use engine::session::state::State;
 use engine::session::{Parts, Sentinel, Session};
 use gate::server::ServerId;
@@ -25,7 +25,8 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use store::receipts::{DiskFolder, Receipts};
-use wire::{StdioLaunch, Upstream};
+use wire::remote::{RemoteFailure, RemoteLimits, TlsKey, remote};
+use wire::{HttpEndpoint, ObserveError, StdioLaunch, Upstream};
 
 /// The exit code of a server that a signal ended, beside the signal's number.
 const SIGNALLED: i32 = 128;
@@ -41,7 +42,7 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
             let launch = launch.clone();
             run_program(command, options, &id, &reach, &launch)
         }
-        Upstream::Http(_) => Err(Failure::usage("`--url` is not supported by `run` yet")),
+        Upstream::Http(endpoint) => run_remote(command, options, &id, &reach, endpoint.clone()),
     }
 }
 
@@ -62,21 +63,62 @@ fn run_program(
         Failure::unreachable(format!("the program `{program}` could not be started: {error}"))
     })?;
     let group = process.group();
-    let started =
-        prepare(command, options, id, reach, Some(file), Box::new(LineOutlet::new(input)))
-            .and_then(|Prepared { session, wakes, origin, grace, export }| {
-                let running = Running::start(Surroundings {
-                    session,
-                    wakes,
-                    origin,
-                    process,
-                    output: Box::new(output),
-                    grace,
-                })?;
-                Ok((running, export))
-            });
+    let started = prepare(
+        command,
+        options,
+        id,
+        reach,
+        FirstLook::Program(file),
+        Box::new(LineOutlet::new(input)),
+    )
+    .and_then(|Prepared { session, wakes, origin, grace, export }| {
+        let running = Running::start(Surroundings {
+            session,
+            wakes,
+            origin,
+            behind: Behind::Process { process, output: Box::new(output) },
+            grace,
+        })?;
+        Ok((running, export))
+    });
     let (running, _export) = started.inspect_err(|_| group.kill())?;
-    Ok(Exit::Server(code_of(running.finish()?)))
+    end(running.finish()?)
+}
+
+fn run_remote(
+    command: &RunCommand,
+    options: &Options,
+    id: &ServerId,
+    reach: &Reach,
+    endpoint: HttpEndpoint,
+) -> Result<Exit, Failure> {
+    let (sender, remote) = remote(endpoint, RemoteLimits::default());
+    let key = remote.tls_key();
+    let to_server = Box::new(RemoteOutlet::new(sender));
+    let Prepared { session, wakes, origin, grace, export: _export } =
+        prepare(command, options, id, reach, FirstLook::Key(key), to_server)?;
+    let behind = Behind::Remote(remote);
+    let running = Running::start(Surroundings { session, wakes, origin, behind, grace })?;
+    end(running.finish()?)
+}
+
+fn end(ended: Ended) -> Result<Exit, Failure> {
+    match ended {
+        Ended::Process(status) => Ok(Exit::Server(code_of(status))),
+        Ended::Remote => Ok(Exit::Fine),
+        Ended::Lost(failure) => Err(match &failure {
+            RemoteFailure::NotReached(ObserveError::PrivateAddressRefused { .. }) => {
+                Failure::unreachable(format!("{failure} (`--allow-private`)"))
+            }
+            _ => Failure::unreachable(&failure),
+        }),
+    }
+}
+
+/// What of the way to the server is known only while it is being started or reached.
+enum FirstLook {
+    Program(PathBuf),
+    Key(TlsKey),
 }
 
 /// All of a session but its threads.
@@ -93,12 +135,12 @@ fn prepare(
     options: &Options,
     id: &ServerId,
     reach: &Reach,
-    program: Option<PathBuf>,
+    look: FirstLook,
     to_server: Box<dyn ServerOutlet>,
 ) -> Result<Prepared, Failure> {
     let Workplace { home, store, configuration } = Workplace::open(options)?;
     let launch = reach.launch(&command.upstream);
-    let origin = origin_of(reach, program, home.path().join("digests.json"));
+    let origin = origin_of(reach, look, home.path().join("digests.json"));
     let rules = configuration.rules(id, command.posture)?;
     let mut settings = configuration.session(id)?;
     if let Some(seconds) = command.relist_max_age {
@@ -149,12 +191,11 @@ fn start_export(
 }
 
 /// What of the way to the server is part of its surface. The program's digest is taken beside its start.
-fn origin_of(reach: &Reach, program: Option<PathBuf>, kept: PathBuf) -> OriginSource {
-    match &reach.origin {
-        Origin::Program(origin) => {
+fn origin_of(reach: &Reach, look: FirstLook, kept: PathBuf) -> OriginSource {
+    match (&reach.origin, look) {
+        (Origin::Program(origin), FirstLook::Program(program)) => {
             let origin = origin.clone();
-            let digest = std::thread::spawn(move || digest_of(&program?, Some(&kept)));
-            let mut digest = Some(digest);
+            let mut digest = Some(std::thread::spawn(move || digest_of(&program, Some(&kept))));
             let mut entry: Option<Entry> = None;
             Box::new(move || {
                 if let Some(digest) = digest.take() {
@@ -164,10 +205,12 @@ fn origin_of(reach: &Reach, program: Option<PathBuf>, kept: PathBuf) -> OriginSo
                 entry.clone()
             })
         }
-        Origin::Address { url, .. } => {
+        (Origin::Address { url, .. }, FirstLook::Key(key)) => {
             let url = url.clone();
-            Box::new(move || contract::origin::address_entry(&url, None).ok())
+            Box::new(move || address_entry(&url, key.known()).ok())
         }
+        (Origin::Program(_), FirstLook::Key(_))
+        | (Origin::Address { .. }, FirstLook::Program(_)) => Box::new(|| None),
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use wire::envelope::{
     Batch, Envelope, Id, Kind, Outcome, ScanError, ScanErrorKind, Scanned, id_of_torn, scan,
 };
+use wire::remote::{FailureKind, RemoteFailure};
 
 /// What becomes of a message.
 enum Passing {
@@ -172,6 +173,27 @@ impl Session {
         if let Some(id) = &error.id {
             self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
         }
+    }
+
+    /// A remote server will not answer this request; `id` is the request's own, as it was sent.
+    pub fn request_failed(&self, id: &[u8], failure: &RemoteFailure) {
+        let (reason, status) = match failure.kind() {
+            FailureKind::Unreachable | FailureKind::NeedsSignIn | FailureKind::Cancelled => {
+                (ReasonCode::UpstreamUnreachable, OutcomeStatus::Error)
+            }
+            FailureKind::Unreadable => (ReasonCode::UpstreamUnreadable, OutcomeStatus::Error),
+            FailureKind::TimedOut => (ReasonCode::Timeout, OutcomeStatus::Timeout),
+            FailureKind::Internal => (ReasonCode::Internal, OutcomeStatus::Error),
+        };
+        if failure.kind() != FailureKind::Cancelled {
+            self.remark(&format!("a request got no answer: {failure}"));
+        }
+        let key = {
+            let state = self.state();
+            let pending = state.pending.keys().find(|pending| pending.raw() == id);
+            pending.map_or_else(|| id.to_vec(), |pending| pending.key().to_vec())
+        };
+        self.fail(&key, reason, status);
     }
 
     /// Ends a pending request with a fault. One of our own ends as unreadable.

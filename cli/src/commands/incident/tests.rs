@@ -1,4 +1,5 @@
 use super::*;
+use store::IncidentLevel;
 
 fn incident(level: IncidentLevel, servers: &[&str]) -> Incident {
     let servers: BTreeSet<ServerId> = servers.iter().filter_map(|id| id.parse().ok()).collect();
