@@ -15,6 +15,7 @@ mod answer;
 mod budget;
 mod exchange;
 mod failure;
+mod lane;
 mod limits;
 mod link;
 mod listen;

@@ -4,7 +4,7 @@
 use super::answer::{self, IdKey, Relation};
 use super::budget::Share;
 use super::failure::{RemoteFailure, Unreadable};
-use super::limits::{ACCEPT_TIMEOUT, LINGER, MAX_ACCEPTED_BYTES, MAX_RESUMES, RESUMED_PATIENCE};
+use super::limits::{LINGER, MAX_ACCEPTED_BYTES, MAX_RESUMES, RESUMED_PATIENCE};
 use super::link::{Link, is_initialize};
 use super::stream::{EventStream, Patience, Place, StreamEnd};
 use super::{Outbound, one_line};
@@ -42,9 +42,10 @@ impl Exchange<'_> {
         let body = Bytes::from(std::mem::take(&mut message.body));
         let request = self.link.post(&message, body);
         let in_session = request.headers().contains_key(SESSION_ID);
-        let sent = match timeout(ACCEPT_TIMEOUT, self.link.send(request)).await {
+        let after = self.link.limits.accept_timeout;
+        let sent = match timeout(after, self.link.send(request)).await {
             Ok(sent) => sent,
-            Err(_) => return Err(RemoteFailure::Silent { after: ACCEPT_TIMEOUT }),
+            Err(_) => return Err(RemoteFailure::Silent { after }),
         };
         let (live, mut response) = sent?;
         match response.status() {
@@ -78,16 +79,15 @@ impl Exchange<'_> {
             return self.follow(EventStream::new(self.link, live, response), &asked).await;
         }
         let status = response.status();
-        let body = self.whole(live, response).await?;
-        let answer = judge(status, body, &asked);
-        if in_session && status == StatusCode::NOT_FOUND {
-            // A server may say in this way that it has no such method; then it names the request, and knows the session.
-            return match answer {
-                Ok(Judged { names_request: true, text }) => self.answered(text, &asked).await,
-                _ => Err(RemoteFailure::SessionEnded),
-            };
+        let body = self.whole(live, response).await;
+        let answer = body.and_then(|body| judge(status, body, &asked));
+        // A server may say with a 404 that it has no such method; then it names the request, and knows the session.
+        let is_named = answer.as_ref().is_ok_and(|answer| answer.names_request);
+        if in_session && status == StatusCode::NOT_FOUND && !is_named {
+            return Err(RemoteFailure::SessionEnded);
         }
-        self.answered(answer?.text, &asked).await
+        self.answered(answer?.text, &asked).await;
+        Ok(())
     }
 
     /// The whole body. The connection is kept where it came to its end.
@@ -116,14 +116,13 @@ impl Exchange<'_> {
         }
     }
 
-    async fn answered(&self, text: Vec<u8>, asked: &Asked<'_>) -> Result<(), RemoteFailure> {
+    async fn answered(&self, text: Vec<u8>, asked: &Asked<'_>) {
         if asked.initializes
             && let Some(version) = answer::initialized(&text)
         {
             self.link.begin(version.as_deref());
         }
         self.report(Report::Answer(text, self.ticket)).await;
-        Ok(())
     }
 
     /// Reads a stream up to the answer, over as many connections as it takes.
@@ -168,7 +167,8 @@ impl Exchange<'_> {
             let text = stream.next(place).await?;
             match answer::relation(&text, &asked.key) {
                 Relation::Result | Relation::Error => {
-                    return self.answered(text, asked).await.map_err(StreamEnd::Failed);
+                    self.answered(text, asked).await;
+                    return Ok(());
                 }
                 Relation::StrayError(_) | Relation::Other => {
                     self.report(Report::Message(text)).await;

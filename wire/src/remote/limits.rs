@@ -34,9 +34,6 @@ pub(super) const MAX_IDLE_CONNECTIONS: usize = 8;
 /// the closing is lost: nobody knows whether it was carried out, so it is not sent again.
 pub(super) const MAX_IDLE_AGE: Duration = Duration::from_secs(4);
 
-/// How long the server may take to accept a notification or an answer.
-pub(super) const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// How much of the body behind an accepted notification is read so that the connection can be kept.
 pub(super) const MAX_ACCEPTED_BYTES: usize = 64 * 1024;
 
@@ -70,6 +67,8 @@ pub struct RemoteLimits {
     pub frame_bytes: usize,
     /// How long a server may send nothing at all while its answer is waited for.
     pub idle_timeout: Duration,
+    /// How long the server may take to accept a notification or an answer to a request of its own.
+    pub accept_timeout: Duration,
     /// How long requests may still be answered once every sender is gone.
     pub shutdown_grace: Duration,
 }
@@ -79,6 +78,7 @@ impl Default for RemoteLimits {
         RemoteLimits {
             frame_bytes: 16 * 1024 * 1024,
             idle_timeout: Duration::from_secs(30 * 60),
+            accept_timeout: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(5),
         }
     }

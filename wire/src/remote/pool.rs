@@ -13,20 +13,60 @@ pub(super) struct Pool {
 impl Pool {
     /// The connection that was used last, where there is one. Those that are too old are closed.
     pub(super) fn take(&self) -> Option<Live> {
+        self.take_at(Instant::now())
+    }
+
+    fn take_at(&self, now: Instant) -> Option<Live> {
         let mut idle = self.idle();
-        idle.retain(|(_, since)| since.elapsed() < MAX_IDLE_AGE);
+        idle.retain(|(_, since)| now.duration_since(*since) < MAX_IDLE_AGE);
         idle.pop().map(|(live, _)| live)
     }
 
     /// Keeps a connection whose answer was read to its end; past the limit it is closed.
     pub(super) fn keep(&self, live: Live) {
+        self.keep_at(live, Instant::now());
+    }
+
+    fn keep_at(&self, live: Live, now: Instant) {
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE_CONNECTIONS {
-            idle.push((live, Instant::now()));
+            idle.push((live, now));
         }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<(Live, Instant)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Awaited;
+    use crate::http::connect::Origin;
+    use crate::http::tls::TlsKey;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn connections_are_kept_up_to_their_age_and_number() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let (key, patience) = (TlsKey::default(), Duration::from_secs(20));
+        let origin = Origin::resolve(&url, false, None, key, patience).await.unwrap();
+        let live = async || origin.connect(Awaited::Connection).await.unwrap();
+        let (pool, now) = (Pool::default(), Instant::now());
+        pool.keep_at(live().await, now);
+        pool.keep_at(live().await, now);
+        let oldest = now + MAX_IDLE_AGE - Duration::from_nanos(1);
+        assert!(pool.take_at(oldest).is_some());
+        assert!(pool.take_at(now + MAX_IDLE_AGE).is_none());
+        assert!(pool.take_at(oldest).is_none(), "what was too old is closed");
+        for _ in 0..=MAX_IDLE_CONNECTIONS {
+            pool.keep_at(live().await, now);
+        }
+        for _ in 0..MAX_IDLE_CONNECTIONS {
+            assert!(pool.take_at(now).is_some());
+        }
+        assert!(pool.take_at(now).is_none());
     }
 }

@@ -3,11 +3,9 @@
 use super::answer::{self, IdKey};
 use super::exchange::{Exchange, Report};
 use super::failure::RemoteFailure;
-use super::limits::{
-    CANCEL_GRACE, HEARD_MESSAGES, MAX_NOTIFICATIONS, MAX_REQUESTS, MAX_RESPONSES, MAX_WAITING,
-    MAX_WAITING_BYTES,
-};
-use super::link::{Link, is_initialize};
+use super::lane::{self, Lane};
+use super::limits::{CANCEL_GRACE, HEARD_MESSAGES, MAX_WAITING, MAX_WAITING_BYTES};
+use super::link::Link;
 use super::listen::listen;
 use super::{Inbound, Outbound};
 use crate::limits::GOODBYE_TIMEOUT;
@@ -20,32 +18,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 type Hear<'h> = &'h mut dyn FnMut(Inbound<'_>);
 type Joined = Result<(task::Id, Result<(), RemoteFailure>), JoinError>;
-
-/// Messages that do not keep each other waiting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Lane {
-    Requests,
-    Responses,
-    Notifications,
-}
-
-impl Lane {
-    fn of(message: &Outbound) -> Lane {
-        match (&message.id, &message.method) {
-            (Some(_), _) => Lane::Requests,
-            (None, Some(_)) => Lane::Notifications,
-            (None, None) => Lane::Responses,
-        }
-    }
-
-    fn limit(self) -> usize {
-        match self {
-            Lane::Requests => MAX_REQUESTS,
-            Lane::Responses => MAX_RESPONSES,
-            Lane::Notifications => MAX_NOTIFICATIONS,
-        }
-    }
-}
 
 /// A message that is with the server.
 struct Flight {
@@ -180,7 +152,7 @@ impl<'h> Relay<'h> {
             && let Some(message) = self.waiting.get(index)
         {
             let lane = Lane::of(message);
-            let is_barrier = is_initialize(message) || is_announcement(message);
+            let is_barrier = lane::holds_others_back(message);
             let busy = self.flights.values().filter(|flight| flight.lane == Some(lane)).count();
             if busy < lane.limit() {
                 if let Some(message) = self.remove(index) {
@@ -208,7 +180,7 @@ impl<'h> Relay<'h> {
             ticket,
             lane: Some(lane),
             id: message.id.clone(),
-            announces: is_announcement(&message),
+            announces: lane::is_announcement(&message),
             is_stateless: self.link.is_stateless(&message),
             cancel: Some(cancel),
         };
@@ -331,14 +303,41 @@ pub(super) fn refuse_all(
     hear(Inbound::Ended(why));
 }
 
-fn is_announcement(message: &Outbound) -> bool {
-    message.id.is_none() && message.method.as_deref() == Some("notifications/initialized")
-}
-
 /// Returns when it was cancelled and the grace for that is over.
 async fn after(cancelled: oneshot::Receiver<Duration>) {
     match cancelled.await {
         Ok(grace) => sleep(grace).await,
         Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::tls::TlsKey;
+    use crate::remote::RemoteLimits;
+    use crate::upstream::HttpEndpoint;
+
+    #[tokio::test]
+    async fn messages_are_taken_until_their_number_or_their_bytes_are_at_the_limit() {
+        let url = "http://127.0.0.1:1/".parse().unwrap();
+        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private: false };
+        let limits = RemoteLimits::default();
+        let link = Arc::new(Link::open(&endpoint, None, TlsKey::default(), limits).await.unwrap());
+        let has_room = |sizes: &[usize]| {
+            let mut hear = |_: Inbound<'_>| {};
+            let mut relay = Relay::new(Arc::clone(&link), &mut hear);
+            for &size in sizes {
+                relay.take(Outbound { body: vec![0; size], ..Outbound::default() });
+            }
+            let had_room = relay.has_room();
+            while relay.remove(0).is_some() {}
+            assert!(relay.has_room() && relay.waiting_bytes == 0);
+            had_room
+        };
+        assert!(has_room(&[1; MAX_WAITING - 1]));
+        assert!(!has_room(&[1; MAX_WAITING]));
+        assert!(has_room(&[MAX_WAITING_BYTES / 2, MAX_WAITING_BYTES / 2 - 1]));
+        assert!(!has_room(&[MAX_WAITING_BYTES / 2, MAX_WAITING_BYTES / 2]));
     }
 }

@@ -1,6 +1,6 @@
 //! Many calls at once, their connections, and how they end.
 
-use crate::client::{Client, Heard, cancel, endpoint, limits, request};
+use crate::client::{Client, Heard, cancel, endpoint, limits, request, response};
 use crate::server::{
     Gate, Seen, Server, Step, accepted, chunk, event, json, respond, result, stream_end,
     stream_head,
@@ -308,4 +308,74 @@ fn statuses_are_said_in_words_without_what_the_body_says() {
         "the server answered with status 403 Forbidden; it refuses this client or its credentials",
     );
     client.finish();
+}
+
+/// A server with a session that takes messages of this kind only when the gate is open.
+fn reluctant(gate: Gate, is_held: impl Fn(&Seen) -> bool + Send + Sync + 'static) -> Server {
+    session(no_stream, move |request| {
+        let is_request = request.rpc_method() != "" && !request.body["id"].is_null();
+        let mut steps = if is_request { json(&result(request, "{}")) } else { accepted() };
+        if is_held(request) {
+            steps.insert(0, Step::Wait(gate.clone()));
+        }
+        steps
+    })
+}
+
+#[test]
+fn answers_to_the_server_have_places_of_their_own_up_to_a_limit() {
+    const MAX_RESPONSES: usize = 16;
+    let gate = Gate::new();
+    let is_held = |request: &Seen| !request.body["id"].is_null();
+    let server = reluctant(gate.clone(), is_held);
+    let client = Client::new(&server);
+    client.initialize();
+    for id in 0..65 {
+        client.ask(id, "waits for an answer");
+    }
+    for id in 0..=MAX_RESPONSES as u32 {
+        client.send(response(id)).unwrap();
+    }
+    let is_response = |seen: &Seen| seen.body.get("result").is_some();
+    server.wait_for(is_response, MAX_RESPONSES);
+    assert!(client.hears_nothing_for(Duration::from_millis(100)));
+    assert_eq!(server.wait_for(is_response, MAX_RESPONSES).len(), MAX_RESPONSES);
+    gate.open();
+    server.wait_for(is_response, MAX_RESPONSES + 1);
+    client.finish();
+}
+
+#[test]
+fn a_notification_that_is_not_accepted_does_not_keep_the_next_one_for_ever() {
+    let is_held = |request: &Seen| request.rpc_method() == "notifications/a";
+    let server = reluctant(Gate::new(), is_held);
+    let limits = RemoteLimits { accept_timeout: Duration::from_millis(200), ..limits() };
+    let client = Client::with(endpoint(&server.url()), limits);
+    client.initialize();
+    client.tell("notifications/a");
+    client.tell("notifications/b");
+    server.wait_for(|seen| seen.rpc_method() == "notifications/a", 1);
+    assert!(server.seen().iter().all(|seen| seen.rpc_method() != "notifications/b"));
+    server.wait_for(|seen| seen.rpc_method() == "notifications/b", 1);
+    client.finish();
+}
+
+#[test]
+fn a_connection_is_kept_behind_an_acceptance_with_a_body_up_to_the_limit() {
+    let connections = |bytes: usize| {
+        let server = session(no_stream, move |_| respond("200 OK", "", &"x".repeat(bytes)));
+        let client = Client::new(&server);
+        client.initialize();
+        server.wait_for(|seen| seen.method == "GET", 1);
+        client.tell("notifications/a");
+        client.tell("notifications/b");
+        client.finish();
+        let seen = server.seen();
+        let of = |name: &str| seen.iter().find(|s| s.rpc_method() == name).unwrap().connection;
+        (of("notifications/a"), of("notifications/b"))
+    };
+    let (first, second) = connections(64 * 1024);
+    assert_eq!(first, second);
+    let (first, second) = connections(64 * 1024 + 1);
+    assert_ne!(first, second);
 }
