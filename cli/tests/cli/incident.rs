@@ -1,5 +1,6 @@
 //! Incident mode: anybody stops more, only a person stops less, and all of it is written down.
 
+use crate::agent::Agent;
 use crate::bench::*;
 use serde_json::{Value, json};
 use store::{MAX_REASON_BYTES, MAX_REVOKED_BYTES};
@@ -31,6 +32,28 @@ fn an_incident_is_on_until_it_is_ended() {
     assert_eq!(bench.run(["incident", "off", "--json"]).exits(0).json(), nothing);
     assert_eq!(state(&bench), nothing);
     bench.run(["receipts", "list"]).exits(0).says("incident.on").says("incident.off");
+}
+
+#[test]
+fn an_incident_denies_the_calls_of_a_gate_that_runs_already() {
+    let bench = Bench::unattended();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    let mut agent = Agent::start(&bench, &server);
+    let mut call = || agent.call("make_report", &json!({ "title": "a" }));
+    let goes_through = |answer: &Value| answer["result"].is_object();
+    assert!(goes_through(&call()));
+    bench.run(["incident", "on", "--server", ID]).exits(0);
+    let denied = call();
+    assert_eq!(denied["error"]["code"], 1013, "{denied}");
+    assert_eq!(denied["error"]["data"]["reason"], "kill_switch");
+    bench.run(["incident", "off"]).exits(0);
+    assert!(goes_through(&call()));
+    // An incident of another server is none of this one's.
+    with_servers(&bench);
+    bench.run(["incident", "on", "--server", "files"]).exits(0);
+    assert!(goes_through(&call()));
+    agent.leave();
 }
 
 #[test]

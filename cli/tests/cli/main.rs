@@ -9,6 +9,7 @@
     reason = "all of it is a test, also the functions that are not marked as one"
 )]
 
+mod agent;
 mod bench;
 
 mod captures;

@@ -1,5 +1,6 @@
 //! The card, the digest, and how often a parameter was used: from counters and history as a gate leaves them.
 
+use crate::agent::Agent;
 use crate::bench::*;
 use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
 use gate::posture::Posture;
@@ -179,6 +180,49 @@ fn answers_to_a_hold_are_counted_from_the_ledger() {
     assert_eq!(card["this"]["outcomes"], json!({ "confirmed": 1, "overridden": 1 }));
     assert_eq!(card["before"]["outcomes"], json!({ "confirmed": 0, "overridden": 1 }));
     bench.run(["stats"]).exits(0).says("holds overridden when asked");
+}
+
+/// The tool with one more parameter that need not be given.
+fn report_tool_with_format() -> Value {
+    let mut tool = report_tool();
+    tool["inputSchema"]["properties"]["format"] = json!({ "type": "string" });
+    tool
+}
+
+#[test]
+fn what_the_gate_counts_is_on_the_card_and_in_a_review() {
+    let bench = Bench::new();
+    let server = FolderServer::new(&bench, &json!([report_tool_with_format()]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    let mut agent = Agent::start(&bench, &server);
+    for number in 0..5 {
+        let arguments = match number {
+            0 | 3 => json!({ "title": "a", "format": "pdf" }),
+            _ => json!({ "title": "a" }),
+        };
+        let answer = agent.call("make_report", &arguments);
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    agent.leave();
+    server.lists(&json!([report_tool()]));
+    let mut agent = Agent::start(&bench, &server);
+    let answer = agent.call("make_report", &json!({ "title": "a" }));
+    assert_eq!(answer["error"]["code"], -32010, "{answer}");
+    agent.leave();
+    // Two days: midnight may have passed in between.
+    let this = &card(&bench, &["--days", "2"])["this"];
+    assert_eq!(this["calls"], json!({ "checked": 6, "held": 1, "denied": 0, "failed": 0 }));
+    assert_eq!(this["changes"]["held"], 1);
+    let would = json!({ "monitor": 0, "shield": 1, "guard": 1, "strict": 1 });
+    assert_eq!(this["would_hold"], would);
+    assert_eq!(this["added_latency_us"]["calls"], 6);
+    assert_eq!(this["tiers"], json!({ "0": 1 }));
+    bench.run(["review"]).exits(10).says("the parameter `format` was used in 2 of 6 calls");
+    // No name is in the counters.
+    let found = rusqlite::Connection::open(bench.home().join("state.db")).unwrap();
+    let named =
+        "SELECT count(*) FROM statistics WHERE name LIKE '%report%' OR name LIKE '%format%'";
+    assert_eq!(found.query_row(named, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
 
 fn digest(bench: &Bench, day: &str) -> Value {
