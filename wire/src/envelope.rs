@@ -91,10 +91,18 @@ pub struct Envelope<'a> {
 /// What a message is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind<'a> {
-    Request { id: Id<'a>, method: Cow<'a, str> },
-    Notification { method: Cow<'a, str> },
+    Request {
+        id: Id<'a>,
+        method: Cow<'a, str>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+    },
     /// `id` is absent where it is `null` or left out, as an error may do that answers nothing in particular.
-    Response { id: Option<Id<'a>>, outcome: Outcome<'a> },
+    Response {
+        id: Option<Id<'a>>,
+        outcome: Outcome<'a>,
+    },
 }
 
 /// How a request ended, as raw JSON.
@@ -131,25 +139,23 @@ pub fn scan(frame: &[u8]) -> Result<Scanned<'_>, ScanError> {
     cursor.white_space();
     match cursor.peek() {
         Some(b'{') => {
-            let found = Found::read(&mut cursor).and_then(|found| ended(found, &mut cursor));
-            let found = found.map_err(|fault| refuse(fault, frame))?;
+            let mut found = Found::default();
+            let read = found.read(&mut cursor).and_then(|()| cursor.end());
+            read.map_err(|fault| refuse(fault, frame))?;
             found.judge(cursor.has_line_break()).map(Scanned::Message)
         }
         Some(b'[') => {
-            let found = FoundBatch::read(&mut cursor).and_then(|found| ended(found, &mut cursor));
+            let found = FoundBatch::read(&mut cursor);
+            let found = found.and_then(|found| cursor.end().map(|()| found));
             let found = found.map_err(|fault| refuse(fault, frame))?;
             found.judge(cursor.has_line_break()).map(Scanned::Batch)
         }
         _ => {
-            let value = cursor.value().and_then(|value| ended(value, &mut cursor));
-            let kind = value.map_or(ScanErrorKind::NotJson, |_| ScanErrorKind::NotAMessage);
+            let value = cursor.value().and_then(|_| cursor.end());
+            let kind = value.map_or(ScanErrorKind::NotJson, |()| ScanErrorKind::NotAMessage);
             Err(kind.into())
         }
     }
-}
-
-fn ended<T>(read: T, cursor: &mut Cursor<'_>) -> Result<T, Fault> {
-    cursor.end().map(|()| read)
 }
 
 fn refuse(fault: Fault, frame: &[u8]) -> ScanError {
@@ -185,7 +191,11 @@ impl<'a> FoundBatch<'a> {
             }
             let place = cursor.place();
             let found = match cursor.peek() {
-                Some(b'{') => Some(Found::read(cursor)?),
+                Some(b'{') => {
+                    let mut found = Found::default();
+                    found.read(cursor)?;
+                    Some(found)
+                }
                 _ => {
                     cursor.value()?;
                     None
@@ -222,7 +232,7 @@ impl<'a> FoundBatch<'a> {
 impl<'a> Element<'a> {
     fn judge((raw, found): (&'a [u8], Option<Found<'a>>)) -> Self {
         let message = match found {
-            Some(found) => found.judge(false),
+            Some(mut found) => found.judge(false),
             None => Err(ScanErrorKind::NotAMessage.into()),
         };
         Element { raw, message }

@@ -6,32 +6,30 @@ use std::borrow::Cow;
 /// This many are compared one by one, and need no memory of their own.
 const PAIRWISE: usize = 8;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    few: [Cow<'a, str>; PAIRWISE],
-    many: Vec<Cow<'a, str>>,
+    /// The first ones that are spelled as they are.
+    few: [&'a [u8]; PAIRWISE],
+    few_count: usize,
+    /// All others.
+    many: Vec<Cow<'a, [u8]>>,
     count: usize,
     is_repeated: bool,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new() -> Self {
-        Names {
-            few: [const { Cow::Borrowed("") }; PAIRWISE],
-            many: Vec::new(),
-            count: 0,
-            is_repeated: false,
-        }
-    }
-
-    pub(super) fn add(&mut self, name: Cow<'a, str>) {
-        self.is_repeated |= self.few.iter().take(self.count).any(|other| *other == name);
-        if let Some(place) = self.few.get_mut(self.count) {
-            *place = name;
-        } else if self.count < MAX_MEMBERS {
-            self.many.push(name);
-        }
+    pub(super) fn add(&mut self, name: Cow<'a, [u8]>) {
         self.count = self.count.saturating_add(1);
+        match (name, self.few.get_mut(self.few_count)) {
+            (Cow::Borrowed(name), Some(place)) => {
+                *place = name;
+                let before = self.few.iter().take(self.few_count);
+                self.is_repeated |= before.copied().any(|other| other == name);
+                self.few_count += 1;
+            }
+            (name, _) if self.count <= MAX_MEMBERS => self.many.push(name),
+            _ => {}
+        }
     }
 
     pub(super) fn are_too_many(&self) -> bool {
@@ -39,8 +37,11 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn has_repeated(&mut self) -> bool {
-        // Each of these was compared with the few when it came.
+        if self.is_repeated || self.many.is_empty() {
+            return self.is_repeated;
+        }
+        self.many.extend(self.few.iter().take(self.few_count).copied().map(Cow::Borrowed));
         self.many.sort_unstable();
-        self.is_repeated || !self.many.is_sorted_by(|left, right| left < right)
+        !self.many.is_sorted_by(|left, right| left < right)
     }
 }

@@ -20,6 +20,14 @@ impl<'a> Text<'a> {
         is_whole.then_some(Cow::Owned(text))
     }
 
+    /// What it says as bytes, without looking at them again where it has no escapes. The frame is UTF-8.
+    pub(super) fn decode_bytes(self) -> Option<Cow<'a, [u8]>> {
+        if !self.is_escaped {
+            return Some(Cow::Borrowed(self.inner));
+        }
+        self.decode().map(|text| Cow::Owned(text.into_owned().into_bytes()))
+    }
+
     /// What it says, with U+FFFD for what no text can.
     pub(super) fn decode_lossy(self) -> Cow<'a, str> {
         let inner = String::from_utf8_lossy(self.inner);
@@ -80,13 +88,15 @@ fn hexadecimal(digits: Option<&str>) -> u32 {
 /// The one of `members` that a name is read as by those who do not mind the case of letters, where it is not spelled so.
 ///
 /// Upper case first, because the long s and the Kelvin sign fold to `s` and `k` one way each. `members` are ASCII.
-pub(super) fn folded_member(name: &str, members: &[&'static str]) -> Option<&'static str> {
-    let folds_to = |member: &str| {
-        if name.is_ascii() {
-            return name.eq_ignore_ascii_case(member);
-        }
-        let folded = name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
-        folded.eq(member.chars().flat_map(char::to_lowercase))
-    };
-    members.iter().copied().find(|&member| folds_to(member) && name != member)
+pub(super) fn folded_member(name: &[u8], members: &[&'static str]) -> Option<&'static str> {
+    if name.is_ascii() {
+        let folds_to = |member: &str| name.eq_ignore_ascii_case(member.as_bytes());
+        return members
+            .iter()
+            .copied()
+            .find(|member| folds_to(member) && name != member.as_bytes());
+    }
+    let name = std::str::from_utf8(name).ok()?;
+    let folded = || name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
+    members.iter().copied().find(|member| folded().eq(member.chars().flat_map(char::to_lowercase)))
 }

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 fn report(what: &str, frame: &str) {
     assert!(scan(frame.as_bytes()).is_ok());
-    let runs = (200_000_000 / frame.len()).clamp(20, 2_000_000);
+    // The best of many short spans: whatever else the machine does falls into the others.
+    let runs = (100_000 / frame.len()).max(1);
     let mut best = f64::MAX;
-    for _ in 0..5 {
+    for _ in 0..400 {
         let start = Instant::now();
         for _ in 0..runs {
             let _ = black_box(scan(black_box(frame.as_bytes())));
