@@ -164,11 +164,13 @@ impl Configuration {
     }
 
     fn unattended_of(&self) -> Result<bool, String> {
-        match self.value(None, "approve.unattended") {
+        self.truth("approve.unattended")
+    }
+
+    fn truth(&self, key: &str) -> Result<bool, String> {
+        match self.value(None, key) {
             None => Ok(false),
-            Some(value) => {
-                value.as_bool().ok_or_else(|| "`approve.unattended` is true or false".to_owned())
-            }
+            Some(value) => value.as_bool().ok_or_else(|| format!("`{key}` is true or false")),
         }
     }
 

@@ -4,9 +4,10 @@
 
 use crate::situation::{DriftScope, Situation};
 use crate::view::{Materials, View};
-use contract::surface::{EntryId, ListKind, Surface};
+use contract::hash::EntryHash;
+use contract::surface::{Entry, EntryId, ListKind, Surface};
 use gate::first_use::{FirstUse, first_use};
-use gate::judge::{SurfaceJudgement, judge_surface};
+use gate::judge::{Judgement, SurfaceJudgement, judge_surface};
 use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::Settings;
 use gate::server::{ServerId, ServerStatus};
@@ -238,6 +239,48 @@ impl Judge {
             view,
         };
         Judged { situation, book, judgement, repinned }
+    }
+
+    /// How one entry is judged now.
+    pub fn change_of(
+        &self,
+        seen: &Seen,
+        id: &EntryId,
+        at: Timestamp,
+    ) -> Result<Option<Judgement>, StoreError> {
+        let snapshot = self.store.snapshot(&self.rules.server)?;
+        let judgement = self.judge(&snapshot.pins, &seen.surface, at)?;
+        Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
+    }
+
+    /// Pins one entry as approved by a person, if it is still what the person was asked about.
+    pub fn approve(
+        &mut self,
+        seen: &Seen,
+        id: &EntryId,
+        hash: Option<EntryHash>,
+        by: &str,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let snapshot = self.store.snapshot(&self.rules.server)?;
+        let status = status_of(&snapshot);
+        let is_sound = snapshot.pins.lost.is_none() && snapshot.pins.tampered.is_empty();
+        let entry = seen.surface.entry(id);
+        if !is_sound || entry.map(Entry::entry_hash) != hash {
+            return Ok(false);
+        }
+        let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
+        let mut book = snapshot.pins.clone();
+        book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by: by.to_owned() });
+        let is_held = self.judge(&book, &seen.surface, at)?.verdict.is_held();
+        let Ok(status) = next(status, Happening::Approved { is_held }) else { return Ok(false) };
+        let mut act = Act::new(&self.rules.server, at, by, "server.approve");
+        act.expect = Some(snapshot.revision());
+        act.status = Some(status);
+        act.detail = Some("asked in the client".to_owned());
+        act.pins = vec![NewPin { entry, basis: Basis::Person }];
+        self.store.record(act)?;
+        Ok(true)
     }
 
     /// How many entries began to be held since the last time this was asked.

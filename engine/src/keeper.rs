@@ -8,19 +8,23 @@ use crate::outlet::Outgoing;
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::relist::{ListOutcome, Listing, Step};
-use crate::session::{OwnAnswer, Session};
-use contract::surface::{Entry, ListKind, SurfaceReader};
+use crate::session::state::Waiting;
+use crate::session::{Cause, OwnAnswer, Session};
+use contract::surface::{Entry, EntryId, ListKind, SurfaceReader};
 use gate::counters::Counter;
+use gate::judge::Judgement;
 use ledger::record::OutcomeStatus;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use wire::listing::is_offered;
 
+mod asking;
 mod notes;
 
+use asking::{MAX_QUESTIONS, Question, Said, parameters, read_answer};
 use notes::Notes;
 
 /// How often the keeper looks up without being woken.
@@ -43,6 +47,12 @@ pub enum Wake {
     Answered {
         id: Vec<u8>,
         answer: OwnAnswer,
+    },
+    /// A call is held, and the person at the client may be asked.
+    Ask {
+        entry: EntryId,
+        banner: String,
+        waiting: Box<Waiting>,
     },
     /// The client answered one of our requests.
     ClientAnswered {
@@ -75,6 +85,8 @@ pub struct Keeper {
     has_discovered: bool,
     /// Lists whose change the client is still to be told.
     untold: BTreeSet<ListKind>,
+    /// What the person at the client is asked, by the id of the request.
+    questions: HashMap<Vec<u8>, Question>,
     notes: Notes,
     requests: u64,
     flushed_at: Instant,
@@ -103,6 +115,7 @@ impl Keeper {
             discovery: None,
             has_discovered: false,
             untold: BTreeSet::new(),
+            questions: HashMap::new(),
             notes: Notes::default(),
             requests: 0,
             flushed_at: now,
@@ -138,7 +151,9 @@ impl Keeper {
             }
             Wake::Answered { id, answer } => self.answered(&id, answer),
             Wake::Published { changed } => self.tell_changed(changed),
-            Wake::ClientAnswered { .. } | Wake::ClientGone | Wake::End => {}
+            Wake::Ask { entry, banner, waiting } => self.question(&entry, &banner, *waiting),
+            Wake::ClientAnswered { id, message } => self.client_answered(&id, &message),
+            Wake::ClientGone | Wake::End => {}
         }
     }
 
@@ -148,6 +163,7 @@ impl Keeper {
             self.flush();
         }
         self.end_overdue();
+        self.end_questions();
         self.notice_changes();
     }
 
@@ -246,9 +262,7 @@ impl Keeper {
             }
             let since = self.last_begun.get(&list).map(|at| now.saturating_duration_since(*at));
             let is_waited_for = waited.contains(&list);
-            if since.is_some_and(|since| since < RELIST_PAUSE)
-                && (!is_waited_for || self.untold.contains(&list))
-            {
+            if !is_waited_for && since.is_some_and(|since| since < RELIST_PAUSE) {
                 self.wanted.insert(list);
                 continue;
             }
@@ -306,10 +320,7 @@ impl Keeper {
 
     /// Sends a request of our own; answers its id with quotes.
     fn ask(&mut self, method: &str, cursor: Option<&str>) -> Option<Vec<u8>> {
-        let mut random = [0_u8; 16];
-        getrandom::fill(&mut random).ok()?;
-        self.requests += 1;
-        let id = format!("\"hp-{}-{}\"", hex::encode(random), self.requests);
+        let id = self.new_id()?;
         let mut params = Vec::new();
         let meta = {
             let mut state = self.session.state();
@@ -440,7 +451,7 @@ impl Keeper {
                         state.seen = seen;
                         state.is_unjudged = false;
                     }
-                    self.session.publish(judged);
+                    self.session.publish(judged, Cause::Server);
                     self.version = judge.version().ok();
                     Ok(())
                 }
@@ -474,6 +485,92 @@ impl Keeper {
             surface.insert(origin);
         }
         Some(Seen { surface, pages })
+    }
+
+    /// Asks about a held entry. Further calls of it share the question.
+    fn question(&mut self, entry: &EntryId, banner: &str, waiting: Waiting) {
+        if let Some(open) = self.questions.values_mut().find(|open| open.entry == *entry) {
+            open.calls.push(waiting);
+            return;
+        }
+        let change = self.change_of(entry);
+        let Some(change) = change.filter(|_| self.questions.len() < MAX_QUESTIONS) else {
+            return self.session.resume(&waiting);
+        };
+        let mut question = Question::of(&change, Instant::now());
+        question.calls.push(waiting);
+        self.ask_client(&parameters(banner, None), question);
+    }
+
+    fn change_of(&self, entry: &EntryId) -> Option<Judgement> {
+        let seen = self.session.state().seen.clone();
+        let judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        judge.change_of(&seen, entry, now()).ok().flatten()
+    }
+
+    fn ask_client(&mut self, params: &serde_json::Value, question: Question) {
+        let Some(id) = self.new_id() else {
+            return question.calls.iter().for_each(|waiting| self.session.resume(waiting));
+        };
+        self.session.state().asked.insert(id.clone().into_bytes());
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{params}}}"#
+        );
+        self.questions.insert(id.into_bytes(), question);
+        self.session.tell_client(message.as_bytes());
+    }
+
+    fn client_answered(&mut self, id: &[u8], message: &[u8]) {
+        let Some(question) = self.questions.remove(id) else { return };
+        match read_answer(message) {
+            Said::Keep => {}
+            Said::Show => {
+                if let Some(change) = self.change_of(&question.entry) {
+                    return self.ask_client(&parameters("", Some(&change)), question);
+                }
+            }
+            Said::Approve => {
+                let (seen, by) = {
+                    let state = self.session.state();
+                    (state.seen.clone(), state.client.caller.subject.clone())
+                };
+                let approved = {
+                    let mut judge =
+                        self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
+                    judge.approve(&seen, &question.entry, question.hash, &by, now())
+                };
+                if let Err(error) = approved.and_then(|_| self.session.look_again()) {
+                    self.session.remark(&format!("the approval could not be recorded: {error}"));
+                }
+            }
+        }
+        question.calls.iter().for_each(|waiting| self.session.resume(waiting));
+    }
+
+    /// Nobody answered: the calls stay held.
+    fn end_questions(&mut self) {
+        let now = Instant::now();
+        let is_over = |question: &Question| question.deadline <= now;
+        let over: Vec<_> = self
+            .questions
+            .iter()
+            .filter(|(_, open)| is_over(open))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in over {
+            self.session.state().asked.remove(&id);
+            if let Some(question) = self.questions.remove(&id) {
+                question.calls.iter().for_each(|waiting| self.session.resume(waiting));
+            }
+        }
+    }
+
+    /// A new id of our own, with its quotes: nobody can answer it who has not read it.
+    fn new_id(&mut self) -> Option<String> {
+        let mut random = [0_u8; 16];
+        getrandom::fill(&mut random).ok()?;
+        self.requests += 1;
+        Some(format!("\"hp-{}-{}\"", hex::encode(random), self.requests))
     }
 
     /// Tells the client to list again: what the server said changed, or what it is shown.

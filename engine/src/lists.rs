@@ -1,7 +1,9 @@
 //! Answers to the client's lists, in pages of our own.
 
+use crate::reason::ReasonCode;
 use crate::view::{View, with_member};
 use contract::surface::ListKind;
+use gate::reason::Reason;
 use ledger::record::OutcomeStatus;
 
 /// `invalid params`.
@@ -21,6 +23,9 @@ pub struct ListAnswer {
 
 /// Answers a list from the view. `cursor` is the raw JSON of the client's, `id` that of its request.
 pub fn answer(view: &View, list: ListKind, cursor: Option<&[u8]>, id: &[u8]) -> ListAnswer {
+    if let Some(standing) = view.unreadable(list) {
+        return error(id, ReasonCode::Drift(Reason::SurfaceUnreadable).code(), standing.message());
+    }
     let Some(entries) = view.list(list) else {
         return error(id, METHOD_NOT_FOUND, "the server does not offer this list");
     };

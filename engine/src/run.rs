@@ -213,7 +213,7 @@ fn read_client(session: &Session, input: File) {
         match lines.next_line() {
             Ok(Line::Frame(frame)) => session.client_said(frame),
             Ok(Line::TooLong { beginning, end, .. }) => {
-                session.client_said_too_much(beginning, end)
+                session.client_said_too_much(beginning, end);
             }
             Ok(Line::End { .. }) => return,
             Err(error) if is_passing(&error) => {}
@@ -258,7 +258,7 @@ fn read_server(session: &Session, output: Box<dyn Read + Send>) {
         match lines.next_line() {
             Ok(Line::Frame(frame)) => session.server_said(frame),
             Ok(Line::TooLong { beginning, end, .. }) => {
-                session.server_said_too_much(beginning, end)
+                session.server_said_too_much(beginning, end);
             }
             Ok(Line::End { .. }) => return,
             Err(error) if is_passing(&error) => {}

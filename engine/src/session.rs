@@ -14,7 +14,7 @@ pub mod state;
 pub(crate) use client::version_in;
 pub use server::OwnAnswer;
 
-use crate::call::Call;
+use crate::call::{Call, Target};
 use crate::judge::{Judge, Judged};
 use crate::keeper::Wake;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
@@ -24,11 +24,14 @@ use crate::recorder::{Circumstances, Recorder};
 use crate::refusal::Refusal;
 use crate::situation::Situation;
 use crate::tally::Tally;
-use contract::surface::ListKind;
+use crate::view::{Found, Standing};
+use contract::hash::sha256_hex;
+use contract::surface::{EntryId, ListKind};
 use gate::counters::Counter;
+use gate::reason::Reason;
 use ledger::record::OutcomeStatus;
 use serde_json::json;
-use state::{MAX_PENDING, Pending, State};
+use state::{MAX_FOLLOWED_HOLDS, MAX_PENDING, Pending, State, Waiting};
 use std::io::{self, Write};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +45,8 @@ pub struct SessionSettings {
     /// How old a view may be that a call is dispatched on.
     pub relist_max_age: Duration,
     pub call_timeout: Option<Duration>,
+    /// Whether the person at the client is asked about held calls, where the client can.
+    pub asks_in_client: bool,
     /// The largest message of either side.
     pub frame_bytes: usize,
 }
@@ -51,6 +56,7 @@ impl Default for SessionSettings {
         SessionSettings {
             relist_max_age: Duration::from_secs(30),
             call_timeout: None,
+            asks_in_client: false,
             frame_bytes: 16 * 1024 * 1024,
         }
     }
@@ -58,6 +64,15 @@ impl Default for SessionSettings {
 
 /// The client's end: lines on our standard output.
 pub type ClientOutlet = LineOutlet<Box<dyn Write + Send>>;
+
+/// Who made another situation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// What the server says changed.
+    Server,
+    /// Somebody wrote to the store.
+    Person,
+}
 
 /// Somebody who is told what is dropped or noted, in a sentence.
 pub type Remark = dyn Fn(&str) + Send + Sync;
@@ -118,6 +133,7 @@ struct Passage<'a> {
     outgoing: Outgoing<'a>,
     is_handshake: bool,
     begun: Instant,
+    was_asked: bool,
 }
 
 impl Session {
@@ -212,14 +228,15 @@ impl Session {
         let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.state().seen.clone();
         if let Some(judged) = judge.look_again(&seen, crate::recorder::now())? {
-            self.publish(judged);
+            self.publish(judged, Cause::Person);
         }
         Ok(())
     }
 
     /// Calls are decided on this from now on. The caller holds the judge, so no older one comes after a newer.
-    pub(crate) fn publish(&self, judged: Judged) {
+    pub(crate) fn publish(&self, judged: Judged, cause: Cause) {
         let situation = Arc::new(judged.situation);
+        self.end_holds(&situation, cause);
         let changed: Vec<ListKind> = {
             let mut state = self.state();
             let before = std::mem::replace(&mut state.situation, situation.clone());
@@ -231,6 +248,43 @@ impl Session {
         self.wake(Wake::Published { changed });
     }
 
+    /// What a person did with a hold that stopped a call is what the gate is measured by.
+    fn end_holds(&self, situation: &Situation, cause: Cause) {
+        let is_confirmed = situation
+            .view
+            .stopped()
+            .is_some_and(|standing| standing.reason == Some(Reason::ServerQuarantined));
+        let ended: Vec<EntryId> = {
+            let mut state = self.state();
+            let is_ended = |id: &EntryId| {
+                let target = Target { entry_type: id.entry_type, key: &id.key };
+                is_confirmed
+                    || match situation.view.find(target) {
+                        Found::Changed(standing) => !standing.is_held(),
+                        Found::Unchanged(_) => true,
+                        Found::Unknown => false,
+                    }
+            };
+            let ended = state.held_calls.iter().filter(|id| is_ended(id)).cloned().collect();
+            state.held_calls.retain(|id| !is_ended(id));
+            ended
+        };
+        let name = if is_confirmed { "outcome.confirmed" } else { "outcome.overridden" };
+        // A server that went back to what was approved is nobody's doing.
+        for id in ended.into_iter().filter(|_| cause == Cause::Person) {
+            let data = json!({"entry": sha256_hex(id.key.as_bytes()), "type": id.entry_type});
+            self.recorder.event(situation.server.as_str(), name, None, &data);
+        }
+    }
+
+    fn follow_hold(&self, call: &Call<'_>) {
+        let Some(target) = call.target else { return };
+        let mut state = self.state();
+        if state.held_calls.len() < MAX_FOLLOWED_HOLDS {
+            state.held_calls.insert(EntryId::new(target.entry_type, target.key));
+        }
+    }
+
     /// Decides on a request, records it, and passes it on or refuses it.
     fn pass(&self, passage: &Passage<'_>, view_age: Option<Duration>) {
         let (situation, caller) = {
@@ -239,6 +293,11 @@ impl Session {
         };
         let Passage { id, call, begun, .. } = *passage;
         let answer = self.path.decide(&call, &situation);
+        if let Answer::Hold(standing) = &answer
+            && self.may_ask(passage, standing)
+        {
+            return self.ask(passage, standing);
+        }
         let about = Circumstances { situation: &situation, caller: &caller, view_age, begun };
         let receipt_id = match self.recorder.decision(&call, &answer, about) {
             Ok(receipt_id) => receipt_id,
@@ -262,6 +321,7 @@ impl Session {
                 self.dispatch(passage, pending);
             }
             Answer::Hold(standing) => {
+                self.follow_hold(&call);
                 let tool = call.target.map(|target| target.key);
                 let server = situation.server.as_str();
                 let refusal = Refusal::held(standing, server, tool, &receipt_id.to_string());
@@ -279,6 +339,43 @@ impl Session {
         } else {
             self.tally.add(Counter::Requests);
         }
+    }
+
+    /// Whether a person at the client may settle it: it is about one entry, and nobody was asked about this call yet.
+    fn may_ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
+        let is_settleable = matches!(
+            standing.reason,
+            Some(
+                Reason::ContractDrift
+                    | Reason::NoPin
+                    | Reason::Marker
+                    | Reason::UnapprovedParameter
+            )
+        );
+        self.settings.asks_in_client
+            && is_settleable
+            && !passage.was_asked
+            && passage.call.target.is_some()
+            && self.state().client.can_be_asked
+    }
+
+    fn ask(&self, passage: &Passage<'_>, standing: &Standing) {
+        let (Some(target), Some(list)) =
+            (passage.call.target, passage.call.target.and_then(|target| target.entry_type.list()))
+        else {
+            return;
+        };
+        let waiting = Waiting {
+            id: passage.id.to_owned(),
+            frame: passage.outgoing.frame.to_vec(),
+            list,
+            begun: passage.begun,
+            was_asked: true,
+            cancellation: None,
+        };
+        let entry = EntryId::new(target.entry_type, target.key);
+        let banner = standing.message().to_owned();
+        self.wake(Wake::Ask { entry, banner, waiting: Box::new(waiting) });
     }
 
     /// INVARIANT: a request is known to be pending before its first byte is written, so its answer is always expected.

@@ -60,6 +60,8 @@ pub enum Found<'v> {
 pub struct View {
     places: HashMap<EntryType, HashMap<Box<str>, Place>>,
     lists: BTreeMap<ListKind, ListView>,
+    /// Lists that could not be read in exactly one way: what they carry is held, and they are not shown.
+    unreadable: HashMap<ListKind, Arc<Standing>>,
     /// Why nothing but the handshake, `ping` and the lists goes up.
     stopped: Option<Arc<Standing>>,
     /// Why no call goes through.
@@ -88,7 +90,7 @@ impl View {
             .into_iter()
             .filter_map(|list| Some((list, list_view(materials, list, closed.is_some())?)))
             .collect();
-        View { places, lists, stopped, closed }
+        View { places, lists, unreadable: unreadable(materials), stopped, closed }
     }
 
     pub fn stopped(&self) -> Option<&Arc<Standing>> {
@@ -108,7 +110,16 @@ impl View {
 
     /// The standing of what nobody knows.
     pub fn unknown(&self, target: Target<'_>, situation: &Situation) -> Arc<Standing> {
+        let list = target.entry_type.list();
+        if let Some(standing) = list.and_then(|list| self.unreadable.get(&list)) {
+            return standing.clone();
+        }
         Arc::new(Standing::for_server(Reason::NoPin, situation.server.as_str(), Some(target)))
+    }
+
+    /// Why a list cannot be shown, where it could not be read.
+    pub fn unreadable(&self, list: ListKind) -> Option<&Arc<Standing>> {
+        self.unreadable.get(&list)
     }
 
     pub fn list(&self, list: ListKind) -> Option<&ListView> {
@@ -160,6 +171,17 @@ fn closed_by_scope(materials: &Materials<'_>) -> Option<Arc<Standing>> {
     (materials.scope == DriftScope::Server && is_held).then(|| {
         Arc::new(Standing::for_server(Reason::ServerChanged, materials.server.as_str(), None))
     })
+}
+
+fn unreadable(materials: &Materials<'_>) -> HashMap<ListKind, Arc<Standing>> {
+    if materials.settings.posture == Posture::Monitor {
+        return HashMap::new();
+    }
+    let standing = |list: &ListKind| {
+        let server = materials.server.as_str();
+        Arc::new(Standing::for_list(Reason::SurfaceUnreadable, server, *list))
+    };
+    materials.surface.unreadable().keys().map(|list| (*list, standing(list))).collect()
 }
 
 fn list_view(materials: &Materials<'_>, list: ListKind, is_closed: bool) -> Option<ListView> {

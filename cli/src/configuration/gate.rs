@@ -51,6 +51,7 @@ impl Configuration {
         Ok(SessionSettings {
             relist_max_age: seconds(max_age),
             call_timeout: (timeout > 0).then(|| seconds(timeout)),
+            asks_in_client: self.truth("approve.in_client").map_err(Failure::usage)?,
             frame_bytes: self.whole(server, "limits.frame_bytes", usual.frame_bytes)?,
         })
     }

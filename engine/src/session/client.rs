@@ -27,7 +27,7 @@ impl Session {
     pub fn client_said(&self, frame: &[u8]) {
         let begun = Instant::now();
         match scan(frame) {
-            Ok(Scanned::Message(envelope)) => self.from_client(&envelope, begun),
+            Ok(Scanned::Message(envelope)) => self.take_from_client(&envelope, begun),
             Ok(Scanned::Batch(batch)) => self.batch_from_client(&batch, begun),
             Err(error) => self.refuse_frame(&error, frame.len(), begun),
         }
@@ -37,13 +37,13 @@ impl Session {
     pub fn client_said_too_much(&self, beginning: &[u8], end: &[u8]) {
         match id_of_torn(beginning, end) {
             Some(id) => {
-                self.deny(&id.to_owned(), "", 0, ReasonCode::PayloadTooLarge, Instant::now())
+                self.deny(&id.to_owned(), "", 0, ReasonCode::PayloadTooLarge, Instant::now());
             }
             None => self.remark("a message of the client is over the limit and was dropped"),
         }
     }
 
-    fn from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
+    fn take_from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
         match &envelope.kind {
             Kind::Request { id, method } => self.request(envelope, id, method, begun),
             Kind::Notification { method } => self.notification(envelope, method),
@@ -65,8 +65,8 @@ impl Session {
             name: call.target.map(|target| target.key),
             protocol_version: version.as_deref(),
         };
-        let passage =
-            Passage { id, call, outgoing, is_handshake: sort == Method::Handshake, begun };
+        let is_handshake = sort == Method::Handshake;
+        let passage = Passage { id, call, outgoing, is_handshake, begun, was_asked: false };
         let (is_taken, has_ended) = {
             let mut state = self.state();
             if let Some(params) = params.filter(|_| version.is_some()) {
@@ -134,6 +134,9 @@ impl Session {
     }
 
     fn ask_list(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
+        if let Err(error) = self.look_for_changes() {
+            self.remark(&format!("the store cannot be read: {error}"));
+        }
         let freshness = self.state().freshness(list);
         if freshness.is_fresh(passage.begun, self.settings.relist_max_age) {
             self.answer_list(passage, list, envelope);
@@ -153,6 +156,7 @@ impl Session {
                     frame: envelope.raw.to_vec(),
                     list,
                     begun: passage.begun,
+                    was_asked: false,
                     cancellation: None,
                 });
             }
@@ -180,7 +184,8 @@ impl Session {
             name: call.target.map(|target| target.key),
             protocol_version: version.as_deref(),
         };
-        let passage = Passage { id, call, outgoing, is_handshake: false, begun: waiting.begun };
+        let Waiting { begun, was_asked, .. } = *waiting;
+        let passage = Passage { id, call, outgoing, is_handshake: false, begun, was_asked };
         match sort {
             Method::List(list) => self.answer_list(&passage, list, &envelope),
             _ => {
@@ -287,7 +292,7 @@ impl Session {
             .is_some_and(|version| version == BATCHES.as_str());
         for element in &batch.elements {
             match &element.message {
-                Ok(envelope) if has_batches => self.from_client(envelope, begun),
+                Ok(envelope) if has_batches => self.take_from_client(envelope, begun),
                 Ok(envelope) => {
                     if let Kind::Request { id, method } = &envelope.kind {
                         let reason = ReasonCode::BadFrame;

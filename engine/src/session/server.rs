@@ -25,7 +25,7 @@ impl Session {
     /// Takes one frame of the server's.
     pub fn server_said(&self, frame: &[u8]) {
         match scan(frame) {
-            Ok(Scanned::Message(envelope)) => self.from_server(&envelope),
+            Ok(Scanned::Message(envelope)) => self.take_from_server(&envelope),
             Ok(Scanned::Batch(batch)) => self.batch_from_server(&batch),
             Err(error) => self.unreadable_from_server(&error),
         }
@@ -39,7 +39,7 @@ impl Session {
         }
     }
 
-    fn from_server(&self, envelope: &Envelope<'_>) {
+    fn take_from_server(&self, envelope: &Envelope<'_>) {
         match &envelope.kind {
             Kind::Response { id: Some(id), outcome } => self.response(envelope, id, outcome),
             Kind::Response { id: None, .. } => self.unsolicited(),
@@ -149,7 +149,7 @@ impl Session {
     fn batch_from_server(&self, batch: &Batch<'_>) {
         for element in &batch.elements {
             match &element.message {
-                Ok(envelope) => self.from_server(envelope),
+                Ok(envelope) => self.take_from_server(envelope),
                 Err(error) => self.unreadable_from_server(error),
             }
         }

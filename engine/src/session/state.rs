@@ -3,7 +3,7 @@
 use crate::judge::Seen;
 use crate::recorder::Caller;
 use crate::situation::Situation;
-use contract::surface::ListKind;
+use contract::surface::{EntryId, ListKind};
 use gate::pins::PinBook;
 use ledger::record::ReceiptId;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -16,6 +16,8 @@ pub const MAX_PENDING: usize = 10_000;
 /// The most requests that wait for a fresh view, and their bytes.
 pub const MAX_WAITING: usize = 1_000;
 pub const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
+/// The most entries whose holds are followed to what a person does with them.
+pub const MAX_FOLLOWED_HOLDS: usize = 1_000;
 /// The most requests of the server that wait for the client's answer.
 pub const MAX_SERVER_REQUESTS: usize = 1_000;
 
@@ -38,6 +40,8 @@ pub struct Waiting {
     pub frame: Vec<u8>,
     pub list: ListKind,
     pub begun: Instant,
+    /// The person at the client was asked about it: it is not asked about again.
+    pub was_asked: bool,
     /// A cancellation that came meanwhile: it follows the request.
     pub cancellation: Option<Vec<u8>>,
 }
@@ -98,6 +102,8 @@ pub struct State {
     pub client: Client,
     /// The server says something else than what the situation was made of.
     pub is_unjudged: bool,
+    /// Entries that a call was held for, until a person did something about it.
+    pub held_calls: HashSet<EntryId>,
     /// Answers to nothing that was asked.
     pub unsolicited: u64,
     /// Lines of the server that were no messages.
@@ -122,6 +128,7 @@ impl State {
             asked: HashSet::new(),
             client: Client { caller: Arc::new(caller), ..Client::default() },
             is_unjudged: true,
+            held_calls: HashSet::new(),
             unsolicited: 0,
             dropped: 0,
             ended: None,

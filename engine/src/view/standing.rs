@@ -3,7 +3,7 @@
 use super::Materials;
 use crate::call::Target;
 use contract::json::{Document, Node};
-use contract::surface::{Entry, EntryType};
+use contract::surface::{Entry, EntryType, ListKind};
 use gate::judge::{Judgement, judge_entry};
 use gate::posture::{Posture, Settings};
 use gate::reason::Reason;
@@ -91,6 +91,15 @@ impl Standing {
             || "the server".to_owned(),
             |target| entry_name(target.entry_type, target.key, false, Audience::Model),
         );
+        Standing::without_comparison(reason, server, &name)
+    }
+
+    /// All that a list carries is held.
+    pub(super) fn for_list(reason: Reason, server: &str, list: ListKind) -> Standing {
+        Standing::without_comparison(reason, server, &format!("its {}", list.member()))
+    }
+
+    fn without_comparison(reason: Reason, server: &str, name: &str) -> Standing {
         Standing {
             verdict: Verdict::Hold,
             reason: Some(reason),
@@ -100,7 +109,7 @@ impl Standing {
             provenance: Provenance::structural(Verdict::Hold, false),
             would_hold: [reason == Reason::ServerQuarantined, true, true, true],
             evidence: Vec::new(),
-            message: words::held(reason, server, &name, &[]),
+            message: words::held(reason, server, name, &[]),
             unapproved: Vec::new(),
             is_deferred: false,
         }

@@ -1,0 +1,152 @@
+//! Asking the person at the client about a held call, where the client can be asked and the configuration allows it.
+//!
+//! A yes is an approval by that person and recorded as one. Anything else, and nothing at all, leaves the call held.
+
+use crate::session::state::Waiting;
+use contract::hash::EntryHash;
+use contract::surface::{Entry, EntryId};
+use gate::judge::Judgement;
+use gate::words::{Audience, escape_hidden, say};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use wire::envelope::members;
+
+/// How long a person may take.
+pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
+/// The most questions that are open at once. What else is held meanwhile is refused without one.
+pub(super) const MAX_QUESTIONS: usize = 10;
+/// The most characters of a definition that a question shows.
+const MAX_SHOWN_CHARACTERS: usize = 8_000;
+
+const APPROVE: &str = "approve";
+const KEEP: &str = "keep held";
+const SHOW: &str = "show the change";
+
+/// A question that is open.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) entry: EntryId,
+    /// What would be approved: nothing else, whatever the server says meanwhile.
+    pub(super) hash: Option<EntryHash>,
+    pub(super) calls: Vec<Waiting>,
+    pub(super) deadline: Instant,
+}
+
+impl Question {
+    pub(super) fn of(judgement: &Judgement, now: Instant) -> Question {
+        Question {
+            entry: judgement.id.clone(),
+            hash: judgement.after.as_ref().map(Entry::entry_hash),
+            calls: Vec::new(),
+            deadline: now + ANSWER_PATIENCE,
+        }
+    }
+}
+
+/// What the person said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Approve,
+    Keep,
+    Show,
+}
+
+/// Reads the client's answer. What is not a clear yes is a no.
+pub(super) fn read_answer(message: &[u8]) -> Said {
+    let member = |object: &[u8], name: &str| {
+        members(object).find(|(known, _)| known == name).map(|(_, value)| value.to_vec())
+    };
+    let text = |value: Vec<u8>| serde_json::from_slice::<String>(&value).ok();
+    let Some(result) = member(message, "result") else { return Said::Keep };
+    let action = member(&result, "action").and_then(text);
+    let decision =
+        member(&result, "content").and_then(|content| member(&content, "decision")).and_then(text);
+    match (action.as_deref(), decision.as_deref()) {
+        (Some("accept"), Some(APPROVE)) => Said::Approve,
+        (Some("accept"), Some(SHOW)) => Said::Show,
+        _ => Said::Keep,
+    }
+}
+
+/// The parameters of the question. The first one holds no text that nobody accepted; the change itself is shown to the
+/// person who asks for it.
+pub(super) fn parameters(banner: &str, change: Option<&Judgement>) -> Value {
+    let (message, choices) = match change {
+        None => (banner.to_owned(), vec![APPROVE, KEEP, SHOW]),
+        Some(judgement) => (in_full(judgement), vec![APPROVE, KEEP]),
+    };
+    json!({
+        "message": message,
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "decision": {
+                    "type": "string",
+                    "title": "What should become of the change?",
+                    "enum": choices,
+                },
+            },
+            "required": ["decision"],
+        },
+    })
+}
+
+fn in_full(judgement: &Judgement) -> String {
+    let mut lines =
+        vec![format!("holdpoint: what changed of {}", escape_hidden(&judgement.id.key))];
+    lines.extend(judgement.findings.iter().map(|finding| {
+        format!("- {} {}", escape_hidden(&judgement.id.key), say(finding, Audience::Person))
+    }));
+    for (name, entry) in [("before (approved)", &judgement.before), ("now", &judgement.after)] {
+        let text = entry.as_ref().map_or("nothing", Entry::raw);
+        lines.push(format!("{name}, in the server's words: {}", cut(&escape_hidden(text))));
+    }
+    lines.join("\n")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let kept = text.get(..end).unwrap_or_default();
+            format!("{kept}… (all of it: holdpoint review)")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_approves() {
+        let said = |result: &str| {
+            read_answer(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).as_bytes())
+        };
+        assert_eq!(said(r#"{"action":"accept","content":{"decision":"approve"}}"#), Said::Approve);
+        assert_eq!(
+            said(r#"{"action":"accept","content":{"decision":"show the change"}}"#),
+            Said::Show
+        );
+        for other in [
+            r#"{"action":"accept","content":{"decision":"keep held"}}"#,
+            r#"{"action":"accept","content":{"decision":"Approve"}}"#,
+            r#"{"action":"accept","content":{}}"#,
+            r#"{"action":"accept"}"#,
+            r#"{"action":"decline","content":{"decision":"approve"}}"#,
+            r#"{"action":"cancel"}"#,
+            r#"{"content":{"decision":"approve"}}"#,
+            "[]",
+        ] {
+            assert_eq!(said(other), Said::Keep, "{other}");
+        }
+        assert_eq!(read_answer(br#"{"jsonrpc":"2.0","id":1,"error":{"code":-1}}"#), Said::Keep);
+    }
+
+    #[test]
+    fn a_long_definition_is_cut_one_past_the_limit_and_not_at_it() {
+        let at = "x".repeat(MAX_SHOWN_CHARACTERS);
+        assert_eq!(cut(&at), at);
+        assert!(cut(&format!("{at}x")).ends_with("review)"));
+    }
+}
