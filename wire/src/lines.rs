@@ -19,7 +19,7 @@ pub const QUIET_LINES: usize = 64;
 const ROOM_BYTES: usize = 16 * 1024;
 
 /// What came next.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A line, without its line feed and without one carriage return before that.
     Frame(&'a [u8]),

@@ -8,16 +8,27 @@ const PAIRWISE: usize = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    /// The first ones that are spelled as they are.
+    /// A bit for each of those that the protocol knows.
+    known: u8,
+    /// Of the others, the first ones that are spelled as they are.
     few: [&'a [u8]; PAIRWISE],
     few_count: usize,
-    /// All others.
+    /// All that are left.
     many: Vec<Cow<'a, [u8]>>,
     count: usize,
     is_repeated: bool,
 }
 
 impl<'a> Names<'a> {
+    /// Adds a name by its place among those that are told apart anyway.
+    pub(super) fn add_known(&mut self, place: u8) {
+        self.count = self.count.saturating_add(1);
+        let bit = 1 << place;
+        self.is_repeated |= self.known & bit != 0;
+        self.known |= bit;
+    }
+
+    /// Adds any other name.
     pub(super) fn add(&mut self, name: Cow<'a, [u8]>) {
         self.count = self.count.saturating_add(1);
         match (name, self.few.get_mut(self.few_count)) {

@@ -62,10 +62,10 @@ impl<'a> Found<'a> {
         while let Some(name) = cursor.member(is_first)? {
             is_first = false;
             match name.decode_bytes() {
-                Some(name) => {
-                    self.member(&name, cursor)?;
-                    names.add(name);
-                }
+                Some(name) => match self.member(&name, cursor)? {
+                    Some(place) => names.add_known(place),
+                    None => names.add(name),
+                },
                 None => {
                     self.complain(Ambiguity::LoneSurrogate);
                     cursor.value()?;
@@ -82,17 +82,34 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    fn member(&mut self, name: &[u8], cursor: &mut Cursor<'a>) -> Result<(), Fault> {
-        match name {
-            b"jsonrpc" => self.version = Some(Value::read(cursor)?),
+    /// Reads a member's value, and answers its place among those that are read here.
+    fn member(&mut self, name: &[u8], cursor: &mut Cursor<'a>) -> Result<Option<u8>, Fault> {
+        let place = match name {
+            b"jsonrpc" => {
+                self.version = Some(Value::read(cursor)?);
+                0
+            }
             b"id" => {
                 self.has_other_id |= self.id.is_some();
                 self.id = Some(Value::read(cursor)?);
+                1
             }
-            b"method" => self.method = Some(Value::read(cursor)?),
-            b"params" => self.params(cursor)?,
-            b"result" => self.result = Some(cursor.value()?),
-            b"error" => self.error = Some(cursor.value()?),
+            b"method" => {
+                self.method = Some(Value::read(cursor)?);
+                2
+            }
+            b"params" => {
+                self.params(cursor)?;
+                3
+            }
+            b"result" => {
+                self.result = Some(cursor.value()?);
+                4
+            }
+            b"error" => {
+                self.error = Some(cursor.value()?);
+                5
+            }
             _ => {
                 if let Some(member) = folded_member(name, &ENVELOPE) {
                     self.has_other_id |= member == "id";
@@ -100,9 +117,10 @@ impl<'a> Found<'a> {
                     self.complain(Ambiguity::FoldedMember(member));
                 }
                 cursor.value()?;
+                return Ok(None);
             }
-        }
-        Ok(())
+        };
+        Ok(Some(place))
     }
 
     fn params(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
@@ -138,10 +156,10 @@ impl<'a> Found<'a> {
         while let Some(name) = cursor.member(is_first)? {
             is_first = false;
             match name.decode_bytes() {
-                Some(name) => {
-                    self.parameter(&name, params, cursor)?;
-                    names.add(name);
-                }
+                Some(name) => match self.parameter(&name, params, cursor)? {
+                    Some(place) => names.add_known(place),
+                    None => names.add(name),
+                },
                 None => {
                     self.complain(Ambiguity::LoneSurrogate);
                     cursor.value()?;
@@ -156,31 +174,40 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
+    /// Reads the value of a member of `params`, and answers its place among those that are read here.
     fn parameter(
         &mut self,
         name: &[u8],
         params: &mut Params<'a>,
         cursor: &mut Cursor<'a>,
-    ) -> Result<(), Fault> {
-        match name {
-            b"name" => params.name = self.parameter_text(&mut params.is_odd, cursor)?,
-            b"uri" => params.uri = self.parameter_text(&mut params.is_odd, cursor)?,
-            b"level" => params.level = self.parameter_text(&mut params.is_odd, cursor)?,
-            b"protocolVersion" => {
-                params.protocol_version = self.parameter_text(&mut params.is_odd, cursor)?;
-            }
-            b"cursor" => params.cursor = Some(cursor.value()?),
-            b"arguments" => params.arguments = Some(cursor.value()?),
-            b"_meta" => params.meta = Some(cursor.value()?),
-            b"requestId" => params.request_id = Some(cursor.value()?),
-            _ => {
-                if let Some(member) = folded_member(name, &PARAMETERS) {
-                    self.complain(Ambiguity::FoldedParameter(member));
-                }
-                cursor.value()?;
-            }
+    ) -> Result<Option<u8>, Fault> {
+        let text = match name {
+            b"name" => Some((0, &mut params.name)),
+            b"uri" => Some((1, &mut params.uri)),
+            b"level" => Some((2, &mut params.level)),
+            b"protocolVersion" => Some((3, &mut params.protocol_version)),
+            _ => None,
+        };
+        if let Some((place, text)) = text {
+            *text = self.parameter_text(&mut params.is_odd, cursor)?;
+            return Ok(Some(place));
         }
-        Ok(())
+        let raw = match name {
+            b"cursor" => Some((4, &mut params.cursor)),
+            b"arguments" => Some((5, &mut params.arguments)),
+            b"_meta" => Some((6, &mut params.meta)),
+            b"requestId" => Some((7, &mut params.request_id)),
+            _ => None,
+        };
+        let value = cursor.value()?;
+        if let Some((place, raw)) = raw {
+            *raw = Some(value);
+            return Ok(Some(place));
+        }
+        if let Some(member) = folded_member(name, &PARAMETERS) {
+            self.complain(Ambiguity::FoldedParameter(member));
+        }
+        Ok(None)
     }
 
     fn parameter_text(
