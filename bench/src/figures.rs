@@ -8,15 +8,24 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// A figure that may be at most so large.
     pub fn tell(&mut self, what: &str, figure: f64, bound: f64) {
-        let is_within = figure <= bound;
-        let verdict = if is_within { "ok" } else { "OVER" };
-        self.over += usize::from(!is_within);
-        println!("{what:<58} {figure:>8.2}   bound {bound:>6.1}   {verdict}");
+        self.judge(what, figure, "at most", bound, figure <= bound);
+    }
+
+    /// A figure that has to be at least so large.
+    pub fn tell_at_least(&mut self, what: &str, figure: f64, bound: f64) {
+        self.judge(what, figure, "at least", bound, figure >= bound);
     }
 
     pub fn are_within_bounds(&self) -> bool {
         self.over == 0
+    }
+
+    fn judge(&mut self, what: &str, figure: f64, how: &str, bound: f64, is_within: bool) {
+        let verdict = if is_within { "ok" } else { "OVER" };
+        self.over += usize::from(!is_within);
+        println!("{what:<58} {figure:>8.2}   {how:<8} {bound:>6.2}   {verdict}");
     }
 }
 

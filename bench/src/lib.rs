@@ -1,7 +1,14 @@
-//! What the measurements share: surfaces that look like real ones, hostile ones, and times that can be compared.
+//! What the measurements share: surfaces that look like real ones, hostile ones, a server and a client that cost next to
+//! nothing, and times that can be compared.
 
 pub mod calls;
 pub mod figures;
 pub mod hostile;
 pub mod likeness;
+pub mod peer;
+pub mod process;
+pub mod programs;
+pub mod samples;
+pub mod server;
+pub mod standard;
 pub mod timing;

@@ -1,0 +1,273 @@
+//! What the gate costs, beside a relay that does nothing and beside no process between at all, in turn within one run.
+//!
+//! Receipts are on, with the usual syncs. Prints each figure with its bound and exits with 1 if one is beyond it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
+
+use holdpoint_bench::figures::Figures;
+use holdpoint_bench::peer::{Answer, Peer, Request, unexpected};
+use holdpoint_bench::process::resident_bytes;
+use holdpoint_bench::programs::{Between, Programs};
+use holdpoint_bench::samples::{Round, median};
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// In the order in which the first round takes them.
+const ALL: [Between; 3] = [Between::Nothing, Between::Relay, Between::Gate];
+/// Processes are started anew so often: how one happens to lie in memory and on the cores is part of its times.
+const SITTINGS: usize = 3;
+/// The tools of a server of usual size.
+const TOOLS: usize = 50;
+const IN_FLIGHT: u64 = 32;
+const PIPELINED_ROUNDS: usize = 12;
+const PIPELINED_CALLS: u64 = 2_000;
+const STARTS: usize = 15;
+/// What a server that is one large program file has.
+const LARGE_PROGRAM_BYTES: u64 = 100_000_000;
+const FEW_TOOLS: usize = 10;
+const MANY_TOOLS: usize = 10_000;
+
+/// Calls of one size, and what they may cost.
+struct Size {
+    name: &'static str,
+    bytes: usize,
+    rounds: usize,
+    calls: usize,
+    p50_bound: f64,
+    p99_bound: f64,
+}
+
+const SIZES: [Size; 3] = [
+    Size { name: "100 B", bytes: 100, rounds: 40, calls: 200, p50_bound: 1.5, p99_bound: 2.0 },
+    Size { name: "10 KB", bytes: 10_000, rounds: 40, calls: 200, p50_bound: 1.5, p99_bound: 2.0 },
+    Size { name: "1 MB", bytes: 1_000_000, rounds: 8, calls: 100, p50_bound: 3.0, p99_bound: 4.0 },
+];
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cannot measure: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Outcome<Figures> {
+    let programs = Programs::find()?;
+    let mut figures = Figures::default();
+    latency(&programs, &mut figures)?;
+    throughput(&programs, &mut figures)?;
+    starting(&programs, &mut figures)?;
+    memory(&programs, &mut figures)?;
+    many_tools(&programs, &mut figures)?;
+    Ok(figures)
+}
+
+/// A server that is ready for calls.
+fn ready(programs: &Programs, between: Between, home: &Path, tools: usize) -> Outcome<Peer> {
+    let mut peer = Peer::start(&mut programs.server(between, home, tools, 0))?;
+    let listed = peer.greet()?;
+    if listed == tools {
+        Ok(peer)
+    } else {
+        Err(format!("{listed} tools were listed of {tools}").into())
+    }
+}
+
+/// Runs something for each, every time in another order: whoever comes after the gate may find its syncs going on.
+fn in_turn<const N: usize>(
+    round: usize,
+    peers: &mut [Peer; N],
+    mut run: impl FnMut(usize, &mut Peer) -> Outcome<()>,
+) -> Outcome<()> {
+    for step in 0..N {
+        let which = (round + step) % N;
+        if let Some(peer) = peers.get_mut(which) {
+            run(which, peer)?;
+        }
+    }
+    Ok(())
+}
+
+fn time_calls(peer: &mut Peer, request: &mut Request, calls: usize) -> Outcome<Round> {
+    let mut times = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        times.push(peer.time(request)?);
+    }
+    Ok(Round::of(&times))
+}
+
+fn finish_all<const N: usize>(peers: [Peer; N]) -> Outcome<()> {
+    for peer in peers {
+        peer.finish()?;
+    }
+    Ok(())
+}
+
+/// What a call takes longer through the gate, beside what it takes longer through the relay.
+fn latency(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
+    let home = tempfile::tempdir()?;
+    let mut rounds: [[Vec<Round>; 3]; SIZES.len()] = Default::default();
+    for _ in 0..SITTINGS {
+        let start = |between| ready(programs, between, home.path(), TOOLS);
+        let mut peers = [start(Between::Nothing)?, start(Between::Relay)?, start(Between::Gate)?];
+        for (size, rounds) in SIZES.iter().zip(&mut rounds) {
+            let mut request = Request::call(0, size.bytes);
+            for peer in &mut peers {
+                time_calls(peer, &mut request, size.calls)?;
+            }
+            for round in 0..size.rounds {
+                in_turn(round, &mut peers, |which, peer| {
+                    let times = time_calls(peer, &mut request, size.calls)?;
+                    rounds.get_mut(which).map(|rounds| rounds.push(times));
+                    Ok(())
+                })?;
+            }
+        }
+        finish_all(peers)?;
+    }
+    for (size, rounds) in SIZES.iter().zip(rounds) {
+        let p50 =
+            rounds.each_ref().map(|rounds| median(rounds.iter().map(|round| round.p50).collect()));
+        let p99 =
+            rounds.each_ref().map(|rounds| median(rounds.iter().map(|round| round.p99).collect()));
+        tell_added(figures, size.name, "p50", p50, size.p50_bound);
+        tell_added(figures, size.name, "p99", p99, size.p99_bound);
+    }
+    Ok(())
+}
+
+fn tell_added(figures: &mut Figures, size: &str, what: &str, times: [f64; 3], bound: f64) {
+    let [direct, relay, gate] = times;
+    let (relay_adds, gate_adds) = (relay - direct, gate - direct);
+    println!(
+        "a call of {size}, {what}: direct {direct:.1} us, relay +{relay_adds:.1} us, gate +{gate_adds:.1} us"
+    );
+    let figure = gate_adds / relay_adds.max(0.1);
+    figures.tell(&format!("added to a call of {size}, {what}, times the relay"), figure, bound);
+}
+
+/// Calls a second with many in flight.
+fn throughput(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
+    let home = tempfile::tempdir()?;
+    let mut request = Request::call(0, 100);
+    let mut rates: [Vec<f64>; 3] = Default::default();
+    for _ in 0..SITTINGS {
+        let start = |between| ready(programs, between, home.path(), TOOLS);
+        let mut peers = [start(Between::Nothing)?, start(Between::Relay)?, start(Between::Gate)?];
+        for round in 0..PIPELINED_ROUNDS {
+            in_turn(round, &mut peers, |which, peer| {
+                let begun = Instant::now();
+                let mut results = 0;
+                peer.pipeline(&mut request, PIPELINED_CALLS, IN_FLIGHT, |answer| {
+                    results += u64::from(answer == Answer::Result);
+                    Ok(())
+                })?;
+                if results != PIPELINED_CALLS {
+                    return Err(unexpected(peer.line()).into());
+                }
+                let rate = PIPELINED_CALLS as f64 / begun.elapsed().as_secs_f64();
+                // The first round is for getting warm.
+                rates.get_mut(which).filter(|_| round > 0).map(|rates| rates.push(rate));
+                Ok(())
+            })?;
+        }
+        finish_all(peers)?;
+    }
+    let [direct, relay, gate] = rates.map(median);
+    println!(
+        "calls a second, {IN_FLIGHT} in flight: direct {direct:.0}, relay {relay:.0}, gate {gate:.0}"
+    );
+    figures.tell_at_least("throughput, times the relay's", gate / relay.max(1.0), 0.6);
+    Ok(())
+}
+
+/// From the start of the process to the answer of the first list.
+fn starting(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let large = folder.path().join("large-server");
+    std::fs::copy(&programs.echo, &large)?;
+    let file = OpenOptions::new().write(true).open(&large)?;
+    // What follows a program in its file is of no matter to the system that loads it.
+    file.set_len(LARGE_PROGRAM_BYTES)?;
+    drop(file);
+    for (name, programs) in [
+        ("start to first list", programs.clone()),
+        ("the same with a program of 100 MB", programs.with_server(large)),
+    ] {
+        let home = tempfile::tempdir()?;
+        let first = time_start(&programs, Between::Gate, home.path())?;
+        let mut times: [Vec<f64>; 3] = Default::default();
+        for _ in 0..STARTS {
+            for (between, times) in ALL.into_iter().zip(&mut times) {
+                times.push(time_start(&programs, between, home.path())?);
+            }
+        }
+        let [direct, relay, gate] = times.map(median);
+        println!(
+            "{name}, ms: direct {direct:.1}, relay {relay:.1}, gate {gate:.1} (first of all, to be pinned: {first:.1})"
+        );
+        figures.tell(&format!("{name}, ms more than the relay"), gate - relay, 15.0);
+    }
+    Ok(())
+}
+
+/// In milliseconds.
+fn time_start(programs: &Programs, between: Between, home: &Path) -> Outcome<f64> {
+    let begun = Instant::now();
+    let peer = ready(programs, between, home, TOOLS)?;
+    let took = begun.elapsed().as_secs_f64() * 1e3;
+    peer.finish()?;
+    Ok(took)
+}
+
+/// Resident memory with 1,000 tools, pinned before and listed now, after calls.
+fn memory(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
+    let home = tempfile::tempdir()?;
+    ready(programs, Between::Gate, home.path(), 1_000)?.finish()?;
+    let mut peer = ready(programs, Between::Gate, home.path(), 1_000)?;
+    time_calls(&mut peer, &mut Request::call(0, 100), 5_000)?;
+    match resident_bytes(peer.process_id()) {
+        Some(bytes) => {
+            let megabytes = bytes as f64 / 1e6;
+            figures.tell("resident memory with 1,000 tools, MB", megabytes, 12.0);
+        }
+        None => println!("memory cannot be measured here (no /proc)"),
+    }
+    peer.finish()?;
+    Ok(())
+}
+
+/// A call with many tools pinned beside one with few.
+fn many_tools(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
+    let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let mut request = Request::call(0, 100);
+    let mut rounds: [Vec<f64>; 2] = Default::default();
+    for _ in 0..SITTINGS {
+        let [few, many] = homes.each_ref().map(tempfile::TempDir::path);
+        let mut peers = [
+            ready(programs, Between::Gate, few, FEW_TOOLS)?,
+            ready(programs, Between::Gate, many, MANY_TOOLS)?,
+        ];
+        for round in 0..60 {
+            in_turn(round, &mut peers, |which, peer| {
+                let times = time_calls(peer, &mut request, 200)?;
+                rounds.get_mut(which).map(|rounds| rounds.push(times.p50));
+                Ok(())
+            })?;
+        }
+        finish_all(peers)?;
+    }
+    let [few, many] = rounds.map(median);
+    println!(
+        "a call, p50: with {FEW_TOOLS} tools {few:.1} us, with {MANY_TOOLS} tools {many:.1} us"
+    );
+    figures.tell("a call with 10,000 tools, times one with 10", many / few.max(0.1), 1.05);
+    Ok(())
+}

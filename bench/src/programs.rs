@@ -1,0 +1,75 @@
+//! The programs that are measured, and how each is put in front of the server.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The id under which the gate knows the server.
+pub const SERVER_ID: &str = "bench";
+
+/// What stands between the client and the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Between {
+    Nothing,
+    Relay,
+    Gate,
+}
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    pub echo: PathBuf,
+    relay: PathBuf,
+    gate: PathBuf,
+}
+
+impl Programs {
+    /// The programs beside this one, where one build puts them all; `HOLDPOINT` names another gate.
+    pub fn find() -> io::Result<Programs> {
+        let this = std::env::current_exe()?;
+        let beside =
+            |name: &str| this.with_file_name(name).with_extension(std::env::consts::EXE_EXTENSION);
+        let gate = std::env::var_os("HOLDPOINT").map_or_else(|| beside("holdpoint"), PathBuf::from);
+        let programs = Programs { echo: beside("echo"), relay: beside("relay"), gate };
+        for program in [&programs.echo, &programs.relay, &programs.gate] {
+            if !program.is_file() {
+                return Err(io::Error::other(format!(
+                    "there is no `{}`; `cargo build --release -p holdpoint -p holdpoint-bench` makes it",
+                    program.display()
+                )));
+            }
+        }
+        Ok(programs)
+    }
+
+    /// The command for a server with that many tools behind `between`.
+    pub fn server(&self, between: Between, home: &Path, tools: usize, edition: u64) -> Command {
+        let mut command = match between {
+            Between::Nothing => Command::new(&self.echo),
+            Between::Relay => {
+                let mut command = Command::new(&self.relay);
+                command.arg(&self.echo);
+                command
+            }
+            Between::Gate => {
+                let mut command = self.holdpoint(home);
+                command.args(["run", "--server", SERVER_ID, "--"]).arg(&self.echo);
+                command
+            }
+        };
+        command.args([tools.to_string(), edition.to_string()]);
+        command
+    }
+
+    /// `holdpoint` with this home.
+    pub fn holdpoint(&self, home: &Path) -> Command {
+        let mut command = Command::new(&self.gate);
+        command.env("HOLDPOINT_HOME", home);
+        command
+    }
+
+    /// The same programs, with another server.
+    pub fn with_server(&self, echo: PathBuf) -> Programs {
+        Programs { echo, ..self.clone() }
+    }
+}

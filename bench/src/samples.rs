@@ -1,0 +1,46 @@
+//! Times of many calls, in rounds.
+
+use std::time::Duration;
+
+/// The times of one round: the middle, and what one call in a hundred exceeds.
+#[derive(Debug, Clone, Copy)]
+pub struct Round {
+    pub p50: f64,
+    pub p99: f64,
+}
+
+impl Round {
+    /// In microseconds.
+    pub fn of(times: &[Duration]) -> Round {
+        let mut times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
+        times.sort_by(f64::total_cmp);
+        Round { p50: quantile(&times, 0.5), p99: quantile(&times, 0.99) }
+    }
+}
+
+/// The middle of what is not sorted yet.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(&values, 0.5)
+}
+
+/// The value that this share of the sorted ones does not exceed; 0 where there are none.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_by_nearest_rank() {
+        let times: Vec<Duration> = (1..=100).rev().map(Duration::from_micros).collect();
+        let round = Round::of(&times);
+        assert!((round.p50 - 50.0).abs() < 1e-6, "{round:?}");
+        assert!((round.p99 - 99.0).abs() < 1e-6, "{round:?}");
+        assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < 1e-6);
+        assert!(median(Vec::new()).abs() < 1e-6);
+    }
+}
