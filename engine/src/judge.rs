@@ -2,6 +2,7 @@
 //!
 //! This is the only part of a session that writes to the store.
 
+use crate::recorder::now;
 use crate::situation::{DriftScope, Situation};
 use crate::view::{Materials, View};
 use contract::hash::EntryHash;
@@ -14,10 +15,12 @@ use gate::server::{ServerId, ServerStatus};
 use gate::shown::ListMode;
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
+use ledger::record::{Event, Text};
 use std::collections::{BTreeMap, HashSet};
+use store::receipts::ReceiptsError;
 use store::{
     Act, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Observation, Revision,
-    Snapshot, StatisticsStore, Store, StoreError, Witnessed,
+    RevokedKind, Snapshot, StatisticsStore, Store, StoreError, Witnessed,
 };
 
 /// How often a write is tried that somebody else came before.
@@ -68,6 +71,8 @@ pub struct Judge {
     launch: Option<Launch>,
     /// What was held when it was last judged, to tell what began to be.
     held: HashSet<EntryId>,
+    /// When the session began: what is revoked later concerns it.
+    begun: Timestamp,
     /// What the store said of the server when it was last judged.
     standing: Option<Standing>,
 }
@@ -83,7 +88,7 @@ struct Standing {
 
 impl Judge {
     pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
-        Judge { store, rules, launch, held: HashSet::new(), standing: None }
+        Judge { store, rules, launch, held: HashSet::new(), begun: now(), standing: None }
     }
 
     pub fn rules(&self) -> &Rules {
@@ -173,11 +178,15 @@ impl Judge {
 
     fn read_standing(&self) -> Result<Standing, StoreError> {
         let server = self.store.server(&self.rules.server)?;
-        let is_incident = self
-            .store
-            .incident()?
-            .incident
-            .is_some_and(|(incident, _)| is_about(&incident, &self.rules.server));
+        let state = self.store.incident()?;
+        let is_declared =
+            state.incident.is_some_and(|(incident, _)| is_about(&incident, &self.rules.server));
+        let is_revoked = state.revocations.iter().any(|revoked| {
+            revoked.kind == RevokedKind::Server
+                && revoked.value == self.rules.server.as_str()
+                && revoked.signed.at >= self.begun
+        });
+        let is_incident = is_declared || is_revoked;
         Ok(Standing {
             revision: server.as_ref().map_or(Revision::NONE, |server| server.revision),
             status: server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status),
@@ -281,6 +290,19 @@ impl Judge {
         act.pins = vec![NewPin { entry, basis: Basis::Person }];
         self.store.record(act)?;
         Ok(true)
+    }
+
+    /// Records in the home's index what is not an act on the store.
+    pub fn witness(
+        &mut self,
+        name: &str,
+        data: &serde_json::Value,
+        at: Timestamp,
+    ) -> Result<(), ReceiptsError> {
+        let server_id = Some(Text(self.rules.server.as_str()));
+        let event = Event { ts: at, name, by: None, server_id, data: Some(data) };
+        self.store.journal().lock(at)?.append(&event)?;
+        Ok(())
     }
 
     /// How many entries began to be held since the last time this was asked.

@@ -451,7 +451,7 @@ impl Keeper {
                         state.seen = seen;
                         state.is_unjudged = false;
                     }
-                    self.session.publish(judged, Cause::Server);
+                    self.session.publish(&mut judge, judged, Cause::Server);
                     self.version = judge.version().ok();
                     Ok(())
                 }

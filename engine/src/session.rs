@@ -202,6 +202,11 @@ impl Session {
         self.to_server.lock().unwrap_or_else(PoisonError::into_inner).close();
     }
 
+    /// Nothing is recorded any more, and so nothing is dispatched.
+    pub fn stop_recording(&self) {
+        self.recorder.finish();
+    }
+
     /// Whether requests still wait here for a view.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.state().waiting.is_empty()
@@ -228,15 +233,15 @@ impl Session {
         let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.state().seen.clone();
         if let Some(judged) = judge.look_again(&seen, crate::recorder::now())? {
-            self.publish(judged, Cause::Person);
+            self.publish(&mut judge, judged, Cause::Person);
         }
         Ok(())
     }
 
     /// Calls are decided on this from now on. The caller holds the judge, so no older one comes after a newer.
-    pub(crate) fn publish(&self, judged: Judged, cause: Cause) {
+    pub(crate) fn publish(&self, judge: &mut Judge, judged: Judged, cause: Cause) {
         let situation = Arc::new(judged.situation);
-        self.end_holds(&situation, cause);
+        self.end_holds(judge, &situation, cause);
         let changed: Vec<ListKind> = {
             let mut state = self.state();
             let before = std::mem::replace(&mut state.situation, situation.clone());
@@ -249,7 +254,7 @@ impl Session {
     }
 
     /// What a person did with a hold that stopped a call is what the gate is measured by.
-    fn end_holds(&self, situation: &Situation, cause: Cause) {
+    fn end_holds(&self, judge: &mut Judge, situation: &Situation, cause: Cause) {
         let is_confirmed = situation
             .view
             .stopped()
@@ -273,7 +278,9 @@ impl Session {
         // A server that went back to what was approved is nobody's doing.
         for id in ended.into_iter().filter(|_| cause == Cause::Person) {
             let data = json!({"entry": sha256_hex(id.key.as_bytes()), "type": id.entry_type});
-            self.recorder.event(situation.server.as_str(), name, None, &data);
+            if let Err(error) = judge.witness(name, &data, crate::recorder::now()) {
+                self.remark(&format!("what became of a hold could not be recorded: {error}"));
+            }
         }
     }
 

@@ -89,11 +89,19 @@ impl Tally {
 }
 
 impl Counts {
+    /// A call whose parameters are not counted is not counted for its tool either: "used in 0 of N" must be true.
     fn tool(&mut self, tool: &str, arguments: Option<&[u8]>) {
+        if arguments.is_some_and(|arguments| arguments.len() > MAX_COUNTED_ARGUMENT_BYTES) {
+            return;
+        }
         let Some(counts) = entry(&mut self.tools, tool) else { return };
+        let names = || arguments.into_iter().flat_map(member_names);
+        let is_new = |name: &str| !counts.parameters.contains_key(name);
+        if counts.parameters.len() >= MAX_COUNTED_NAMES && names().any(|name| is_new(&name)) {
+            return;
+        }
         counts.calls += 1;
-        let small = arguments.filter(|arguments| arguments.len() <= MAX_COUNTED_ARGUMENT_BYTES);
-        for name in small.into_iter().flat_map(member_names) {
+        for name in names() {
             if let Some(count) = entry(&mut counts.parameters, &name) {
                 *count += 1;
             }

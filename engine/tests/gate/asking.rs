@@ -1,0 +1,85 @@
+//! Asking the person at the client.
+
+use crate::stage::{QUIET, Setting, Stage, server_id, tool, tools};
+use engine::session::SessionSettings;
+use gate::pins::Basis;
+use serde_json::{Value, json};
+use store::Store;
+
+fn asking(capabilities: &Value) -> Stage {
+    let session = SessionSettings { asks_in_client: true, ..SessionSettings::default() };
+    let stage = Stage::new(Setting { session, ..Setting::default() });
+    stage.greet(capabilities);
+    stage.list(1);
+    stage.change(tools(&[tool("add", "Adds zebra7 numbers.")]));
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    stage
+}
+
+fn question(stage: &Stage, after: usize) -> Value {
+    crate::stage::wait_for("a question", || {
+        let messages = stage.client.all();
+        let questions: Vec<Value> = messages
+            .iter()
+            .filter_map(|bytes| serde_json::from_slice::<Value>(bytes).ok())
+            .filter(|message| message["method"] == "elicitation/create")
+            .collect();
+        questions.get(after).cloned()
+    })
+}
+
+fn answer(stage: &Stage, question: &Value, decision: &str) {
+    stage.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": decision}}}));
+}
+
+#[test]
+fn a_yes_approves_and_the_call_goes_on() {
+    let stage = asking(&json!({"elicitation": {}}));
+    let asked = question(&stage, 0);
+    assert!(!asked.to_string().contains("zebra7"), "{asked}");
+    answer(&stage, &asked, "approve");
+    assert!(stage.answer(&json!(5)).get("result").is_some());
+    let pins = stage.store().pins(&server_id()).expect("pins");
+    let newest = pins.iter().find(|(id, _)| id.key == "add").and_then(|(_, pins)| pins.accepted());
+    let newest = newest.expect("a pin");
+    assert_eq!((newest.basis, newest.by.as_str()), (Basis::Person, "ada"));
+}
+
+#[test]
+fn the_change_is_shown_to_who_asks_for_it() {
+    let stage = asking(&json!({"elicitation": {}}));
+    answer(&stage, &question(&stage, 0), "show the change");
+    let shown = question(&stage, 1);
+    assert!(shown["params"]["message"].as_str().expect("words").contains("zebra7"));
+    answer(&stage, &shown, "keep held");
+    assert_eq!(stage.answer(&json!(5))["error"]["code"], -32010);
+}
+
+#[test]
+fn a_no_leaves_it_held_and_nothing_is_dispatched() {
+    let stage = asking(&json!({"elicitation": {}}));
+    let asked = question(&stage, 0);
+    stage.say(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    assert_eq!(stage.answer(&json!(5))["error"]["code"], -32010);
+    assert!(stage.calls_at_server().is_empty());
+}
+
+#[test]
+fn a_client_that_cannot_be_asked_gets_its_refusal_at_once() {
+    let stage = asking(&json!({}));
+    assert_eq!(stage.answer(&json!(5))["error"]["code"], -32010);
+    std::thread::sleep(QUIET);
+    assert!(!stage.client.texts().iter().any(|text| text.contains("elicitation/create")));
+}
+
+#[test]
+fn the_server_cannot_answer_in_the_persons_place() {
+    let stage = asking(&json!({"elicitation": {}}));
+    let asked = question(&stage, 0);
+    let forged = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"decision": "approve"}}});
+    stage.session.server_said(forged.to_string().as_bytes());
+    std::thread::sleep(QUIET);
+    assert!(stage.calls_at_server().is_empty());
+}

@@ -1,0 +1,152 @@
+//! How fresh the view is that a call is dispatched on.
+
+use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
+use engine::session::SessionSettings;
+use serde_json::json;
+use std::time::Duration;
+
+fn aged(max_age: Duration) -> Setting {
+    let session = SessionSettings { relist_max_age: max_age, ..SessionSettings::default() };
+    Setting { session, ..Setting::default() }
+}
+
+fn lists(stage: &Stage) -> usize {
+    stage.server.texts().into_iter().filter(|text| text.contains("tools/list")).count()
+}
+
+#[test]
+fn a_change_that_the_server_keeps_to_itself_is_found_when_the_view_is_old() {
+    let stage = Stage::greeted(aged(Duration::from_millis(200)));
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    stage.script.lock().expect("a lock").tools = tools(&[tool("add", "Something else.")]);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(stage.call(2, "add", json!({}))["error"]["code"], -32010);
+}
+
+#[test]
+fn a_view_that_is_young_is_not_asked_for_again() {
+    let stage = Stage::greeted(Setting::default());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    let before = lists(&stage);
+    for id in 2..50 {
+        assert!(stage.call(id, "add", json!({})).get("result").is_some());
+    }
+    assert_eq!(lists(&stage), before);
+}
+
+#[test]
+fn with_an_age_of_zero_every_call_looks_first() {
+    let stage = Stage::greeted(aged(Duration::ZERO));
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    for id in 2..6 {
+        let before = lists(&stage);
+        assert!(stage.call(id, "add", json!({})).get("result").is_some());
+        assert_eq!(lists(&stage), before + 1);
+    }
+    stage.script.lock().expect("a lock").tools = tools(&[tool("add", "Something else.")]);
+    assert_eq!(stage.call(9, "add", json!({}))["error"]["code"], -32010);
+}
+
+#[test]
+fn calls_that_wait_share_one_list() {
+    let script = Script { answers_lists: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    for id in 0..20 {
+        stage.say(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "add"}}),
+        );
+    }
+    let list = stage.server_hears("a list", |message| message["method"] == "tools/list");
+    std::thread::sleep(QUIET);
+    assert_eq!(lists(&stage), 1);
+    let tools = Script::default().tools;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
+    stage.session.server_said(answer.as_bytes());
+    for id in 0..20 {
+        assert!(stage.answer(&json!(id)).get("result").is_some());
+    }
+}
+
+#[test]
+fn a_flood_of_changes_makes_no_flood_of_lists() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    let before = lists(&stage);
+    for _ in 0..10_000 {
+        stage
+            .session
+            .server_said(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    }
+    std::thread::sleep(QUIET);
+    assert!(lists(&stage) <= before + 2, "{} lists", lists(&stage) - before);
+}
+
+#[test]
+fn other_messages_do_not_wait_for_a_list() {
+    let script = Script { answers_lists: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    assert!(stage.ask(json!(2), "ping", json!({})).get("result").is_some());
+}
+
+#[test]
+fn a_cancellation_follows_the_call_that_waited() {
+    let script = Script { answers_lists: false, answers_calls: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    let list = stage.server_hears("a list", |message| message["method"] == "tools/list");
+    stage.say(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}),
+    );
+    stage.say(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}),
+    );
+    let tools = Script::default().tools;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
+    stage.session.server_said(answer.as_bytes());
+    stage
+        .server_hears("the cancellation", |message| message["method"] == "notifications/cancelled");
+    let heard = stage.server.texts();
+    let call = heard.iter().position(|text| text.contains("tools/call")).expect("the call");
+    let cancelled: Vec<usize> = heard
+        .iter()
+        .enumerate()
+        .filter(|(_, text)| text.contains("cancelled"))
+        .map(|(at, _)| at)
+        .collect();
+    assert!(matches!(cancelled.as_slice(), [at] if *at > call), "{heard:?}");
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_answered_and_cancelled() {
+    let script = Script { answers_calls: false, ..Script::default() };
+    let session = SessionSettings {
+        call_timeout: Some(Duration::from_millis(200)),
+        ..SessionSettings::default()
+    };
+    let stage = Stage::greeted(Setting { script, session, ..Setting::default() });
+    let answer = stage.call(1, "add", json!({}));
+    assert_eq!(answer["error"]["data"]["reason"], "timeout");
+    stage
+        .server_hears("the cancellation", |message| message["method"] == "notifications/cancelled");
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":1,"result":{"late":1}}"#);
+    assert!(!stage.client.texts().iter().any(|text| text.contains("late")));
+}
+
+#[test]
+fn when_the_server_ends_everything_that_waits_is_answered() {
+    let script = Script { answers_calls: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.list(1);
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    stage.server_hears("the call", |message| message["id"] == 5);
+    stage.session.server_ended("it has ended");
+    assert_eq!(stage.answer(&json!(5))["error"]["code"], -32011);
+    assert_eq!(stage.call(6, "add", json!({}))["error"]["data"]["reason"], "upstream_unreachable");
+}

@@ -1,0 +1,271 @@
+//! What passes, and what does not: bytes, ids, frames, batches, limits, receipts.
+
+use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
+use engine::checks::PreflightLimits;
+use engine::session::state::{MAX_SERVER_REQUESTS, MAX_WAITING};
+use serde_json::{Value, json};
+
+/// Invariant 7: breaking it on purpose (parsing and printing messages) makes this fail.
+#[test]
+fn what_passes_keeps_its_bytes() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    let odd = br#"{ "id":1.50e1 ,"method":"x/unknown","zz":[1e2, "\u0041"],"jsonrpc":"2.0" ,"params":{"b":1,"a":0.10}}"#;
+    stage.session.client_said(odd);
+    assert!(stage.server.all().iter().any(|message| message == odd));
+    let call = br#"{"jsonrpc":"2.0","id":"c-1","method":"tools/call","params":{"arguments":{"a":1.0},"name":"add","extra":null}}"#;
+    stage.session.client_said(call);
+    stage.answer(&json!("c-1"));
+    assert!(stage.server.all().iter().any(|message| message == call));
+    let notification = br#"{"method":"notifications/whatever","jsonrpc":"2.0","params":{"q":1E5}}"#;
+    stage.session.server_said(notification);
+    assert!(stage.client.all().iter().any(|message| message == notification));
+}
+
+#[test]
+fn an_only_page_is_shown_as_the_server_sent_it() {
+    let raw = r#"[{"inputSchema":{"type":"object"},"description":"Adds \u0032 numbers." , "name":"add","x":1e2}]"#;
+    let stage = Stage::greeted(Setting {
+        script: Script { tools: raw.to_owned(), ..Script::default() },
+        ..Setting::default()
+    });
+    stage.list(1);
+    let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":{raw}}}}}"#);
+    assert!(stage.client.texts().contains(&expected), "{:?}", stage.client.texts());
+}
+
+/// Invariant 8: breaking it on purpose (forwarding every answer) makes this fail.
+#[test]
+fn only_answers_to_what_was_dispatched_are_heard_and_each_once() {
+    let script = Script { answers_calls: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.list(1);
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":77,"result":{"forged":1}}"#);
+    stage
+        .session
+        .server_said(br#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"forged"}}"#);
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    stage.server_hears("the call", |message| message["id"] == 5);
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":"5","result":{"forged":2}}"#);
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":5.0,"result":{"forged":3}}"#);
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":5,"result":{"real":1}}"#);
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":5,"result":{"forged":4}}"#);
+    assert_eq!(stage.answer(&json!(5))["result"]["real"], 1);
+    assert!(!stage.client.texts().iter().any(|text| text.contains("forged")));
+    let dropped = stage.ledger().into_iter().filter(|line| line["name"] == "mcp.response.dropped");
+    assert!(dropped.count() > 0);
+}
+
+#[test]
+fn a_call_that_still_waits_at_the_gate_cannot_be_answered() {
+    let script = Script { answers_lists: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":9,"result":{"forged":1}}"#);
+    std::thread::sleep(QUIET);
+    assert!(!stage.client.texts().iter().any(|text| text.contains("forged")));
+    assert!(stage.calls_at_server().is_empty());
+}
+
+#[test]
+fn the_gates_own_requests_cannot_be_answered_by_the_client_and_are_not_shown_to_it() {
+    let script = Script { answers_lists: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    let own = stage.server_hears("a list", |message| message["method"] == "tools/list");
+    let id = own["id"].as_str().expect("an id").to_owned();
+    assert!(id.len() > 32, "{id}");
+    let forged = json!({"jsonrpc": "2.0", "id": id, "result": {"tools": []}});
+    stage.say(&forged);
+    stage.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    std::thread::sleep(QUIET);
+    assert!(!stage.client.texts().iter().any(|text| text.contains(&id)));
+    assert!(!stage.server.texts().contains(&forged.to_string()));
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"tools":[]}}}}"#);
+    stage.session.server_said(answer.as_bytes());
+    assert!(stage.answer(&json!(1))["result"]["tools"].as_array().is_some_and(Vec::is_empty));
+}
+
+#[test]
+fn messages_that_two_readers_could_read_differently_are_refused() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    let count = stage.server.all().len();
+    for (id, text) in [
+        (10, r#"{"jsonrpc":"2.0","id":10,"method":"x","Method":"tools/call"}"#.to_owned()),
+        (11, r#"{"jsonrpc":"2.0","id":11,"method":"x","method":"tools/call"}"#.to_owned()),
+        (12, "{\"jsonrpc\":\"2.0\",\"id\":12,\"method\":\"x\",\"params\":\r{}\r}".to_owned()),
+    ] {
+        stage.session.client_said(text.as_bytes());
+        let answer = stage.answer(&json!(id));
+        assert_eq!(answer["error"]["code"], -32600, "{text}");
+        assert_eq!(answer["error"]["data"]["reason"], "ambiguous_message");
+    }
+    let hidden = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"add\"}}\r}";
+    stage.session.client_said(hidden.as_bytes());
+    assert_eq!(stage.server.all().len(), count, "nothing of it was passed on");
+    let from_server = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":\r{}}";
+    stage.session.server_said(from_server.as_bytes());
+    assert!(!stage.client.texts().iter().any(|text| text.contains("notifications/x")));
+}
+
+#[test]
+fn a_second_request_with_an_id_that_is_out_is_refused() {
+    let script = Script { answers_calls: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.list(1);
+    let call =
+        json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}});
+    stage.say(&call);
+    stage.say(&call);
+    assert_eq!(stage.answer(&json!(5))["error"]["code"], -32600);
+    assert_eq!(stage.calls_at_server().len(), 1);
+}
+
+#[test]
+fn requests_of_the_server_are_answered_by_the_client_once_each() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    let request = br#"{"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{}}"#;
+    stage.session.server_said(request);
+    assert!(stage.client.all().iter().any(|message| message == request));
+    let answer = json!({"jsonrpc": "2.0", "id": "s1", "result": {"role": "assistant"}});
+    stage.say(&answer);
+    stage.say(&answer);
+    stage.say(&json!({"jsonrpc": "2.0", "id": "other", "result": {}}));
+    let heard = stage.server.texts();
+    assert_eq!(heard.iter().filter(|text| text.contains("assistant")).count(), 1);
+    assert!(!heard.iter().any(|text| text.contains("\"other\"")));
+}
+
+#[test]
+fn requests_of_the_server_are_bounded_at_the_limit_and_not_before() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    for number in 0..=MAX_SERVER_REQUESTS {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":"s{number}","method":"ping"}}"#);
+        stage.session.server_said(request.as_bytes());
+    }
+    let passed = stage.client.texts().into_iter().filter(|text| text.contains("\"ping\"")).count();
+    assert_eq!(passed, MAX_SERVER_REQUESTS);
+}
+
+#[test]
+fn requests_that_wait_for_a_view_are_bounded_at_the_limit_and_not_before() {
+    let script = Script { answers_lists: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    for number in 0..=MAX_WAITING {
+        stage.say(&json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "add"}}));
+    }
+    let refused = stage.answer(&json!(MAX_WAITING));
+    assert_eq!(refused["error"]["code"], 1029);
+    assert_eq!(refused["error"]["data"]["retry_after_ms"], 1000);
+    let answered = stage.client.texts().into_iter().filter(|text| text.contains("1029")).count();
+    assert_eq!(answered, 1);
+}
+
+#[test]
+fn batches_are_for_the_revision_that_has_them() {
+    let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}},{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]"#;
+    let modern = Stage::greeted(Setting::default());
+    modern.list(0);
+    modern.session.client_said(batch);
+    for id in [1, 2] {
+        assert_eq!(modern.answer(&json!(id))["error"]["data"]["reason"], "bad_frame");
+    }
+    assert!(modern.calls_at_server().is_empty());
+    let script = Script { protocol_version: "2025-03-26".to_owned(), ..Script::default() };
+    let old = Stage::greeted(Setting { script, ..Setting::default() });
+    old.list(0);
+    old.session.client_said(batch);
+    assert!(old.answer(&json!(1)).get("result").is_some());
+    assert!(old.answer(&json!(2)).get("result").is_some());
+    old.change(tools(&[tool("add", "Changed.")]));
+    old.session.client_said(br#"[{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add"}},{"jsonrpc":"2.0","id":4,"method":"ping"}]"#);
+    assert_eq!(old.answer(&json!(3))["error"]["code"], -32010);
+    assert!(old.answer(&json!(4)).get("result").is_some());
+}
+
+#[test]
+fn calls_are_refused_past_their_depth_and_size_and_not_at_them() {
+    let limits = PreflightLimits { arguments_bytes: 100, depth: 8 };
+    let stage = Stage::greeted(Setting { limits, ..Setting::default() });
+    let nested = |levels: usize| {
+        let text = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        serde_json::from_str::<Value>(&text).expect("JSON")
+    };
+    // The message, its params and the arguments are levels too.
+    assert!(stage.call(1, "add", json!({"a": nested(5)})).get("result").is_some());
+    let deep = stage.call(2, "add", json!({"a": nested(6)}));
+    assert_eq!(
+        (&deep["error"]["code"], &deep["error"]["data"]["reason"]),
+        (&json!(1013), &json!("too_deep"))
+    );
+    let sized = |bytes: usize| json!({"a": "x".repeat(bytes - r#"{"a":""}"#.len())});
+    assert!(stage.call(3, "add", sized(100)).get("result").is_some());
+    assert_eq!(stage.call(4, "add", sized(101))["error"]["data"]["reason"], "payload_too_large");
+}
+
+/// Invariant 3: breaking it on purpose (recording after dispatch) makes this fail.
+#[test]
+fn without_a_receipt_nothing_is_dispatched() {
+    let stage = Stage::greeted(Setting::default());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    stage.session.stop_recording();
+    let refused = stage.call(2, "add", json!({}));
+    assert_eq!(refused["error"]["code"], -32012);
+    assert_eq!(refused["error"]["data"]["reason"], "ledger_unavailable");
+    assert_eq!(stage.calls_at_server().len(), 1);
+}
+
+#[test]
+fn every_request_has_one_decision_and_what_is_dispatched_one_outcome() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    stage.call(2, "add", json!({"a": "known-secret"}));
+    stage.ask(json!(3), "ping", json!({}));
+    stage.ask(json!(4), "x/unknown", json!({}));
+    stage.call(5, "nobody", json!({}));
+    stage.session.client_said(br#"{"jsonrpc":"2.0","id":6,"method":"x","method":"y"}"#);
+    stage.answer(&json!(6));
+    let lines = crate::stage::wait_for("all receipts", || {
+        let lines = stage.ledger();
+        let outcomes = lines.iter().filter(|line| line["record"] == "outcome").count();
+        (outcomes == 5).then_some(lines)
+    });
+    let decisions: Vec<&Value> = lines.iter().filter(|line| line["record"] == "decision").collect();
+    assert_eq!(decisions.len(), 7, "the greeting and six requests");
+    let results: Vec<&str> =
+        decisions.iter().filter_map(|line| line["decision"]["result"].as_str()).collect();
+    assert_eq!(results.iter().filter(|result| **result == "allow").count(), 5);
+    assert!(!json!(lines).to_string().contains("known-secret"));
+    let call =
+        decisions.iter().find(|line| line["mcp"]["method"] == "tools/call").expect("the call");
+    assert_eq!(call["mcp"]["tool_name"], "add");
+    assert_eq!(call["drift"]["verdict"], "PROCEED");
+    assert!(call["request"]["args_hash"].is_string());
+}
+
+#[test]
+fn lists_in_pages_are_paged_again_with_cursors_of_our_own() {
+    let all: Vec<Value> = (0..5).map(|number| tool(&format!("t{number}"), "Counts.")).collect();
+    let script = Script { tools: tools(&all), page: Some(2), ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    let mut found = Vec::new();
+    let mut cursor = Value::Null;
+    for id in 1.. {
+        let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+        let answer = stage.ask(json!(id), "tools/list", params);
+        found.extend(answer["result"]["tools"].as_array().cloned().expect("tools"));
+        cursor = answer["result"]["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(found, all);
+    let unknown = stage.ask(json!(99), "tools/list", json!({"cursor": "2"}));
+    assert_eq!(unknown["error"]["code"], -32602, "the server's own cursor is not one of ours");
+}

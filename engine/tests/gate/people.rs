@@ -1,0 +1,112 @@
+//! What people decide in another process counts for every call that begins after it.
+
+use crate::stage::{QUIET, Setting, Stage, at, server_id, tool, tools};
+use gate::pins::Basis;
+use gate::server::ServerStatus;
+use serde_json::json;
+use store::{Act, By, Incident, IncidentLevel, IncidentScope, IncidentStore, NewPin, Store};
+
+fn act(stage: &Stage, name: &'static str, status: ServerStatus) {
+    let server = server_id();
+    let mut act = Act::new(&server, at(), "ada", name);
+    act.status = Some(status);
+    stage.store().record(act).expect("an act");
+}
+
+/// Approves what was last observed, as `holdpoint approve` does.
+fn approve_all(stage: &Stage) {
+    let mut store = stage.store();
+    let server = server_id();
+    let snapshot = store.snapshot(&server).expect("a snapshot");
+    let surface =
+        snapshot.observation.as_ref().expect("an observation").surface().expect("a surface");
+    let mut act = Act::new(&server, at(), "ada", "server.approve");
+    act.expect = Some(snapshot.revision());
+    act.status = Some(ServerStatus::Verified);
+    let entries = surface.entries().cloned();
+    act.pins = entries.map(|entry| NewPin { entry, basis: Basis::Person }).collect();
+    store.record(act).expect("an act");
+}
+
+#[test]
+fn an_approval_counts_for_the_next_call_and_the_client_is_told() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    stage.change(tools(&[tool("add", "Adds all numbers.")]));
+    assert_eq!(stage.call(2, "add", json!({}))["error"]["code"], -32010);
+    approve_all(&stage);
+    assert!(stage.call(3, "add", json!({})).get("result").is_some());
+    assert_eq!(stage.list(4)[0]["description"], "Adds all numbers.");
+    stage.client_hears("to list again", |message| {
+        message["method"] == "notifications/tools/list_changed"
+    });
+    let overridden = stage.index().into_iter().filter(|line| line["name"] == "outcome.overridden");
+    assert_eq!(overridden.count(), 1);
+}
+
+#[test]
+fn without_a_call_the_client_is_told_too() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    stage.change(tools(&[tool("add", "Adds all numbers.")]));
+    assert_eq!(stage.call(2, "add", json!({}))["error"]["code"], -32010);
+    approve_all(&stage);
+    stage.client_hears("to list again", |message| {
+        message["method"] == "notifications/tools/list_changed"
+    });
+}
+
+#[test]
+fn a_quarantine_stops_everything_and_a_release_ends_it() {
+    let stage = Stage::greeted(Setting::default());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    act(&stage, "server.quarantine", ServerStatus::Quarantined);
+    let held = stage.call(2, "add", json!({}));
+    assert_eq!(held["error"]["data"]["reason"], "server_quarantined");
+    assert_eq!(stage.ask(json!(3), "x/unknown", json!({}))["error"]["code"], -32010);
+    assert!(stage.ask(json!(4), "ping", json!({})).get("result").is_some());
+    assert!(stage.list(5).is_empty());
+    let (at_server, at_client) = (stage.server.all().len(), stage.client.all().len());
+    stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/x"}));
+    stage.session.server_said(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+    stage.session.server_said(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
+    std::thread::sleep(QUIET);
+    assert_eq!(stage.server.all().len(), at_server, "nothing goes up");
+    assert_eq!(stage.client.all().len(), at_client, "nothing comes down");
+    act(&stage, "server.release", ServerStatus::Verified);
+    assert!(stage.call(6, "add", json!({})).get("result").is_some());
+}
+
+#[test]
+fn an_incident_denies_every_call_of_its_servers_until_it_ends() {
+    let stage = Stage::greeted(Setting::default());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    let by = |name| By { name, at: at() };
+    let incident = |scope| Incident { level: IncidentLevel::Critical, scope, reason: None };
+    let other = ["other".parse().expect("an id")].into_iter().collect();
+    let mut store = stage.store();
+    store.begin_incident(&incident(IncidentScope::Servers(other)), by("ada")).expect("an incident");
+    assert!(stage.call(2, "add", json!({})).get("result").is_some());
+    store.begin_incident(&incident(IncidentScope::All), by("ada")).expect("an incident");
+    let denied = stage.call(3, "add", json!({}));
+    assert_eq!(
+        (&denied["error"]["code"], &denied["error"]["data"]["reason"]),
+        (&json!(1013), &json!("kill_switch"))
+    );
+    store.end_incident(by("ada")).expect("an end");
+    assert!(stage.call(4, "add", json!({})).get("result").is_some());
+    assert_eq!(stage.calls_at_server().len(), 3);
+}
+
+#[test]
+fn what_is_benign_is_pinned_anew_without_asking() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    let mut wider = tool("add", "Adds two numbers.");
+    wider["inputSchema"]["properties"]["b"] = json!({"type": "number"});
+    stage.change(tools(&[wider.clone()]));
+    assert!(stage.call(2, "add", json!({"b": 1})).get("result").is_some());
+    assert_eq!(stage.list(3)[0], wider);
+    let history = stage.store().history(&server_id()).expect("history");
+    assert!(history.iter().any(|event| event.basis == Some(Basis::Auto)));
+}

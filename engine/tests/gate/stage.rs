@@ -1,0 +1,379 @@
+//! A client and a server that the test plays, with the real gate between them.
+
+use contract::time::Timestamp;
+use engine::checks::PreflightLimits;
+use engine::judge::{FirstUsePolicy, Judge, Rules};
+use engine::keeper::{Keeper, Wake};
+use engine::outlet::{LineOutlet, Outgoing, ServerOutlet};
+use engine::path::Path;
+use engine::recorder::{Caller, Recorder};
+use engine::session::state::State;
+use engine::session::{Parts, Sentinel, Session, SessionSettings};
+use engine::situation::DriftScope;
+use gate::posture::{Posture, Settings};
+use gate::server::ServerId;
+use gate::shown::ListMode;
+use ledger::folder::{ChainId, Folder};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use store::receipts::{DiskFolder, Receipts, Settings as ReceiptSettings};
+use store::{Home, SqliteStore, Store, Witnessed};
+use tempfile::TempDir;
+
+/// How long anything is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it is watched that something does not happen.
+pub(crate) const QUIET: Duration = Duration::from_millis(300);
+
+/// Messages that arrived somewhere, in their order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arrived(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Arrived {
+    pub(crate) fn all(&self) -> Vec<Vec<u8>> {
+        self.0.lock().expect("a lock").clone()
+    }
+
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.all().into_iter().map(|bytes| String::from_utf8(bytes).expect("UTF-8")).collect()
+    }
+
+    fn push(&self, message: &[u8]) {
+        self.0.lock().expect("a lock").push(message.to_vec());
+    }
+}
+
+/// The client's end: whole lines.
+struct ClientEnd {
+    arrived: Arrived,
+    line: Vec<u8>,
+}
+
+impl Write for ClientEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for byte in bytes {
+            if *byte == b'\n' {
+                self.arrived.push(&std::mem::take(&mut self.line));
+            } else {
+                self.line.push(*byte);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The server's end: remembers what arrived and hands it to whoever plays the server.
+struct ServerEnd {
+    arrived: Arrived,
+    play: Sender<Vec<u8>>,
+}
+
+impl ServerOutlet for ServerEnd {
+    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
+        self.arrived.push(message.frame);
+        self.play.send(message.frame.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn close(&mut self) {}
+}
+
+/// How the server that is played behaves.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) tools: String,
+    pub(crate) instructions: Option<String>,
+    pub(crate) protocol_version: String,
+    /// Calls are answered at once.
+    pub(crate) answers_calls: bool,
+    /// Lists are answered at all.
+    pub(crate) answers_lists: bool,
+    /// So many tools a page; nothing for all at once.
+    pub(crate) page: Option<usize>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Script {
+            tools: tools(&[tool("add", "Adds two numbers.")]),
+            instructions: None,
+            protocol_version: "2025-06-18".to_owned(),
+            answers_calls: true,
+            answers_lists: true,
+            page: None,
+        }
+    }
+}
+
+pub(crate) fn tool(name: &str, description: &str) -> Value {
+    json!({"name": name, "description": description, "inputSchema": {"type": "object", "properties": {"a": {"type": "number"}}}})
+}
+
+pub(crate) fn tools(tools: &[Value]) -> String {
+    json!(tools).to_string()
+}
+
+/// What a stage is set up with.
+pub(crate) struct Setting {
+    pub(crate) posture: Posture,
+    pub(crate) session: SessionSettings,
+    pub(crate) first_use: FirstUsePolicy,
+    pub(crate) scope: DriftScope,
+    pub(crate) script: Script,
+    pub(crate) limits: PreflightLimits,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Setting {
+            posture: Posture::Guard,
+            session: SessionSettings::default(),
+            first_use: FirstUsePolicy::Trust,
+            scope: DriftScope::Tool,
+            script: Script::default(),
+            limits: PreflightLimits::default(),
+        }
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) session: Arc<Session>,
+    pub(crate) client: Arrived,
+    pub(crate) server: Arrived,
+    pub(crate) script: Arc<Mutex<Script>>,
+    pub(crate) remarks: Arrived,
+    keeper: Sender<Wake>,
+    home: Home,
+    directory: Option<TempDir>,
+}
+
+pub(crate) fn server_id() -> ServerId {
+    "calc".parse().expect("an id")
+}
+
+impl Stage {
+    pub(crate) fn new(setting: Setting) -> Stage {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = Home::open(&directory.path().join("home")).expect("a home");
+        Stage::in_home(setting, home, Some(directory))
+    }
+
+    /// Another session in the same home, as after a restart.
+    pub(crate) fn again(mut self, setting: Setting) -> Stage {
+        let directory = self.directory.take();
+        let home = Home::open(self.home.path()).expect("a home");
+        drop(self);
+        Stage::in_home(setting, home, directory)
+    }
+
+    fn in_home(setting: Setting, home: Home, directory: Option<TempDir>) -> Stage {
+        let (client, server, remarks) =
+            (Arrived::default(), Arrived::default(), Arrived::default());
+        let script = Arc::new(Mutex::new(setting.script));
+        let rules = Rules {
+            server: server_id(),
+            settings: Settings::with_posture(setting.posture),
+            first_use: setting.first_use,
+            scope: setting.scope,
+            mode: ListMode::Accepted,
+        };
+        let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
+        let mut judge = Judge::new(store_of(&home), rules, None);
+        let begun = judge.begin().expect("a beginning");
+        let sentinel: Box<dyn Store> = Box::new(SqliteStore::open(&home).expect("a store"));
+        let version = sentinel.version().expect("a version");
+        let caller = Caller { subject: "ada".to_owned(), client: None };
+        let (keeper, wakes) = channel();
+        let (play, plays) = channel::<Vec<u8>>();
+        let end = ClientEnd { arrived: client.clone(), line: Vec::new() };
+        let noted = remarks.clone();
+        let session = Arc::new(Session::new(Parts {
+            settings: setting.session,
+            path: Path::for_one_server(setting.limits),
+            recorder: Recorder::new(receipts),
+            judge,
+            sentinel: Sentinel { store: sentinel, version },
+            state: State::new(begun.situation, begun.book, caller),
+            to_client: LineOutlet::new(Box::new(end)),
+            to_server: Box::new(ServerEnd { arrived: server.clone(), play }),
+            keeper: keeper.clone(),
+            remark: Box::new(move |sentence| noted.push(sentence.as_bytes())),
+        }));
+        let looked_after = Keeper::new(session.clone(), wakes, Box::new(|| None));
+        std::thread::spawn(move || looked_after.run());
+        let (played, plan) = (session.clone(), script.clone());
+        std::thread::spawn(move || {
+            while let Ok(message) = plays.recv() {
+                let plan = plan.lock().expect("a lock").clone();
+                if let Some(answer) = play_server(&plan, &message) {
+                    played.server_said(answer.as_bytes());
+                }
+            }
+        });
+        Stage { session, client, server, script, remarks, keeper, home, directory }
+    }
+
+    /// A client that greets the server as clients do.
+    pub(crate) fn greeted(setting: Setting) -> Stage {
+        let stage = Stage::new(setting);
+        stage.greet(&json!({}));
+        stage
+    }
+
+    pub(crate) fn greet(&self, capabilities: &Value) {
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"}});
+        let answer = self.ask(json!("greeting"), "initialize", params);
+        assert!(answer.get("result").is_some(), "{answer}");
+        self.session.client_said(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) fn ask(&self, id: Value, method: &str, params: Value) -> Value {
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.answer(&id)
+    }
+
+    pub(crate) fn say(&self, message: &Value) {
+        self.session.client_said(message.to_string().as_bytes());
+    }
+
+    pub(crate) fn call(&self, id: u64, name: &str, arguments: Value) -> Value {
+        self.ask(json!(id), "tools/call", json!({"name": name, "arguments": arguments}))
+    }
+
+    pub(crate) fn list(&self, id: u64) -> Vec<Value> {
+        let answer = self.ask(json!(id), "tools/list", json!({}));
+        answer["result"]["tools"].as_array().cloned().unwrap_or_else(|| panic!("no list: {answer}"))
+    }
+
+    /// Waits for the answer with this id.
+    pub(crate) fn answer(&self, id: &Value) -> Value {
+        let is_it =
+            |message: &Value| message.get("id") == Some(id) && message.get("method").is_none();
+        self.client_hears(&format!("an answer to {id}"), is_it)
+    }
+
+    pub(crate) fn client_hears(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        wait_for(what, || {
+            let messages = self.client.all();
+            messages.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).find(&is_it)
+        })
+    }
+
+    pub(crate) fn server_hears(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        wait_for(what, || {
+            let messages = self.server.all();
+            messages.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).find(&is_it)
+        })
+    }
+
+    /// The calls that arrived at the server.
+    pub(crate) fn calls_at_server(&self) -> Vec<String> {
+        self.server.texts().into_iter().filter(|text| text.contains("tools/call")).collect()
+    }
+
+    /// The server says something else from now on, and says so.
+    pub(crate) fn change(&self, tools: String) {
+        self.script.lock().expect("a lock").tools = tools;
+        self.session
+            .server_said(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    }
+
+    /// What another process sees and does.
+    pub(crate) fn store(&self) -> Witnessed {
+        store_of(&self.home)
+    }
+
+    /// All lines of the ledger but the index.
+    pub(crate) fn ledger(&self) -> Vec<Value> {
+        self.lines(|chain| !chain.is_index())
+    }
+
+    /// The lines of the index.
+    pub(crate) fn index(&self) -> Vec<Value> {
+        self.lines(ChainId::is_index)
+    }
+
+    fn lines(&self, is_wanted: impl Fn(&ChainId) -> bool) -> Vec<Value> {
+        let folder = DiskFolder::new(&self.home.receipts_path());
+        let listing = folder.listing().expect("a listing");
+        let mut lines = Vec::new();
+        for (chain, files) in listing.chains.iter().filter(|(chain, _)| is_wanted(chain)) {
+            for number in files.segments.keys() {
+                let mut text = String::new();
+                let mut segment = folder.segment(chain, *number).expect("a segment");
+                io::Read::read_to_string(&mut segment, &mut text).expect("text");
+                lines.extend(text.lines().map(|line| serde_json::from_str(line).expect("JSON")));
+            }
+        }
+        lines
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.keeper.send(Wake::End);
+    }
+}
+
+pub(crate) fn store_of(home: &Home) -> Witnessed {
+    Witnessed::new(Box::new(SqliteStore::open(home).expect("a store")), home)
+}
+
+pub(crate) fn at() -> Timestamp {
+    engine::recorder::now()
+}
+
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The answer of the server to a message.
+fn play_server(script: &Script, message: &[u8]) -> Option<String> {
+    let message: Value = serde_json::from_slice(message).ok()?;
+    let id = message.get("id")?;
+    let result = match message["method"].as_str()? {
+        "initialize" => {
+            let mut result = json!({
+                "protocolVersion": script.protocol_version,
+                "capabilities": {"tools": {"listChanged": true}},
+                "serverInfo": {"name": "calc", "version": "1"},
+            });
+            if let Some(instructions) = &script.instructions {
+                result["instructions"] = json!(instructions);
+            }
+            result.to_string()
+        }
+        "tools/list" if script.answers_lists => listed(script, &message["params"]["cursor"]),
+        "tools/list" => return None,
+        "tools/call" if !script.answers_calls => return None,
+        "tools/call" => json!({"content": [{"type": "text", "text": "done"}]}).to_string(),
+        _ => json!({}).to_string(),
+    };
+    Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+}
+
+fn listed(script: &Script, cursor: &Value) -> String {
+    let Some(size) = script.page else { return format!(r#"{{"tools":{}}}"#, script.tools) };
+    let all: Vec<Value> = serde_json::from_str(&script.tools).expect("tools");
+    let from: usize = cursor.as_str().map_or(0, |text| text.parse().expect("a cursor"));
+    let until = (from + size).min(all.len());
+    let mut result = json!({"tools": all[from..until]});
+    if until < all.len() {
+        result["nextCursor"] = json!(until.to_string());
+    }
+    result.to_string()
+}
