@@ -4,38 +4,46 @@
 /// How many bytes of a string's inside need no look: up to the first quote, backslash or control character.
 #[inline]
 pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
-    let mut count = 0;
+    // Most names and many strings end within a word.
+    match bytes.split_first_chunk::<8>() {
+        Some((word, rest)) => match specials(u64::from_le_bytes(*word)) {
+            0 => 8 + plain_bytes_of_more(rest),
+            specials => specials.trailing_zeros() as usize / 8,
+        },
+        None => plain_bytes_singly(bytes),
+    }
+}
+
+#[inline(never)]
+fn plain_bytes_of_more(bytes: &[u8]) -> usize {
     let mut rest = bytes;
-    // Most strings end within a few words; the blocks are for those that do not.
-    for _ in 0..WORDS_BEFORE_BLOCKS {
-        let Some((word, after)) = rest.split_first_chunk::<8>() else {
-            return count + plain_bytes_singly(rest);
-        };
+    let mut words = 0;
+    while let Some((word, after)) = rest.split_first_chunk::<8>() {
         let specials = specials(u64::from_le_bytes(*word));
         if specials != 0 {
-            return count + specials.trailing_zeros() as usize / 8;
+            return bytes.len() - rest.len() + specials.trailing_zeros() as usize / 8;
         }
-        count += 8;
         rest = after;
+        words += 1;
+        if words == WORDS_BEFORE_BLOCKS {
+            rest = after_plain_blocks(rest);
+        }
     }
+    bytes.len() - rest.len() + plain_bytes_singly(rest)
+}
+
+fn after_plain_blocks(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
     while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
         if !is_plain(block) {
             break;
         }
-        count += BLOCK;
         rest = after;
     }
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
-        let specials = specials(u64::from_le_bytes(*word));
-        if specials != 0 {
-            return count + specials.trailing_zeros() as usize / 8;
-        }
-        count += 8;
-        rest = after;
-    }
-    count + plain_bytes_singly(rest)
+    rest
 }
 
+/// Blocks are for long strings; the shorter ones end within these.
 const WORDS_BEFORE_BLOCKS: usize = 4;
 const BLOCK: usize = 64;
 
