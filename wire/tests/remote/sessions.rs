@@ -1,6 +1,6 @@
 //! The era of `initialize`: the session, its header, its stream, its end.
 
-use crate::client::{Client, Heard, cancel, response};
+use crate::client::{Client, Heard, cancel, response, stateless};
 use crate::server::{
     Gate, Seen, Server, Step, accepted, chunk, event, event_with_id, json, respond, result,
     stream_end, stream_head,
@@ -277,5 +277,34 @@ fn a_cancelled_call_gives_its_place_back_though_the_server_never_closes_its_stre
     server.wait_for(|seen| seen.rpc_method() == "notifications/cancelled", 1);
     assert_eq!(client.hear_failure(1).0, FailureKind::Cancelled);
     server.wait_for(|seen| seen.method == "CLOSED", 1);
+    client.finish();
+}
+
+#[test]
+fn in_a_session_the_version_that_a_message_carries_itself_changes_nothing() {
+    let server = session(no_stream, |request| json(&result(request, "{}")));
+    let client = Client::new(&server);
+    client.initialize();
+    client.send(stateless(1, "tools/call", Some("a"))).unwrap();
+    client.hear_message();
+    client.finish();
+    let called = server.wait_for(|seen| seen.rpc_method() == "tools/call", 1);
+    assert_eq!(called[0].header("mcp-session-id"), Some("s-1"));
+    assert_eq!(called[0].header("mcp-protocol-version"), Some("2025-11-25"));
+    assert_eq!((called[0].header("mcp-method"), called[0].header("mcp-name")), (None, None));
+}
+
+#[test]
+fn a_second_session_takes_the_place_of_the_first_with_its_stream() {
+    let server = session(|_| vec![stream_head(""), Step::AwaitClosing], |_| accepted());
+    let client = Client::new(&server);
+    client.initialize();
+    server.wait_for(|seen| seen.method == "GET", 1);
+    client.initialize();
+    server.wait_for(|seen| seen.method == "GET", 2);
+    assert_eq!(server.wait_for(|seen| seen.method == "CLOSED", 1).len(), 1);
+    let begun = server.wait_for(|seen| seen.rpc_method() == "initialize", 2);
+    assert_eq!(begun[1].header("mcp-session-id"), None);
+    assert_eq!(begun[1].header("mcp-protocol-version"), None);
     client.finish();
 }
