@@ -98,21 +98,30 @@ fn messages_wait_until_the_session_is_known_and_announced() {
 }
 
 #[test]
-fn a_session_that_begins_on_a_stream_is_entered() {
-    let server = Server::start(|request| match (request.method.as_str(), request.rpc_method()) {
-        ("POST", "initialize") => vec![
-            stream_head("mcp-session-id: s-2\r\n"),
-            event(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#),
-            event(&result(request, INITIALIZED)),
-            stream_end(),
-        ],
-        ("POST", "notifications/initialized") => accepted(),
-        ("POST", _) => json(&result(request, "{}")),
-        _ => no_stream(request),
-    });
+fn a_session_that_begins_on_a_stream_is_entered_before_its_answer() {
+    let answered = Gate::new();
+    let gate = answered.clone();
+    let server =
+        Server::start(move |request| match (request.method.as_str(), request.rpc_method()) {
+            ("POST", "initialize") => vec![
+                stream_head("mcp-session-id: s-2\r\n"),
+                event(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#),
+                Step::Wait(gate.clone()),
+                event(&result(request, INITIALIZED)),
+                stream_end(),
+            ],
+            ("POST", "x") => json(&result(request, "{}")),
+            ("POST", _) => accepted(),
+            _ => no_stream(request),
+        });
     let client = Client::new(&server);
     client.ask(0, "initialize");
     assert!(client.hear_message().contains("ping"));
+    client.send(response(9)).unwrap();
+    let ping = server.wait_for(|seen| seen.body["id"] == 9, 1);
+    assert_eq!(ping[0].header("mcp-session-id"), Some("s-2"));
+    assert_eq!(ping[0].header("mcp-protocol-version"), None);
+    answered.open();
     assert!(client.hear_message().contains("protocolVersion"));
     client.tell("notifications/initialized");
     client.ask(1, "x");
