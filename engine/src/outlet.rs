@@ -18,9 +18,22 @@ pub struct Outgoing<'a> {
     pub protocol_version: Option<&'a str>,
 }
 
+/// Larger messages are not gathered with others: copying them would cost more than a write.
+const GATHERED_BYTES: usize = 16 * 1024;
+
 /// The way to the server. It may block while the server does not read.
 pub trait ServerOutlet: Send {
+    /// Sends a message now. What is gathered stays where it is.
     fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()>;
+
+    /// Keeps a message to be sent with others. Answers whether as much is gathered as should be.
+    fn gather(&mut self, message: &Outgoing<'_>) -> bool;
+
+    /// Sends what was gathered.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Forgets what was gathered.
+    fn discard(&mut self);
 
     /// Nothing more will come.
     fn close(&mut self);
@@ -29,6 +42,7 @@ pub trait ServerOutlet: Send {
 /// Messages, one a line.
 pub struct LineOutlet<W> {
     output: Option<W>,
+    gathered: Vec<u8>,
 }
 
 impl<W> std::fmt::Debug for LineOutlet<W> {
@@ -39,12 +53,43 @@ impl<W> std::fmt::Debug for LineOutlet<W> {
 
 impl<W: Write> LineOutlet<W> {
     pub fn new(output: W) -> LineOutlet<W> {
-        LineOutlet { output: Some(output) }
+        LineOutlet { output: Some(output), gathered: Vec::new() }
     }
 
+    /// Writes a line now, behind what was gathered.
     pub fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.write_gathered()?;
+        self.write_alone(line)
+    }
+
+    /// Keeps a line to be written with others; a long one is written at once, behind them.
+    pub fn gather_line(&mut self, line: &[u8]) -> io::Result<()> {
+        if line.len() > GATHERED_BYTES {
+            return self.write_line(line);
+        }
+        self.gathered.extend_from_slice(line);
+        self.gathered.push(b'\n');
+        if self.gathered.len() > GATHERED_BYTES { self.write_gathered() } else { Ok(()) }
+    }
+
+    pub fn write_gathered(&mut self) -> io::Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let written = self.write(&gathered, b"");
+        gathered.clear();
+        self.gathered = gathered;
+        written
+    }
+
+    fn write_alone(&mut self, line: &[u8]) -> io::Result<()> {
+        self.write(line, b"\n")
+    }
+
+    fn write(&mut self, bytes: &[u8], ending: &[u8]) -> io::Result<()> {
         let output = self.output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        let written = write_line(output, line);
+        let written = write_all(output, bytes, ending);
         if written.is_err() {
             // Half a line may be there: whatever follows would be read as a part of it.
             self.output = None;
@@ -55,7 +100,21 @@ impl<W: Write> LineOutlet<W> {
 
 impl<W: Write + Send> ServerOutlet for LineOutlet<W> {
     fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
-        self.write_line(message.frame)
+        self.write_alone(message.frame)
+    }
+
+    fn gather(&mut self, message: &Outgoing<'_>) -> bool {
+        self.gathered.extend_from_slice(message.frame);
+        self.gathered.push(b'\n');
+        self.gathered.len() > GATHERED_BYTES
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_gathered()
+    }
+
+    fn discard(&mut self) {
+        self.gathered.clear();
     }
 
     fn close(&mut self) {
@@ -67,25 +126,46 @@ impl<W: Write + Send> ServerOutlet for LineOutlet<W> {
 #[derive(Debug)]
 pub struct RemoteOutlet {
     sender: Option<RemoteSender>,
+    gathered: Vec<Outbound>,
 }
 
 impl RemoteOutlet {
     pub fn new(sender: RemoteSender) -> RemoteOutlet {
-        RemoteOutlet { sender: Some(sender) }
+        RemoteOutlet { sender: Some(sender), gathered: Vec::new() }
+    }
+
+    fn put(&mut self, outbound: Outbound) -> io::Result<()> {
+        let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        sender.send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+fn outbound(message: &Outgoing<'_>) -> Outbound {
+    Outbound {
+        body: message.frame.to_vec(),
+        method: message.method.map(str::to_owned),
+        id: message.id.map(<[u8]>::to_vec),
+        name: message.name.map(str::to_owned),
+        protocol_version: message.protocol_version.map(str::to_owned),
     }
 }
 
 impl ServerOutlet for RemoteOutlet {
     fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
-        let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        let outbound = Outbound {
-            body: message.frame.to_vec(),
-            method: message.method.map(str::to_owned),
-            id: message.id.map(<[u8]>::to_vec),
-            name: message.name.map(str::to_owned),
-            protocol_version: message.protocol_version.map(str::to_owned),
-        };
-        sender.send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.put(outbound(message))
+    }
+
+    fn gather(&mut self, message: &Outgoing<'_>) -> bool {
+        self.gathered.push(outbound(message));
+        true
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        std::mem::take(&mut self.gathered).into_iter().try_for_each(|outbound| self.put(outbound))
+    }
+
+    fn discard(&mut self) {
+        self.gathered.clear();
     }
 
     fn close(&mut self) {
@@ -93,10 +173,11 @@ impl ServerOutlet for RemoteOutlet {
     }
 }
 
-/// A line and its line feed, with one system call where the other side has room.
-fn write_line(output: &mut impl Write, line: &[u8]) -> io::Result<()> {
-    let mut parts = [IoSlice::new(line), IoSlice::new(b"\n")];
+/// Bytes and what ends them, with one system call where the other side has room.
+fn write_all(output: &mut impl Write, bytes: &[u8], ending: &[u8]) -> io::Result<()> {
+    let mut parts = [IoSlice::new(bytes), IoSlice::new(ending)];
     let mut parts = parts.as_mut_slice();
+    IoSlice::advance_slices(&mut parts, 0);
     while !parts.is_empty() {
         match output.write_vectored(parts) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

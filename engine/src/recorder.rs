@@ -15,7 +15,7 @@ use ledger::record::{
 };
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store::receipts::{Receipts, ReceiptsError};
+use store::receipts::{Batch, Receipts, ReceiptsError};
 
 /// How many ids are made with one question for randomness.
 const IDS_AT_ONCE: usize = 64;
@@ -61,13 +61,14 @@ impl Recorder {
         Recorder { receipts, ids: Mutex::default() }
     }
 
-    /// Records what was decided. Nothing of the call may be dispatched before this returned, nor when it failed.
+    /// Records what was decided, together with what else is settled next. Nothing of the call may be dispatched before
+    /// [`Recorder::settle`] returned, nor when it failed.
     pub fn decision(
         &self,
         call: &Call<'_>,
         answer: &Answer,
         about: Circumstances<'_>,
-    ) -> Result<ReceiptId, Unrecorded> {
+    ) -> Result<(ReceiptId, Batch), Unrecorded> {
         let receipt_id = self.next_id()?;
         let drift = Drifted::of(call, answer, about.situation);
         let reasons = reason_of(answer).map(ReasonCode::as_str);
@@ -114,12 +115,17 @@ impl Recorder {
             incident_mode: about.situation.is_incident,
             latency_us: Latency { ours: microseconds(about.begun.elapsed()), theirs: None },
         };
-        self.receipts.decision(&decision)?;
-        Ok(receipt_id)
+        let batch = self.receipts.decision_later(&decision)?;
+        Ok((receipt_id, batch))
     }
 
-    /// Records how a dispatched request ended. What cannot be written waits, or is reported as missing: it is too late
-    /// to refuse.
+    /// Makes sure that all decisions of a batch are written.
+    pub fn settle(&self, batch: Option<Batch>) -> Result<(), Unrecorded> {
+        Ok(self.receipts.settle(batch)?)
+    }
+
+    /// Records how a dispatched request ended, with what else is settled next. What cannot be written waits, or is
+    /// reported as missing: it is too late to refuse.
     pub fn outcome(
         &self,
         receipt_id: ReceiptId,
@@ -135,7 +141,7 @@ impl Recorder {
             size_bytes_out: bytes as u64,
             latency_us: Latency { ours: microseconds(ours), theirs: Some(microseconds(theirs)) },
         };
-        let _ = self.receipts.outcome(&outcome);
+        let _ = self.receipts.outcome_later(&outcome);
     }
 
     /// Records what is no request.

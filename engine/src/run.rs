@@ -210,6 +210,9 @@ fn join_within(thread: JoinHandle<()>, patience: Duration) {
 fn read_client(session: &Session, input: File) {
     let mut lines = LineReader::new(input, session.settings.frame_bytes);
     loop {
+        if !lines.has_line() {
+            session.client_paused();
+        }
         match lines.next_line() {
             Ok(Line::Frame(frame)) => session.client_said(frame),
             Ok(Line::TooLong { beginning, end, .. }) => {
@@ -243,7 +246,10 @@ fn read_behind(
         Behind::Remote(remote) => spawn("server", move || {
             let mut ended = Ended::Remote;
             remote.serve(&mut |inbound| match inbound {
-                Inbound::Message(message) => session.server_said(message),
+                Inbound::Message(message) => {
+                    session.server_said(message);
+                    session.server_paused();
+                }
                 Inbound::Failed { id, failure } => session.request_failed(&id, &failure),
                 Inbound::Ended(failure) => ended = Ended::Lost(failure),
             });
@@ -255,6 +261,9 @@ fn read_behind(
 fn read_server(session: &Session, output: Box<dyn Read + Send>) {
     let mut lines = LineReader::new(output, session.settings.frame_bytes);
     loop {
+        if !lines.has_line() {
+            session.server_paused();
+        }
         match lines.next_line() {
             Ok(Line::Frame(frame)) => session.server_said(frame),
             Ok(Line::TooLong { beginning, end, .. }) => {

@@ -33,11 +33,13 @@ use ledger::record::OutcomeStatus;
 use serde_json::json;
 use state::{MAX_FOLLOWED_HOLDS, MAX_PENDING, Pending, State, Waiting};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::Store;
-use wire::envelope::Id;
+use store::receipts::Batch;
+use wire::envelope::{Id, OwnedId};
 
 /// How a session behaves.
 #[derive(Debug, Clone)]
@@ -87,9 +89,19 @@ pub struct Session {
     sentinel: Mutex<Sentinel>,
     state: Mutex<State>,
     to_client: Mutex<ClientOutlet>,
-    to_server: Mutex<Box<dyn ServerOutlet>>,
+    to_server: Mutex<ServerSide>,
+    /// Whether the store was asked since the client was last waited for.
+    is_current: AtomicBool,
     keeper: Sender<Wake>,
     remark: Box<Remark>,
+}
+
+/// The way to the server, and the requests that are gathered to be sent with one write.
+struct ServerSide {
+    outlet: Box<dyn ServerOutlet>,
+    gathered: Vec<OwnedId>,
+    /// What has to be settled before they are sent.
+    batch: Option<Batch>,
 }
 
 impl std::fmt::Debug for Session {
@@ -147,7 +159,12 @@ impl Session {
             sentinel: Mutex::new(parts.sentinel),
             state: Mutex::new(parts.state),
             to_client: Mutex::new(parts.to_client),
-            to_server: Mutex::new(parts.to_server),
+            to_server: Mutex::new(ServerSide {
+                outlet: parts.to_server,
+                gathered: Vec::new(),
+                batch: None,
+            }),
+            is_current: AtomicBool::new(false),
             keeper: parts.keeper,
             remark: parts.remark,
         }
@@ -193,13 +210,82 @@ impl Session {
         }
     }
 
+    /// A message of the server's on its way to the client: sent with those that come right behind it.
+    fn gather_for_client(&self, message: &[u8]) {
+        let mut outlet = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
+        if outlet.gather_line(message).is_err() {
+            self.wake(Wake::ClientGone);
+        }
+    }
+
+    /// Nothing more of the server is there for now: what was gathered goes to the client, then into the ledger.
+    pub fn server_paused(&self) {
+        {
+            let mut outlet = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
+            if outlet.write_gathered().is_err() {
+                self.wake(Wake::ClientGone);
+            }
+        }
+        let _ = self.recorder.settle(None);
+    }
+
+    fn server_side(&self) -> MutexGuard<'_, ServerSide> {
+        self.to_server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message of our own now.
     pub(crate) fn tell_server(&self, message: &Outgoing<'_>) -> io::Result<()> {
-        self.to_server.lock().unwrap_or_else(PoisonError::into_inner).send(message)
+        self.server_side().outlet.send(message)
+    }
+
+    /// A message of the client's that needs no receipt, in its place among those that do.
+    fn gather_for_server(&self, message: &Outgoing<'_>) {
+        if self.server_side().outlet.gather(message) {
+            self.send_gathered();
+        }
+    }
+
+    /// Nothing more of the client is there for now: what was gathered is recorded, then sent.
+    pub fn client_paused(&self) {
+        self.send_gathered();
+        self.is_current.store(false, Ordering::Release);
+    }
+
+    /// INVARIANT: nothing is sent before every decision that it rests on is written.
+    pub(crate) fn send_gathered(&self) {
+        let failed = {
+            let mut side = self.server_side();
+            let batch = side.batch.take();
+            let gathered = std::mem::take(&mut side.gathered);
+            if let Err(error) = self.recorder.settle(batch) {
+                side.outlet.discard();
+                Some((gathered, ReasonCode::LedgerUnavailable, Some(error)))
+            } else if side.outlet.flush().is_err() {
+                Some((gathered, ReasonCode::UpstreamUnreachable, None))
+            } else {
+                None
+            }
+        };
+        let Some((gathered, reason, error)) = failed else { return };
+        if let Some(error) = error {
+            self.remark(&format!("calls were refused because they cannot be recorded: {error}"));
+        }
+        for id in gathered {
+            if reason == ReasonCode::LedgerUnavailable {
+                // It has no decision, so it can have no outcome.
+                self.state().pending.remove(id.key());
+                self.tally.add(Counter::Failed);
+                self.refuse(id.raw(), reason);
+            } else {
+                self.fail(id.key(), reason, OutcomeStatus::Error);
+            }
+        }
     }
 
     /// The client has ended: the server is told so by the end of its input.
     pub fn close_server(&self) {
-        self.to_server.lock().unwrap_or_else(PoisonError::into_inner).close();
+        self.send_gathered();
+        self.server_side().outlet.close();
     }
 
     /// Nothing is recorded any more, and so nothing is dispatched.
@@ -218,13 +304,17 @@ impl Session {
 
     /// INVARIANT: what somebody approved, stopped or declared counts for every call that begins after it was written.
     fn look_for_changes(&self) -> Result<(), store::StoreError> {
-        let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
-        let version = sentinel.store.version()?;
-        if version == sentinel.version {
+        // All that was read at once began at once.
+        if self.is_current.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.look_again()?;
-        sentinel.version = version;
+        let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = sentinel.store.version()?;
+        if version != sentinel.version {
+            self.look_again()?;
+            sentinel.version = version;
+        }
+        self.is_current.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -306,14 +396,19 @@ impl Session {
             return self.ask(passage, standing);
         }
         let about = Circumstances { situation: &situation, caller: &caller, view_age, begun };
-        let receipt_id = match self.recorder.decision(&call, &answer, about) {
-            Ok(receipt_id) => receipt_id,
+        let (receipt_id, batch) = match self.recorder.decision(&call, &answer, about) {
+            Ok(recorded) => recorded,
             Err(error) => {
                 self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
                 self.tally.add(Counter::Failed);
                 return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
             }
         };
+        // Who is refused has a receipt as well, and it is written before anybody hears of it.
+        if !matches!(answer, Answer::Continue) && self.recorder.settle(Some(batch)).is_err() {
+            self.tally.add(Counter::Failed);
+            return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
+        }
         let is_call = call.target.is_some();
         match &answer {
             Answer::Continue => {
@@ -325,7 +420,7 @@ impl Session {
                     dispatched: Instant::now(),
                     deadline: self.settings.call_timeout.map(|timeout| begun + timeout),
                 };
-                self.dispatch(passage, pending);
+                self.dispatch(passage, pending, batch);
             }
             Answer::Hold(standing) => {
                 self.follow_hold(&call);
@@ -386,7 +481,7 @@ impl Session {
     }
 
     /// INVARIANT: a request is known to be pending before its first byte is written, so its answer is always expected.
-    fn dispatch(&self, passage: &Passage<'_>, pending: Pending) {
+    fn dispatch(&self, passage: &Passage<'_>, pending: Pending, batch: Batch) {
         let receipt_id = pending.receipt_id;
         let has_room = {
             let mut state = self.state();
@@ -406,19 +501,15 @@ impl Session {
             );
             return self.refuse(passage.id.raw(), ReasonCode::RateLimited);
         }
-        if self.tell_server(&passage.outgoing).is_err() {
-            let was_pending = self.state().pending.remove(passage.id.key()).is_some();
-            if was_pending {
-                self.recorder.outcome(
-                    receipt_id,
-                    OutcomeStatus::Error,
-                    0,
-                    Duration::ZERO,
-                    Duration::ZERO,
-                );
-                self.tally.add(Counter::Failed);
-                self.refuse(passage.id.raw(), ReasonCode::UpstreamUnreachable);
-            }
+        let is_enough = {
+            let mut side = self.server_side();
+            side.gathered.push(passage.id.to_owned());
+            // A batch that ended ends all that was gathered with it.
+            side.batch = side.batch.or(Some(batch));
+            side.outlet.gather(&passage.outgoing)
+        };
+        if is_enough {
+            self.send_gathered();
         }
     }
 

@@ -3,6 +3,8 @@
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
     reason = "all of this file is a test, also the functions that are not marked as one"
 )]
 

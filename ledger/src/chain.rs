@@ -1,6 +1,7 @@
 //! Writing a chain: one line after the other, each naming the one before, with signed checkpoints over all of them.
 //!
-//! What a chain is after a failed append is what it was before: nothing is counted that was not written.
+//! Lines can be written one by one, or several with one write. What a chain is after a write that failed is what it was
+//! after the last one that did not: nothing is counted that was not written.
 
 use crate::checkpoint::{Checkpoint, origin};
 use crate::folder::{ChainFiles, ChainId, SegmentNumber};
@@ -94,6 +95,12 @@ impl GrowingTree {
         tree
     }
 
+    /// Forgets the newest lines.
+    fn cut(&mut self, size: u64) {
+        let kept = size.saturating_sub(self.tree.size());
+        self.newest.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+    }
+
     /// Takes over what somebody else has made of a part of the same lines.
     fn take_over(&mut self, tree: &Frontier) {
         let known = tree.size().saturating_sub(self.tree.size());
@@ -144,7 +151,30 @@ pub struct ChainWriter<F> {
     covered: u64,
     /// When the oldest line was written that it does not cover.
     uncovered_since: Option<Timestamp>,
+    /// Lines that are not written yet.
     buffer: Vec<u8>,
+    /// How the chain was before them.
+    written: Mark,
+}
+
+/// How a chain stands after its last write.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    last: LineHash,
+    size: u64,
+    segment_begun: Option<Timestamp>,
+    segment_bytes: u64,
+    uncovered_since: Option<Timestamp>,
+}
+
+impl Mark {
+    const NONE: Mark = Mark {
+        last: LineHash::NONE,
+        size: 0,
+        segment_begun: None,
+        segment_bytes: 0,
+        uncovered_since: None,
+    };
 }
 
 impl<F: ChainFiles> ChainWriter<F> {
@@ -171,6 +201,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             covered: 0,
             uncovered_since: None,
             buffer: Vec::new(),
+            written: Mark::NONE,
         };
         let data = json!({
             "chain": writer.chain,
@@ -179,7 +210,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             "others": named(others),
             "tree": tree_data(&writer.tree.grown()),
         });
-        writer.write(&[Record::Event(&event(ts, "chain.opened", &data))], ts)?;
+        writer.encode(&[Record::Event(&event(ts, "chain.opened", &data))], ts)?;
         writer.checkpoint()?;
         Ok(writer)
     }
@@ -209,10 +240,12 @@ impl<F: ChainFiles> ChainWriter<F> {
             covered: tail.covered,
             uncovered_since: None,
             buffer: Vec::new(),
+            written: Mark::NONE,
         };
         if writer.uncovered_lines() > 0 {
             writer.uncovered_since = Some(ts);
         }
+        writer.written = writer.mark();
         if torn.is_none() && others.is_empty() {
             return Ok(writer);
         }
@@ -226,8 +259,16 @@ impl<F: ChainFiles> ChainWriter<F> {
         Ok(writer)
     }
 
-    /// Writes one record. When this returns, its bytes are with the operating system.
+    /// Writes one record, and all that were to be written later. When this returns, their bytes are with the operating
+    /// system; when it fails, none of them is a part of the chain.
     pub fn append(&mut self, record: &Record<'_>) -> Result<Written, WriteError> {
+        let written = self.append_later(record)?;
+        self.flush()?;
+        Ok(written)
+    }
+
+    /// Takes one record that is written with the next [`ChainWriter::flush`].
+    pub fn append_later(&mut self, record: &Record<'_>) -> Result<Written, WriteError> {
         let ts = record.ts();
         if self.uncovered_lines() >= CHECKPOINT_LINES {
             self.checkpoint()?;
@@ -238,13 +279,60 @@ impl<F: ChainFiles> ChainWriter<F> {
             self.segment = self.segment.next();
             self.segment_begun = None;
             self.segment_bytes = 0;
+            self.written = self.mark();
         }
         if self.segment_begun.is_none() {
             let data = json!({"segment": self.segment, "tree": tree_data(&self.tree.grown())});
             let opening = event(ts, "chain.segment", &data);
-            return self.write(&[Record::Event(&opening), *record], ts);
+            return self.encode(&[Record::Event(&opening), *record], ts);
         }
-        self.write(&[*record], ts)
+        self.encode(&[*record], ts)
+    }
+
+    /// Writes what is not written yet, as one: all of it, or on a failure none.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = self.files.append(&self.buffer);
+        self.buffer.clear();
+        match written {
+            Ok(()) => self.written = self.mark(),
+            Err(error) => {
+                self.go_back();
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// How many lines the chain has on disk or with the operating system.
+    pub fn written_lines(&self) -> u64 {
+        self.written.size
+    }
+
+    /// Whether there are lines that are not written yet.
+    pub fn has_unwritten(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            last: self.last,
+            size: self.tree.size(),
+            segment_begun: self.segment_begun,
+            segment_bytes: self.segment_bytes,
+            uncovered_since: self.uncovered_since,
+        }
+    }
+
+    fn go_back(&mut self) {
+        let Mark { last, size, segment_begun, segment_bytes, uncovered_since } = self.written;
+        self.tree.cut(size);
+        self.last = last;
+        self.segment_begun = segment_begun;
+        self.segment_bytes = segment_bytes;
+        self.uncovered_since = uncovered_since;
     }
 
     /// Whether the next append begins a segment.
@@ -256,19 +344,19 @@ impl<F: ChainFiles> ChainWriter<F> {
         })
     }
 
-    /// Writes some records as one: all of them, or on a failure none.
-    fn write(&mut self, records: &[Record<'_>], ts: Timestamp) -> Result<Written, WriteError> {
-        self.buffer.clear();
+    /// Takes some records as one: all of them, or on a failure none.
+    fn encode(&mut self, records: &[Record<'_>], ts: Timestamp) -> Result<Written, WriteError> {
+        let before = self.buffer.len();
         let mut hashes = [LineHash::NONE; 2];
         let mut place = Place { seq: self.tree.size(), prev: self.last };
         for (record, hash) in records.iter().zip(&mut hashes) {
-            *hash = encode(record, place, &mut self.buffer)?;
+            *hash = encode(record, place, &mut self.buffer)
+                .inspect_err(|_| self.buffer.truncate(before))?;
             place = Place { seq: place.seq + 1, prev: *hash };
         }
-        self.files.append(&self.buffer)?;
         self.tree.newest.extend(hashes.iter().take(records.len()));
         self.last = place.prev;
-        self.segment_bytes += self.buffer.len() as u64;
+        self.segment_bytes += (self.buffer.len() - before) as u64;
         self.segment_begun.get_or_insert(ts);
         self.uncovered_since.get_or_insert(ts);
         Ok(Written { seq: place.seq.saturating_sub(1), hash: self.last })
@@ -276,6 +364,7 @@ impl<F: ChainFiles> ChainWriter<F> {
 
     /// Signs all lines that are written, where the newest checkpoint does not cover them yet.
     pub fn checkpoint(&mut self) -> Result<(), WriteError> {
+        self.flush()?;
         let Some(unsigned) = self.unsigned() else { return Ok(()) };
         let signed = unsigned.sign();
         self.files.put_checkpoint(signed.segment, &signed.text)?;
@@ -292,9 +381,10 @@ impl<F: ChainFiles> ChainWriter<F> {
         is_due.then(|| self.unsigned()).flatten()
     }
 
-    /// A checkpoint of all lines that are written, to be signed elsewhere: that takes longer than a line.
+    /// A checkpoint of all lines that are written, to be signed elsewhere: that takes longer than a line. None while
+    /// there are lines that are not.
     pub fn unsigned(&self) -> Option<Unsigned> {
-        if self.uncovered_lines() == 0 {
+        if self.uncovered_lines() == 0 || self.has_unwritten() {
             return None;
         }
         Some(Unsigned {

@@ -18,4 +18,4 @@ pub use journal::{Journal, LOCK_PATIENCE_SECONDS, LockedJournal};
 pub use keys::{ArgsKey, public_keys};
 pub use retention::Keep;
 pub use settings::{Fsync, OnFull, Settings};
-pub use writer::{MAX_WAITING_OUTCOMES, Receipts, SYNC_INTERVAL_MILLISECONDS};
+pub use writer::{Batch, MAX_WAITING_OUTCOMES, Receipts, SYNC_INTERVAL_MILLISECONDS};

@@ -113,9 +113,10 @@ impl Backend for SqliteStore {
 
     /// SQLite's `data_version` moves with commits of other connections only; own ones are counted in `write`.
     fn current_version(&self) -> Result<u64, StoreError> {
-        let data_version = self
-            .connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))
+        // Prepared once: a gate asks before each call.
+        let asked = self.connection.prepare_cached("PRAGMA data_version");
+        let data_version = asked
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
             .map_err(|e| self.fault().of(e))?;
         let mut seen = self.seen.get();
         if seen.data_version != data_version {

@@ -193,12 +193,10 @@ impl Session {
                 self.pass(&passage, age);
                 if let Some(cancellation) = &waiting.cancellation {
                     let method = Some("notifications/cancelled");
-                    let _ = self.tell_server(&Outgoing {
-                        frame: cancellation,
-                        method,
-                        ..Outgoing::default()
-                    });
+                    let outgoing = Outgoing { frame: cancellation, method, ..Outgoing::default() };
+                    self.gather_for_server(&outgoing);
                 }
+                self.send_gathered();
             }
         }
     }
@@ -218,9 +216,11 @@ impl Session {
             begun: passage.begun,
         };
         let id = passage.id.raw();
-        let receipt_id = match self.recorder.decision(&passage.call, &Answer::Continue, about) {
-            Ok(receipt_id) => receipt_id,
-            Err(_) => return self.refuse(id, ReasonCode::LedgerUnavailable),
+        let recorded = self.recorder.decision(&passage.call, &Answer::Continue, about);
+        let settled = recorded
+            .and_then(|(receipt_id, batch)| self.recorder.settle(Some(batch)).map(|()| receipt_id));
+        let Ok(receipt_id) = settled else {
+            return self.refuse(id, ReasonCode::LedgerUnavailable);
         };
         self.tally.add(Counter::Requests);
         let answer = crate::lists::answer(&situation.view, list, cursor, id);
@@ -247,8 +247,9 @@ impl Session {
         }
         let outgoing =
             Outgoing { frame: envelope.raw, method: Some(method), ..Outgoing::default() };
-        let _ = self.tell_server(&outgoing);
+        self.gather_for_server(&outgoing);
         if method == "notifications/initialized" {
+            self.send_gathered();
             self.wake(Wake::Initialized);
         }
     }
@@ -278,7 +279,7 @@ impl Session {
                 message: envelope.raw.to_vec(),
             });
         } else if is_expected {
-            let _ = self.tell_server(&Outgoing { frame: envelope.raw, ..Outgoing::default() });
+            self.gather_for_server(&Outgoing { frame: envelope.raw, ..Outgoing::default() });
         }
     }
 
@@ -336,6 +337,7 @@ impl Session {
         let answer = Answer::Deny(Denial { reason, message: String::new() });
         let about = Circumstances { situation: &situation, caller: &caller, view_age: None, begun };
         let recorded = self.recorder.decision(&call, &answer, about);
+        let recorded = recorded.and_then(|(_, batch)| self.recorder.settle(Some(batch)));
         self.tally.add(Counter::Denied);
         self.refuse(
             id.raw(),

@@ -10,7 +10,7 @@ use ledger::record::OutcomeStatus;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use wire::envelope::{
-    Batch, Envelope, Id, Kind, Outcome, ScanError, ScanErrorKind, Scanned, id_of_torn, scan,
+    Batch, Envelope, Id, Kind, Outcome, ScanError, ScanErrorKind, Scanned, read_torn, scan,
 };
 use wire::remote::{FailureKind, RemoteFailure};
 
@@ -34,7 +34,9 @@ impl Session {
     /// A frame over the limit was dropped. Whoever waits for it is told, where that can be known.
     pub fn server_said_too_much(&self, beginning: &[u8], end: &[u8]) {
         self.remark("a message of the server is over the limit and was dropped");
-        if let Some(id) = id_of_torn(beginning, end) {
+        // The id of a request is the server's own, not one of the client's.
+        let torn = read_torn(beginning, end);
+        if let Some(id) = torn.id.filter(|_| !torn.has_method) {
             self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
         }
     }
@@ -45,12 +47,12 @@ impl Session {
             Kind::Response { id: None, .. } => self.unsolicited(),
             Kind::Request { id, .. } => {
                 if let Passing::Forward = self.request_of_server(id) {
-                    self.tell_client(envelope.raw);
+                    self.gather_for_client(envelope.raw);
                 }
             }
             Kind::Notification { method } => {
                 if let Passing::Forward = self.notification_of_server(method) {
-                    self.tell_client(envelope.raw);
+                    self.gather_for_client(envelope.raw);
                 }
             }
         }
@@ -77,7 +79,7 @@ impl Session {
             Outcome::Result(result) if pending.is_handshake => {
                 self.answer_handshake(envelope, id, result);
             }
-            _ => self.tell_client(envelope.raw),
+            _ => self.gather_for_client(envelope.raw),
         }
         self.record_end(&pending, status, envelope.raw.len(), arrived);
     }

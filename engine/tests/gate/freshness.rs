@@ -61,7 +61,7 @@ fn calls_that_wait_share_one_list() {
     assert_eq!(lists(&stage), 1);
     let tools = Script::default().tools;
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
-    stage.session.server_said(answer.as_bytes());
+    stage.server_says(answer.as_bytes());
     for id in 0..20 {
         assert!(stage.answer(&json!(id)).get("result").is_some());
     }
@@ -73,9 +73,7 @@ fn a_flood_of_changes_makes_no_flood_of_lists() {
     stage.list(1);
     let before = lists(&stage);
     for _ in 0..10_000 {
-        stage
-            .session
-            .server_said(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     }
     std::thread::sleep(QUIET);
     assert!(lists(&stage) <= before + 2, "{} lists", lists(&stage) - before);
@@ -107,7 +105,7 @@ fn a_cancellation_follows_the_call_that_waited() {
     );
     let tools = Script::default().tools;
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
-    stage.session.server_said(answer.as_bytes());
+    stage.server_says(answer.as_bytes());
     stage
         .server_hears("the cancellation", |message| message["method"] == "notifications/cancelled");
     let heard = stage.server.texts();
@@ -133,7 +131,7 @@ fn a_call_that_takes_too_long_is_answered_and_cancelled() {
     assert_eq!(answer["error"]["data"]["reason"], "timeout");
     stage
         .server_hears("the cancellation", |message| message["method"] == "notifications/cancelled");
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":1,"result":{"late":1}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":1,"result":{"late":1}}"#);
     assert!(!stage.client.texts().iter().any(|text| text.contains("late")));
 }
 

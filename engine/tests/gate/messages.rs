@@ -11,14 +11,14 @@ fn what_passes_keeps_its_bytes() {
     let stage = Stage::greeted(Setting::default());
     stage.list(1);
     let odd = br#"{ "id":1.50e1 ,"method":"x/unknown","zz":[1e2, "\u0041"],"jsonrpc":"2.0" ,"params":{"b":1,"a":0.10}}"#;
-    stage.session.client_said(odd);
+    stage.client_says(odd);
     assert!(stage.server.all().iter().any(|message| message == odd));
     let call = br#"{"jsonrpc":"2.0","id":"c-1","method":"tools/call","params":{"arguments":{"a":1.0},"name":"add","extra":null}}"#;
-    stage.session.client_said(call);
+    stage.client_says(call);
     stage.answer(&json!("c-1"));
     assert!(stage.server.all().iter().any(|message| message == call));
     let notification = br#"{"method":"notifications/whatever","jsonrpc":"2.0","params":{"q":1E5}}"#;
-    stage.session.server_said(notification);
+    stage.server_says(notification);
     assert!(stage.client.all().iter().any(|message| message == notification));
 }
 
@@ -40,18 +40,16 @@ fn only_answers_to_what_was_dispatched_are_heard_and_each_once() {
     let script = Script { answers_calls: false, ..Script::default() };
     let stage = Stage::greeted(Setting { script, ..Setting::default() });
     stage.list(1);
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":77,"result":{"forged":1}}"#);
-    stage
-        .session
-        .server_said(br#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"forged"}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":77,"result":{"forged":1}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"forged"}}"#);
     stage.say(
         &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}}),
     );
     stage.server_hears("the call", |message| message["id"] == 5);
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":"5","result":{"forged":2}}"#);
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":5.0,"result":{"forged":3}}"#);
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":5,"result":{"real":1}}"#);
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":5,"result":{"forged":4}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":"5","result":{"forged":2}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5.0,"result":{"forged":3}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5,"result":{"real":1}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5,"result":{"forged":4}}"#);
     assert_eq!(stage.answer(&json!(5))["result"]["real"], 1);
     assert!(!stage.client.texts().iter().any(|text| text.contains("forged")));
     let dropped = stage.ledger().into_iter().filter(|line| line["name"] == "mcp.response.dropped");
@@ -65,7 +63,7 @@ fn a_call_that_still_waits_at_the_gate_cannot_be_answered() {
     stage.say(
         &json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "add"}}),
     );
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":9,"result":{"forged":1}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":9,"result":{"forged":1}}"#);
     std::thread::sleep(QUIET);
     assert!(!stage.client.texts().iter().any(|text| text.contains("forged")));
     assert!(stage.calls_at_server().is_empty());
@@ -85,7 +83,7 @@ fn the_gates_own_requests_cannot_be_answered_by_the_client_and_are_not_shown_to_
     assert!(!stage.client.texts().iter().any(|text| text.contains(&id)));
     assert!(!stage.server.texts().contains(&forged.to_string()));
     let answer = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"tools":[]}}}}"#);
-    stage.session.server_said(answer.as_bytes());
+    stage.server_says(answer.as_bytes());
     assert!(stage.answer(&json!(1))["result"]["tools"].as_array().is_some_and(Vec::is_empty));
 }
 
@@ -99,16 +97,16 @@ fn messages_that_two_readers_could_read_differently_are_refused() {
         (11, r#"{"jsonrpc":"2.0","id":11,"method":"x","method":"tools/call"}"#.to_owned()),
         (12, "{\"jsonrpc\":\"2.0\",\"id\":12,\"method\":\"x\",\"params\":\r{}\r}".to_owned()),
     ] {
-        stage.session.client_said(text.as_bytes());
+        stage.client_says(text.as_bytes());
         let answer = stage.answer(&json!(id));
         assert_eq!(answer["error"]["code"], -32600, "{text}");
         assert_eq!(answer["error"]["data"]["reason"], "ambiguous_message");
     }
     let hidden = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"add\"}}\r}";
-    stage.session.client_said(hidden.as_bytes());
+    stage.client_says(hidden.as_bytes());
     assert_eq!(stage.server.all().len(), count, "nothing of it was passed on");
     let from_server = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":\r{}}";
-    stage.session.server_said(from_server.as_bytes());
+    stage.server_says(from_server.as_bytes());
     assert!(!stage.client.texts().iter().any(|text| text.contains("notifications/x")));
 }
 
@@ -130,7 +128,7 @@ fn requests_of_the_server_are_answered_by_the_client_once_each() {
     let stage = Stage::greeted(Setting::default());
     stage.list(1);
     let request = br#"{"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{}}"#;
-    stage.session.server_said(request);
+    stage.server_says(request);
     assert!(stage.client.all().iter().any(|message| message == request));
     let answer = json!({"jsonrpc": "2.0", "id": "s1", "result": {"role": "assistant"}});
     stage.say(&answer);
@@ -147,7 +145,7 @@ fn requests_of_the_server_are_bounded_at_the_limit_and_not_before() {
     stage.list(1);
     for number in 0..=MAX_SERVER_REQUESTS {
         let request = format!(r#"{{"jsonrpc":"2.0","id":"s{number}","method":"ping"}}"#);
-        stage.session.server_said(request.as_bytes());
+        stage.server_says(request.as_bytes());
     }
     let passed = stage.client.texts().into_iter().filter(|text| text.contains("\"ping\"")).count();
     assert_eq!(passed, MAX_SERVER_REQUESTS);
@@ -172,7 +170,7 @@ fn batches_are_for_the_revision_that_has_them() {
     let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}},{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]"#;
     let modern = Stage::greeted(Setting::default());
     modern.list(0);
-    modern.session.client_said(batch);
+    modern.client_says(batch);
     for id in [1, 2] {
         assert_eq!(modern.answer(&json!(id))["error"]["data"]["reason"], "bad_frame");
     }
@@ -180,11 +178,11 @@ fn batches_are_for_the_revision_that_has_them() {
     let script = Script { protocol_version: "2025-03-26".to_owned(), ..Script::default() };
     let old = Stage::greeted(Setting { script, ..Setting::default() });
     old.list(0);
-    old.session.client_said(batch);
+    old.client_says(batch);
     assert!(old.answer(&json!(1)).get("result").is_some());
     assert!(old.answer(&json!(2)).get("result").is_some());
     old.change(tools(&[tool("add", "Changed.")]));
-    old.session.client_said(br#"[{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add"}},{"jsonrpc":"2.0","id":4,"method":"ping"}]"#);
+    old.client_says(br#"[{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add"}},{"jsonrpc":"2.0","id":4,"method":"ping"}]"#);
     assert_eq!(old.answer(&json!(3))["error"]["code"], -32010);
     assert!(old.answer(&json!(4)).get("result").is_some());
 }
@@ -229,7 +227,7 @@ fn every_request_has_one_decision_and_what_is_dispatched_one_outcome() {
     stage.ask(json!(3), "ping", json!({}));
     stage.ask(json!(4), "x/unknown", json!({}));
     stage.call(5, "nobody", json!({}));
-    stage.session.client_said(br#"{"jsonrpc":"2.0","id":6,"method":"x","method":"y"}"#);
+    stage.client_says(br#"{"jsonrpc":"2.0","id":6,"method":"x","method":"y"}"#);
     stage.answer(&json!(6));
     let lines = crate::stage::wait_for("all receipts", || {
         let lines = stage.ledger();

@@ -68,8 +68,8 @@ fn a_quarantine_stops_everything_and_a_release_ends_it() {
     assert!(stage.list(5).is_empty());
     let (at_server, at_client) = (stage.server.all().len(), stage.client.all().len());
     stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/x"}));
-    stage.session.server_said(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
-    stage.session.server_said(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
     std::thread::sleep(QUIET);
     assert_eq!(stage.server.all().len(), at_server, "nothing goes up");
     assert_eq!(stage.client.all().len(), at_client, "nothing comes down");

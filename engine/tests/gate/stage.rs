@@ -73,9 +73,24 @@ impl Write for ClientEnd {
 struct ServerEnd {
     arrived: Arrived,
     play: Sender<Vec<u8>>,
+    gathered: Vec<Vec<u8>>,
 }
 
 impl ServerOutlet for ServerEnd {
+    fn gather(&mut self, message: &Outgoing<'_>) -> bool {
+        self.gathered.push(message.frame.to_vec());
+        false
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let gathered = std::mem::take(&mut self.gathered);
+        gathered.iter().try_for_each(|frame| self.send(&Outgoing { frame, ..Outgoing::default() }))
+    }
+
+    fn discard(&mut self) {
+        self.gathered.clear();
+    }
+
     fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
         self.arrived.push(message.frame);
         self.play.send(message.frame.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -201,7 +216,7 @@ impl Stage {
             sentinel: Sentinel { store: sentinel, version },
             state: State::new(begun.situation, begun.book, caller),
             to_client: LineOutlet::new(Box::new(end)),
-            to_server: Box::new(ServerEnd { arrived: server.clone(), play }),
+            to_server: Box::new(ServerEnd { arrived: server.clone(), play, gathered: Vec::new() }),
             keeper: keeper.clone(),
             remark: Box::new(move |sentence| noted.push(sentence.as_bytes())),
         }));
@@ -213,6 +228,7 @@ impl Stage {
                 let plan = plan.lock().expect("a lock").clone();
                 if let Some(answer) = play_server(&plan, &message) {
                     played.server_said(answer.as_bytes());
+                    played.server_paused();
                 }
             }
         });
@@ -230,7 +246,7 @@ impl Stage {
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"}});
         let answer = self.ask(json!("greeting"), "initialize", params);
         assert!(answer.get("result").is_some(), "{answer}");
-        self.session.client_said(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        self.client_says(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     }
 
     /// Sends a request and waits for its answer.
@@ -240,7 +256,17 @@ impl Stage {
     }
 
     pub(crate) fn say(&self, message: &Value) {
-        self.session.client_said(message.to_string().as_bytes());
+        self.client_says(message.to_string().as_bytes());
+    }
+
+    pub(crate) fn client_says(&self, message: &[u8]) {
+        self.session.client_said(message);
+        self.session.client_paused();
+    }
+
+    pub(crate) fn server_says(&self, message: &[u8]) {
+        self.session.server_said(message);
+        self.session.server_paused();
     }
 
     pub(crate) fn call(&self, id: u64, name: &str, arguments: Value) -> Value {
@@ -281,8 +307,7 @@ impl Stage {
     /// The server says something else from now on, and says so.
     pub(crate) fn change(&self, tools: String) {
         self.script.lock().expect("a lock").tools = tools;
-        self.session
-            .server_said(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        self.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     }
 
     /// What another process sees and does.

@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const SYNC_INTERVAL_MILLISECONDS: u64 = 1_000;
 
 /// So many lines without a checkpoint are given to the signer, before a call has to wait for it.
-const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES * 3 / 4;
+const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES * 7 / 8;
 
 /// Outcomes that wait in memory while the disk is full.
 pub const MAX_WAITING_OUTCOMES: usize = 1_024;
@@ -38,6 +38,10 @@ const RESERVE_BYTES: usize = 64 * 1024;
 
 /// How much is freed at least when the oldest segments go.
 const FREE_AT_LEAST_BYTES: u64 = 64 * 1024;
+
+/// Lines that are to be written with one write. A write that fails ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch(u64);
 
 /// The receipts that this process writes. Shared by all of its calls.
 #[derive(Debug)]
@@ -66,6 +70,10 @@ struct Shared {
 struct State {
     writer: ChainWriter<DiskChain>,
     waiting: VecDeque<Outcome>,
+    /// Outcomes among the lines that are not written yet.
+    unsettled: Vec<Outcome>,
+    /// Writes that failed: the lines that were to be written with them are not.
+    failures: u64,
     /// The segment when retention was last looked at.
     retained_at: SegmentNumber,
     /// Lines that are written, and of these, on disk.
@@ -106,6 +114,8 @@ impl Receipts {
         let state = State {
             writer,
             waiting: VecDeque::new(),
+            unsettled: Vec::new(),
+            failures: 0,
             retained_at,
             written: 0,
             on_disk: 0,
@@ -138,6 +148,28 @@ impl Receipts {
     /// Records a decision. Nothing may be dispatched before this returned, nor when it failed.
     pub fn decision(&self, decision: &Decision<'_>) -> Result<Written, ReceiptsError> {
         self.shared.append(&Record::Decision(decision))
+    }
+
+    /// Records a decision with the next [`Receipts::settle`]: nothing may be dispatched before that returned, nor when
+    /// it failed. For calls that come many at a time.
+    pub fn decision_later(&self, decision: &Decision<'_>) -> Result<Batch, ReceiptsError> {
+        self.shared.append_later(&Record::Decision(decision))
+    }
+
+    /// Records how a dispatched call ended with the next [`Receipts::settle`].
+    pub fn outcome_later(&self, outcome: &Outcome) -> Result<(), ReceiptsError> {
+        match self.shared.append_later(&Record::Outcome(outcome)) {
+            Ok(_) => {
+                self.shared.lock().unsettled.push(*outcome);
+                Ok(())
+            }
+            Err(_) => self.outcome(outcome),
+        }
+    }
+
+    /// Writes all that was to be written later, with one write. An error where a line of this batch is not written.
+    pub fn settle(&self, batch: Option<Batch>) -> Result<(), ReceiptsError> {
+        self.shared.settle(batch)
     }
 
     /// Records how a dispatched call ended. On a full disk the outcome waits, and the next decision has to wait for it.
@@ -278,6 +310,59 @@ impl Shared {
             }
             other => other?,
         };
+        self.look_after(&mut state);
+        if self.settings.fsync == Fsync::Always {
+            self.wait_for_disk(state)?;
+        }
+        Ok(written)
+    }
+
+    fn append_later(&self, record: &Record<'_>) -> Result<Batch, ReceiptsError> {
+        let mut state = self.settled(record.ts());
+        // A full disk, a segment's end and what waits for room are matters of the other way.
+        if !state.waiting.is_empty() || state.fault.is_some() {
+            drop(state);
+            return self.append(record).map(|_| Batch(self.lock().failures));
+        }
+        if state.may_need_checkpoint(record.ts()) {
+            self.flush(&mut state)?;
+        }
+        state.writer.append_later(record).map_err(|error| self.failed(error))?;
+        Ok(Batch(state.failures))
+    }
+
+    fn settle(&self, batch: Option<Batch>) -> Result<(), ReceiptsError> {
+        let mut state = self.lock();
+        self.flush(&mut state)?;
+        if batch.is_some_and(|batch| batch != Batch(state.failures)) {
+            return Err(ReceiptsError::Sync(
+                "a line before this one could not be written".to_owned(),
+            ));
+        }
+        self.look_after(&mut state);
+        if self.settings.fsync == Fsync::Always {
+            self.wait_for_disk(state)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is not written yet. On a failure the outcomes among it wait for room, as single ones do.
+    fn flush(&self, state: &mut State) -> Result<(), ReceiptsError> {
+        let before = state.writer.written_lines();
+        let flushed = state.writer.flush();
+        state.written += state.writer.written_lines() - before;
+        let unsettled = std::mem::take(&mut state.unsettled);
+        if let Err(error) = flushed {
+            state.failures += 1;
+            let room = MAX_WAITING_OUTCOMES.saturating_sub(state.waiting.len());
+            state.waiting.extend(unsettled.into_iter().take(room));
+            return Err(self.failed(error));
+        }
+        Ok(())
+    }
+
+    /// What follows a write: retention with a new segment, and a checkpoint when it is time.
+    fn look_after(&self, state: &mut State) {
         if state.retained_at != state.writer.segment() {
             state.retained_at = state.writer.segment();
             state.is_retention_due = self.settings.keep != Keep::default();
@@ -286,18 +371,15 @@ impl Shared {
         if state.is_signing_due()
             && let Some(unsigned) = state.writer.unsigned()
         {
-            self.give_to_signer(&mut state, unsigned);
+            self.give_to_signer(state, unsigned);
         }
-        if self.settings.fsync == Fsync::Always {
-            self.wait_for_disk(state)?;
-        }
-        Ok(written)
     }
 
     fn try_append(&self, state: &mut State, record: &Record<'_>) -> Result<Written, ReceiptsError> {
         if let Some(fault) = &state.fault {
             return Err(ReceiptsError::Sync(fault.clone()));
         }
+        self.flush(state)?;
         while let Some(outcome) = state.waiting.front().copied() {
             state.writer.append(&Record::Outcome(&outcome)).map_err(|error| self.failed(error))?;
             state.waiting.pop_front();
@@ -349,6 +431,8 @@ impl Shared {
             let woken = self.work.wait_timeout_while(state, pause, is_idle);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             let is_stopping = state.is_stopping;
+            // Nothing stays unwritten for longer than a pause, whoever forgot to settle it.
+            let _ = self.flush(&mut state);
             let unsigned = state.writer.unsigned_if_due(now());
             // What is signed is on disk before the checkpoint is, but for a burst that leaves no time for it.
             state = self.sync(state);
