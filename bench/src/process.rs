@@ -1,14 +1,53 @@
 //! What another process has of the machine; nothing where the system does not tell.
 
-/// The memory that it has now.
-pub fn resident_bytes(process_id: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process_id}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
+/// The memory of a process, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What it has now: its own and that of files.
+    pub resident: u64,
+    /// What it asked for itself.
+    pub own: u64,
+    /// Parts of files, its program and libraries above all. Others may share them.
+    pub files: u64,
+    /// The most that it ever had.
+    pub peak: u64,
+}
+
+impl Memory {
+    pub fn of(process_id: u32) -> Option<Memory> {
+        let status = std::fs::read_to_string(format!("/proc/{process_id}/status")).ok()?;
+        Memory::read(&status)
+    }
+
+    fn read(status: &str) -> Option<Memory> {
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            Some(kilobytes * 1024)
+        };
+        Some(Memory {
+            resident: bytes("VmRSS:")?,
+            own: bytes("RssAnon:")?,
+            files: bytes("RssFile:")?,
+            peak: bytes("VmHWM:")?,
+        })
+    }
 }
 
 /// Its open files, pipes and the like.
 pub fn descriptors(process_id: u32) -> Option<usize> {
     Some(std::fs::read_dir(format!("/proc/{process_id}/fd")).ok()?.flatten().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_from_the_systems_words() {
+        let status = "Name:\tx\nVmHWM:\t   13 kB\nVmRSS:\t      12 kB\nRssAnon:\t       5 kB\nRssFile:\t       7 kB\n";
+        let memory = Memory { resident: 12_288, own: 5_120, files: 7_168, peak: 13_312 };
+        assert_eq!(Memory::read(status), Some(memory));
+        assert_eq!(Memory::read("Name:\tx\nVmRSS:\t12 MB\n"), None);
+    }
 }

@@ -5,7 +5,7 @@
 
 use holdpoint_bench::figures::Figures;
 use holdpoint_bench::peer::{Answer, Peer, Request, unexpected};
-use holdpoint_bench::process::resident_bytes;
+use holdpoint_bench::process::Memory;
 use holdpoint_bench::programs::{Between, Programs};
 use holdpoint_bench::samples::{Round, median};
 use std::error::Error;
@@ -47,6 +47,17 @@ const SIZES: [Size; 3] = [
     Size { name: "1 MB", bytes: 1_000_000, rounds: 8, calls: 100, p50_bound: 3.0, p99_bound: 4.0 },
 ];
 
+type Measure = fn(&Programs, &mut Figures) -> Outcome<()>;
+
+/// What can be asked for alone, by its name as an argument.
+const PARTS: [(&str, Measure); 5] = [
+    ("latency", latency),
+    ("throughput", throughput),
+    ("start", starting),
+    ("memory", memory),
+    ("tools", many_tools),
+];
+
 fn main() -> ExitCode {
     match measure() {
         Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
@@ -60,12 +71,19 @@ fn main() -> ExitCode {
 
 fn measure() -> Outcome<Figures> {
     let programs = Programs::find()?;
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    for word in &wanted {
+        if PARTS.iter().all(|(name, _)| name != word) {
+            let names = PARTS.map(|(name, _)| name).join(", ");
+            return Err(format!("there is no part `{word}`; there are {names}").into());
+        }
+    }
     let mut figures = Figures::default();
-    latency(&programs, &mut figures)?;
-    throughput(&programs, &mut figures)?;
-    starting(&programs, &mut figures)?;
-    memory(&programs, &mut figures)?;
-    many_tools(&programs, &mut figures)?;
+    for (name, measure) in PARTS {
+        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
+            measure(&programs, &mut figures)?;
+        }
+    }
     Ok(figures)
 }
 
@@ -81,16 +99,17 @@ fn ready(programs: &Programs, between: Between, home: &Path, tools: usize) -> Ou
 }
 
 /// Runs something for each, every time in another order: whoever comes after the gate may find its syncs going on.
-fn in_turn<const N: usize>(
+fn in_turn<T>(
     round: usize,
-    peers: &mut [Peer; N],
-    mut run: impl FnMut(usize, &mut Peer) -> Outcome<()>,
+    peers: &mut [Peer],
+    told: &mut [Vec<T>],
+    mut run: impl FnMut(&mut Peer) -> Outcome<T>,
 ) -> Outcome<()> {
-    for step in 0..N {
-        let which = (round + step) % N;
-        if let Some(peer) = peers.get_mut(which) {
-            run(which, peer)?;
-        }
+    let mut pairs: Vec<_> = peers.iter_mut().zip(told).collect();
+    let count = pairs.len().max(1);
+    pairs.rotate_left(round % count);
+    for (peer, told) in pairs {
+        told.push(run(peer)?);
     }
     Ok(())
 }
@@ -123,10 +142,8 @@ fn latency(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
                 time_calls(peer, &mut request, size.calls)?;
             }
             for round in 0..size.rounds {
-                in_turn(round, &mut peers, |which, peer| {
-                    let times = time_calls(peer, &mut request, size.calls)?;
-                    rounds.get_mut(which).map(|rounds| rounds.push(times));
-                    Ok(())
+                in_turn(round, &mut peers, rounds, |peer| {
+                    time_calls(peer, &mut request, size.calls)
                 })?;
             }
         }
@@ -162,7 +179,7 @@ fn throughput(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
         let start = |between| ready(programs, between, home.path(), TOOLS);
         let mut peers = [start(Between::Nothing)?, start(Between::Relay)?, start(Between::Gate)?];
         for round in 0..PIPELINED_ROUNDS {
-            in_turn(round, &mut peers, |which, peer| {
+            in_turn(round, &mut peers, &mut rates, |peer| {
                 let begun = Instant::now();
                 let mut results = 0;
                 peer.pipeline(&mut request, PIPELINED_CALLS, IN_FLIGHT, |answer| {
@@ -172,10 +189,7 @@ fn throughput(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
                 if results != PIPELINED_CALLS {
                     return Err(unexpected(peer.line()).into());
                 }
-                let rate = PIPELINED_CALLS as f64 / begun.elapsed().as_secs_f64();
-                // The first round is for getting warm.
-                rates.get_mut(which).filter(|_| round > 0).map(|rates| rates.push(rate));
-                Ok(())
+                Ok(PIPELINED_CALLS as f64 / begun.elapsed().as_secs_f64())
             })?;
         }
         finish_all(peers)?;
@@ -197,12 +211,16 @@ fn starting(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     // What follows a program in its file is of no matter to the system that loads it.
     file.set_len(LARGE_PROGRAM_BYTES)?;
     drop(file);
-    for (name, programs) in [
-        ("start to first list", programs.clone()),
-        ("the same with a program of 100 MB", programs.with_server(large)),
+    for (name, programs, calls_before) in [
+        ("start to first list", programs.clone(), 0),
+        ("the same with a program of 100 MB", programs.with_server(large), 0),
+        ("the same with 20,000 calls before", programs.clone(), 20_000),
     ] {
         let home = tempfile::tempdir()?;
         let first = time_start(&programs, Between::Gate, home.path())?;
+        let mut before = ready(&programs, Between::Gate, home.path(), TOOLS)?;
+        before.pipeline(&mut Request::call(0, 100), calls_before, IN_FLIGHT, |_| Ok(()))?;
+        before.finish()?;
         let mut times: [Vec<f64>; 3] = Default::default();
         for _ in 0..STARTS {
             for (between, times) in ALL.into_iter().zip(&mut times) {
@@ -233,10 +251,17 @@ fn memory(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     ready(programs, Between::Gate, home.path(), 1_000)?.finish()?;
     let mut peer = ready(programs, Between::Gate, home.path(), 1_000)?;
     time_calls(&mut peer, &mut Request::call(0, 100), 5_000)?;
-    match resident_bytes(peer.process_id()) {
-        Some(bytes) => {
-            let megabytes = bytes as f64 / 1e6;
-            figures.tell("resident memory with 1,000 tools, MB", megabytes, 12.0);
+    match Memory::of(peer.process_id()) {
+        Some(memory) => {
+            let megabytes = |bytes: u64| bytes as f64 / 1e6;
+            println!(
+                "memory with 1,000 tools, MB: {:.1} of its own, {:.1} of program files, {:.1} at its peak",
+                megabytes(memory.own),
+                megabytes(memory.files),
+                megabytes(memory.peak)
+            );
+            let resident = megabytes(memory.resident);
+            figures.tell("resident memory with 1,000 tools, MB", resident, 12.0);
         }
         None => println!("memory cannot be measured here (no /proc)"),
     }
@@ -256,10 +281,8 @@ fn many_tools(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
             ready(programs, Between::Gate, many, MANY_TOOLS)?,
         ];
         for round in 0..60 {
-            in_turn(round, &mut peers, |which, peer| {
-                let times = time_calls(peer, &mut request, 200)?;
-                rounds.get_mut(which).map(|rounds| rounds.push(times.p50));
-                Ok(())
+            in_turn(round, &mut peers, &mut rounds, |peer| {
+                Ok(time_calls(peer, &mut request, 200)?.p50)
             })?;
         }
         finish_all(peers)?;
