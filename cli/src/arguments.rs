@@ -52,7 +52,9 @@ pub(crate) enum Command {
     )]
     Run(RunCommand),
     /// Show a silent change being caught, with nothing installed
-    #[command(after_help = "Examples:\n  holdpoint demo\n  holdpoint demo --all")]
+    #[command(
+        after_help = "Examples:\n  holdpoint demo\n  holdpoint demo --all\n  holdpoint demo --restart\n  holdpoint demo --withheld"
+    )]
     Demo(DemoCommand),
     /// Compare two captures: what changed, and what each posture makes of it
     #[command(
@@ -123,6 +125,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
     )]
     Store(store::StoreCommand),
+    /// Serve a case of the drift battery that changes
+    #[command(hide = true)]
+    Scenario(crate::scenario::ScenarioCommand),
 }
 
 #[derive(Debug, Args)]
@@ -145,6 +150,12 @@ pub(crate) struct DemoCommand {
     /// Run the whole drift battery and print the table
     #[arg(long)]
     pub(crate) all: bool,
+    /// Show a change that was made while the server was down
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) restart: bool,
+    /// Show a change that the server tells nobody of
+    #[arg(long, conflicts_with_all = ["all", "restart"])]
+    pub(crate) withheld: bool,
 }
 
 #[derive(Debug, Args)]

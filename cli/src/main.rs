@@ -9,6 +9,7 @@ mod failure;
 mod judging;
 mod observation;
 mod report;
+mod scenario;
 mod screen;
 mod side_by_side;
 mod target;
@@ -71,6 +72,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Digest(command) => commands::digest::run(command, options),
         Command::Incident(command) => commands::incident::run(command, options),
         Command::Receipts(command) => commands::receipts::run(command, options),
+        Command::Scenario(command) => scenario::run(command),
         Command::Store(command) => commands::store::run(command, options),
     }
 }

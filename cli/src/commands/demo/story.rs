@@ -1,0 +1,210 @@
+//! The one hold that a newcomer must see: pinned, called, changed, held, looked at, approved, called again.
+
+use super::gone_wrong;
+use super::session::{Called, Launch, Session, Stage};
+use crate::arguments::Options;
+use crate::commands::approve::approve_entries;
+use crate::failure::{Exit, Failure};
+use crate::judging::Judged;
+use crate::report::{self, VerdictDocument};
+use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
+use crate::side_by_side;
+use contract::surface::{EntryId, EntryType, read_capture};
+use gate::server::ServerId;
+use gate::verdict::Verdict;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const SERVER: &str = "reports";
+const SCENARIO: &str = "added_required";
+const TOOL: &str = "make_report";
+/// How old the gate's view may get where the server tells nobody of its change.
+const MAX_AGE_SECONDS: &str = "1";
+/// Long enough for the view to be too old.
+const UNTIL_TOO_OLD: Duration = Duration::from_millis(1_100);
+
+/// How the change comes about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The server says that its list is another.
+    Announced,
+    /// It does not.
+    Withheld,
+    /// It is made while neither server nor gate runs.
+    WhileDown,
+}
+
+impl Ending {
+    fn gate_options(self) -> &'static [&'static str] {
+        match self {
+            Ending::Withheld => &["--relist-max-age", MAX_AGE_SECONDS],
+            Ending::Announced | Ending::WhileDown => &[],
+        }
+    }
+
+    fn server_options(self) -> &'static [&'static str] {
+        match self {
+            Ending::Withheld => &["--withhold"],
+            Ending::Announced | Ending::WhileDown => &[],
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Ending::Announced => {
+                "On Tuesday the same tool says something else. Nothing in MCP stops the agent from calling it:"
+            }
+            Ending::Withheld => {
+                "On Tuesday the same tool says something else, and the server tells nobody. The agent calls it:"
+            }
+            Ending::WhileDown => {
+                "Everything is killed. While it is down the tool changes. It is started again, and the agent calls it:"
+            }
+        }
+    }
+}
+
+pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
+    let teller = Teller { is_silent: options.json };
+    let stage = Stage::new(options)?;
+    let id: ServerId = SERVER.parse().map_err(Failure::internal)?;
+    let launch = Launch {
+        id: &id,
+        scenario: SCENARIO,
+        gate_options: ending.gate_options(),
+        server_options: ending.server_options(),
+    };
+    let mut session = stage.start(&launch)?;
+    teller
+        .step(1, "On Monday your agent meets a server. Holdpoint pins what it says of its tools.");
+    for (name, hash) in pinned(&mut session)? {
+        teller.say(format!("   {} {name}  {}", styled(GREEN, "pinned"), styled(DIM, hash)));
+    }
+    teller.say(format!("   {}", through(session.call(TOOL, &json!({ "title": "Monday" }))?)?));
+    teller.step(2, ending.words());
+    session = change(ending, &stage, &launch, session)?;
+    let banner = match session.call(TOOL, &json!({ "title": "Tuesday" }))? {
+        Called::Held(banner) => banner,
+        Called::Through(_) => return Err(gone_wrong("the call went through")),
+    };
+    if stage.has_reached(&id, "Tuesday")? {
+        return Err(gone_wrong("the call reached the server"));
+    }
+    teller.say(format!("\n   {}\n", styled(RED, banner)));
+    teller.say("   Nothing of that call reached the server.");
+    let held = stage.judged(&id)?;
+    teller.step(3, "You look at what changed, before and after:\n");
+    teller.show(&held);
+    let hash = approve(&stage, &id, &held)?;
+    teller.step(4, "It is what the vendor announced, so you approve it, by its hash:");
+    teller.say(format!("   $ holdpoint approve {id} --hash {hash:.16}"));
+    teller.step(5, "The next call goes through:");
+    let arguments = json!({ "title": "Wednesday", "owner": "you" });
+    teller.say(format!("   {}", through(session.call(TOOL, &arguments)?)?));
+    let after = stage.judged(&id)?;
+    teller.say(format!("   {}\n", report::summary(&after.judgement)));
+    session.end()?;
+    teller.close(&held, &after)
+}
+
+/// What the client is shown, each tool with its hash.
+fn pinned(session: &mut Session) -> Result<Vec<(String, String)>, Failure> {
+    let answer = session.ask("tools/list", &json!({}))?;
+    let listed = answer.get("result").map(Value::to_string).unwrap_or_default();
+    let surface = read_capture(listed.as_bytes()).map_err(gone_wrong)?;
+    let tools = surface.entries().filter(|entry| entry.entry_type() == EntryType::Tool);
+    let tools: Vec<(String, String)> = tools
+        .map(|tool| (tool.key().to_owned(), format!("{:.16}…", tool.entry_hash().to_string())))
+        .collect();
+    if tools.is_empty() { Err(gone_wrong("no tool was listed")) } else { Ok(tools) }
+}
+
+/// Changes the server, and brings the client to where it may call again.
+fn change(
+    ending: Ending,
+    stage: &Stage,
+    launch: &Launch<'_>,
+    mut session: Session,
+) -> Result<Session, Failure> {
+    match ending {
+        Ending::Announced => {
+            stage.change(launch.id)?;
+            // The server says that it has changed before it answers anything, so the gate has read it when this is answered.
+            session.ask("ping", &json!({}))?;
+            Ok(session)
+        }
+        Ending::Withheld => {
+            stage.change(launch.id)?;
+            std::thread::sleep(UNTIL_TOO_OLD);
+            Ok(session)
+        }
+        Ending::WhileDown => {
+            session.kill()?;
+            stage.change(launch.id)?;
+            stage.start(launch)
+        }
+    }
+}
+
+/// Approves all that waits; the hash by which it was.
+fn approve(stage: &Stage, id: &ServerId, held: &Judged) -> Result<String, Failure> {
+    let waiting: Vec<EntryId> = held.judgement.waiting().map(|entry| entry.id.clone()).collect();
+    let surface = held.surface.as_ref().map(|surface| surface.surface_hash().to_string());
+    let hash = surface.ok_or_else(|| gone_wrong("nothing was observed"))?;
+    approve_entries(&mut stage.workplace()?, id, held, &waiting, &hash)?;
+    Ok(hash)
+}
+
+fn through(called: Called) -> Result<String, Failure> {
+    match called {
+        Called::Through(text) => Ok(format!("{} {text}", styled(GREEN, "answered"))),
+        Called::Held(banner) => Err(gone_wrong(banner)),
+    }
+}
+
+/// Who tells the story, where it is told in words.
+#[derive(Debug)]
+struct Teller {
+    is_silent: bool,
+}
+
+impl Teller {
+    fn say(&self, line: impl std::fmt::Display) {
+        if !self.is_silent {
+            screen::say(line);
+        }
+    }
+
+    fn step(&self, number: usize, text: &str) {
+        self.say(format!("\n{} {text}", styled(BOLD, format!("{number}."))));
+    }
+
+    fn show(&self, held: &Judged) {
+        if self.is_silent {
+            return;
+        }
+        report::say_entries(&held.judgement);
+        screen::say("");
+        for entry in held.judgement.held() {
+            side_by_side::show(entry.before.as_ref(), entry.after.as_ref());
+        }
+    }
+
+    fn close(&self, held: &Judged, after: &Judged) -> Result<Exit, Failure> {
+        if self.is_silent {
+            screen::print_json(&json!({
+                "held": VerdictDocument::of(&held.judgement),
+                "after_approval": VerdictDocument::of(&after.judgement),
+            }))?;
+        }
+        self.say(styled(
+            DIM,
+            "A hold says that a contract moved, never that a tool is unsafe. You decide.",
+        ));
+        self.say(styled(DIM, "Put it in front of a server of yours: holdpoint run -- CMD…"));
+        match (held.judgement.verdict, after.judgement.verdict) {
+            (Verdict::Hold, Verdict::Proceed) => Ok(Exit::Fine),
+            (held, after) => Err(gone_wrong(format!("{held}, then {after}"))),
+        }
+    }
+}

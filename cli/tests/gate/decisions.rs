@@ -1,0 +1,197 @@
+//! What people decide in another process counts for every call that is begun after it, and the client is told to list again.
+
+use crate::bench::*;
+use crate::client::*;
+use crate::scenario::Scenario;
+use crate::script::*;
+use serde_json::{Value, json};
+
+/// A session whose one tool has changed and is held.
+fn held() -> (Bench, Scenario, Client) {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    assert_eq!(client.tool_names(), ["make_report"]);
+    scenario.change();
+    // The server says that it has changed before it answers anything.
+    client.ask("ping", &json!({}));
+    refused(&report(&mut client, "held"), HELD);
+    (bench, scenario, client)
+}
+
+fn report(client: &mut Client, title: &str) -> Value {
+    client.call("make_report", &json!({ "title": title, "owner": "ada" }))
+}
+
+fn approve(bench: &Bench) {
+    let hash = bench.waiting_hash("make_report");
+    bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0).says("verified");
+}
+
+#[test]
+fn an_approval_counts_for_the_next_call_and_the_client_is_told() {
+    let (bench, scenario, mut client) = held();
+    bench.run(["review", ID]).exits(10).says("owner");
+    approve(&bench);
+    assert!(text(&report(&mut client, "approved")).contains("approved"));
+    client.notice(LIST_CHANGED);
+    let listed = client.ask("tools/list", &json!({}));
+    assert!(listed["result"]["tools"][0]["inputSchema"]["properties"]["owner"].is_object());
+    let record = scenario.record();
+    assert!(record.contains("\"approved\"") && !record.contains("\"held\""), "{record}");
+    let requests = client.requests();
+    client.end().exits(0);
+    receipts_are_complete(&bench, requests);
+}
+
+#[test]
+fn an_approval_of_one_hash_is_none_of_another() {
+    let (bench, scenario, mut client) = held();
+    let hash = bench.waiting_hash("make_report");
+    // The vendor takes it back: the approved contract is there again.
+    scenario.revert();
+    client.ask("ping", &json!({}));
+    text(&report(&mut client, "reverted"));
+    bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(10);
+    scenario.change();
+    client.ask("ping", &json!({}));
+    refused(&report(&mut client, "held"), HELD);
+    client.end().exits(0);
+}
+
+#[test]
+fn a_rollback_holds_what_was_approved() {
+    let (bench, scenario, mut client) = held();
+    approve(&bench);
+    text(&report(&mut client, "approved"));
+    bench.run(["rollback", ID, "make_report"]).exits(0);
+    refused(&report(&mut client, "rolled-back"), HELD);
+    assert!(!scenario.record().contains("rolled-back"));
+    client.end().exits(0);
+}
+
+#[test]
+fn a_quarantine_counts_for_the_next_call_until_it_is_released() {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    text(&report(&mut client, "before"));
+    bench.run(["quarantine", ID]).exits(0);
+    let answer = report(&mut client, "quarantined");
+    assert_eq!(refused(&answer, HELD)["reason"], "server_quarantined");
+    client.notice(LIST_CHANGED);
+    assert_eq!(client.tool_names(), Vec::<String>::new());
+    // Nothing but what keeps the session alive goes up.
+    assert_eq!(client.ask("ping", &json!({}))["result"], json!({}));
+    let answer = client.ask("vendor/quarantined", &json!({ "word": "quarantined" }));
+    assert!(answer.get("error").is_some(), "{answer}");
+    bench.run(["release", ID]).exits(0);
+    text(&report(&mut client, "released"));
+    client.notice(LIST_CHANGED);
+    assert_eq!(client.tool_names(), ["make_report"]);
+    assert!(!scenario.record().contains("quarantined"), "{}", scenario.record());
+    let requests = client.requests();
+    client.end().exits(0);
+    receipts_are_complete(&bench, requests);
+}
+
+#[test]
+fn an_incident_counts_for_the_next_call_until_it_is_over() {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    text(&report(&mut client, "before"));
+    bench.run(["incident", "on", "--reason", "a drill"]).exits(0);
+    assert_eq!(refused(&report(&mut client, "stopped"), DENIED)["reason"], "kill_switch");
+    bench.run(["incident", "off"]).exits(0);
+    text(&report(&mut client, "again"));
+    assert!(!scenario.record().contains("stopped"));
+    client.end().exits(0);
+}
+
+#[test]
+fn an_incident_of_one_server_stops_no_other() {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    bench.file("other.json", "[]");
+    bench.run(["pin", "--server", "other", "--file", "other.json"]).exits(0);
+    bench.run(["incident", "on", "--server", "other"]).exits(0);
+    text(&report(&mut client, "of-another"));
+    bench.run(["incident", "off"]).exits(0);
+    bench.run(["incident", "on", "--server", ID]).exits(0);
+    refused(&report(&mut client, "of-this"), DENIED);
+    client.end().exits(0);
+}
+
+#[test]
+fn one_approval_counts_in_every_session_of_the_home() {
+    let (bench, scenario, mut first) = held();
+    let mut second = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    second.begin();
+    refused(&report(&mut second, "held"), HELD);
+    approve(&bench);
+    text(&report(&mut first, "approved"));
+    text(&report(&mut second, "approved"));
+    first.end().exits(0);
+    second.end().exits(0);
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
+fn a_first_use_that_needs_approval_serves_nothing_before_it() {
+    let bench = Bench::unattended();
+    bench.configure("first_use = \"approve\"\n[approve]\nunattended = true\n");
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    assert_eq!(client.tool_names(), Vec::<String>::new());
+    assert_eq!(refused(&report(&mut client, "pending"), HELD)["reason"], "server_pending");
+    let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
+    bench.run(["approve", ID, "--hash", &surface]).exits(0);
+    text(&report(&mut client, "approved"));
+    assert!(!scenario.record().contains("\"pending\""));
+    client.end().exits(0);
+}
+
+#[test]
+fn a_tool_that_is_held_stops_no_other() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    let changed = json!({ "tools": [report_tool_with_owner(), mail_tool()] });
+    let before = result(&json!({ "tools": [report_tool(), mail_tool()] }));
+    script.on_each("tools/list", json!([[before], [result(&changed)]]));
+    let mut client = Client::through_gate(&bench, &["--relist-max-age", "0"], &script.launch());
+    client.begin();
+    assert_eq!(client.tool_names().len(), 2);
+    refused(&client.call("make_report", &json!({ "title": "held" })), HELD);
+    text(&client.call("send_mail", &json!({ "to": "ada" })));
+    let record = script.record();
+    assert!(record.contains("send_mail") && !record.contains("make_report"), "{record}");
+    client.end().exits(0);
+}
+
+#[test]
+fn a_tool_that_nobody_listed_is_no_way_to_the_server() {
+    let bench = Bench::new();
+    let script = Script::new(&bench);
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    client.begin();
+    let answer = client.call("hidden_tool", &json!({ "title": "x" }));
+    assert!(answer["error"]["code"].is_i64(), "{answer}");
+    assert!(!script.record().contains("hidden_tool"), "{}", script.record());
+    client.end().exits(0);
+}
+
+#[test]
+fn what_waits_is_in_the_store_when_the_refusal_arrives() {
+    let (bench, _scenario, client) = held();
+    let waiting = bench.waiting("make_report");
+    assert_eq!(waiting["findings"][0]["kind"], "added-required-param", "{waiting}");
+    assert_eq!(bench.server_status()["status"], "changed");
+    client.end().exits(0);
+}

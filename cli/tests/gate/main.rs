@@ -1,0 +1,25 @@
+//! The gate, end to end: `holdpoint run` between a client and a server, both of which may do anything.
+//!
+//! Every wait has a deadline, so no test can hang; nothing is waited for by sleeping.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
+
+#[path = "../cli/bench.rs"]
+mod bench;
+
+mod battery;
+mod client;
+mod decisions;
+mod faults;
+mod freshness;
+mod peers;
+mod processes;
+mod scenario;
+mod script;
+mod transparency;
