@@ -1,7 +1,8 @@
 //! MCP on the wire: messages kept as the bytes they came as, framing, stdio and streamable HTTP, both protocol eras.
 //!
-//! Today this crate observes: [`observe()`] starts or reaches a server, does the handshake, asks for every list and
-//! hands back the raw JSON. It judges nothing; what the bytes mean is for `contract` to say.
+//! Two ways of being with a server: [`observe()`] starts or reaches one, asks for every list and hands back the raw JSON;
+//! [`lines`], [`envelope`] and [`remote`] are what the gate reads and sends messages with while a session lasts. Nothing is
+//! judged here; what the bytes mean is for `contract` to say, and what becomes of a call for `engine`.
 
 mod correlate;
 mod endpoint;
@@ -10,8 +11,8 @@ mod error;
 mod framing;
 mod http;
 mod limits;
-pub mod listing;
 pub mod lines;
+pub mod listing;
 mod message;
 mod observe;
 pub mod remote;
