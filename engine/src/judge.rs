@@ -3,10 +3,11 @@
 //! This is the only part of a session that writes to the store.
 
 use crate::recorder::now;
+use crate::relist::ListOutcome;
 use crate::situation::{DriftScope, Situation};
 use crate::view::{Materials, View};
 use contract::hash::EntryHash;
-use contract::surface::{Entry, EntryId, ListKind, Surface};
+use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
 use gate::first_use::{FirstUse, first_use};
 use gate::judge::{Judgement, SurfaceJudgement, judge_surface};
 use gate::pins::{Basis, Pin, PinBook};
@@ -17,6 +18,7 @@ use gate::status::{Happening, next};
 use gate::time::Timestamp;
 use ledger::record::{Event, Text};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use store::receipts::ReceiptsError;
 use store::{
     Act, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Observation, Revision,
@@ -47,18 +49,49 @@ pub struct Rules {
     pub mode: ListMode,
 }
 
-/// What a server says, and the answers that it said it with.
-#[derive(Debug, Default)]
+/// What a server says, as the answers that it said it with. They are read again when they are judged again, which is
+/// seldom: kept in one piece they take a fraction of the memory.
+#[derive(Debug, Clone, Default)]
 pub struct Seen {
-    pub surface: Surface,
-    pub pages: BTreeMap<ListKind, Vec<String>>,
+    pub handshake: Option<Arc<str>>,
+    pub lists: BTreeMap<ListKind, ListOutcome>,
+    pub origin: Option<Entry>,
+}
+
+impl Seen {
+    /// Nothing where the handshake cannot be read in exactly one way.
+    pub fn surface(&self) -> Option<Surface> {
+        let mut reader = SurfaceReader::default();
+        if let Some(handshake) = &self.handshake {
+            reader.handshake(handshake).ok()?;
+        }
+        for (list, outcome) in &self.lists {
+            outcome.read_into(*list, &mut reader);
+        }
+        let mut surface = reader.finish();
+        if let Some(origin) = &self.origin {
+            surface.insert(origin.clone());
+        }
+        Some(surface)
+    }
+
+    pub(crate) fn pages(&self) -> BTreeMap<ListKind, Arc<Vec<String>>> {
+        let pages = self.lists.iter().filter_map(|(list, outcome)| match outcome {
+            ListOutcome::Pages(pages) => Some((*list, pages.clone())),
+            ListOutcome::NotOffered | ListOutcome::Unreadable(_) => None,
+        });
+        pages.collect()
+    }
 }
 
 /// What came of judging.
 #[derive(Debug)]
 pub struct Judged {
     pub situation: Situation,
+    /// The pins of what a handshake tells.
     pub book: PinBook,
+    /// Whether anything was ever pinned.
+    pub has_baseline: bool,
     pub judgement: SurfaceJudgement,
     /// Entries that were pinned anew without asking.
     pub repinned: usize,
@@ -96,22 +129,32 @@ impl Judge {
     }
 
     /// Takes in what a server says now: pins it at first use, pins anew what is benign, remembers it for review.
-    pub fn take_in(&mut self, seen: &Seen, at: Timestamp) -> Result<Judged, StoreError> {
+    pub fn take_in(
+        &mut self,
+        seen: &Seen,
+        surface: &Surface,
+        at: Timestamp,
+    ) -> Result<Judged, StoreError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.try_take_in(seen, at) {
+            match self.try_take_in(seen, surface, at) {
                 Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
                 outcome => return outcome,
             }
         }
     }
 
-    fn try_take_in(&mut self, seen: &Seen, at: Timestamp) -> Result<Judged, StoreError> {
+    fn try_take_in(
+        &mut self,
+        seen: &Seen,
+        surface: &Surface,
+        at: Timestamp,
+    ) -> Result<Judged, StoreError> {
         let mut standing = self.read_standing()?;
         let snapshot = self.store.snapshot(&self.rules.server)?;
         let status = status_of(&snapshot);
-        let observation = Observation::of(&seen.surface, at);
+        let observation = Observation::of(surface, at);
         let mut book = snapshot.pins.clone();
         let is_trusted = book.lost.is_none() && book.tampered.is_empty();
         let mut act = Act::new(&self.rules.server, at, NOBODY, "server.observe");
@@ -123,13 +166,13 @@ impl Judge {
         let mut repinned = 0;
         let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;
         if is_first && self.rules.first_use == FirstUsePolicy::Trust {
-            let FirstUse { pins, .. } = first_use(&seen.surface, &self.rules.settings);
+            let FirstUse { pins, .. } = first_use(surface, &self.rules.settings);
             act.name = "server.pin";
             act.pins =
                 pins.into_iter().map(|entry| NewPin { entry, basis: Basis::FirstUse }).collect();
         }
         if !is_first && is_trusted && status != ServerStatus::Pending {
-            let judgement = self.judge(&book, &seen.surface, at)?;
+            let judgement = self.judge(&book, surface, at)?;
             act.pins = judgement
                 .accepted()
                 .map(|entry| NewPin { entry: entry.clone(), basis: Basis::Auto })
@@ -143,7 +186,7 @@ impl Judge {
             let entry = pin.entry.clone();
             book.push(Pin { entry, basis: pin.basis, at, by: NOBODY.to_owned() });
         }
-        let judgement = self.judge(&book, &seen.surface, at)?;
+        let judgement = self.judge(&book, surface, at)?;
         let next_status = if is_first {
             let happening = match self.rules.first_use {
                 FirstUsePolicy::Trust => Happening::FirstUseTrusted,
@@ -155,12 +198,17 @@ impl Judge {
             next(status, Happening::Judged { is_held }).unwrap_or(status)
         };
         act.status = Some(next_status).filter(|next| *next != status);
+        // What is as it was recorded is not recorded again: a start costs no write.
+        let is_news = !act.pins.is_empty()
+            || act.status.is_some()
+            || act.launch.is_some()
+            || snapshot.observation.as_ref().is_none_or(|seen| !seen.shows_the_same(&observation));
         // A record that cannot be trusted is mended by a person, not written over.
-        if is_trusted || act.pins.is_empty() {
+        if is_news && (is_trusted || act.pins.is_empty()) {
             standing.revision = self.store.record(act)?.revision;
         }
         standing.status = next_status;
-        Ok(self.judged(seen, book, judgement, standing, repinned))
+        Ok(self.judged(seen, surface, &book, judgement, standing, repinned))
     }
 
     /// Judges the same again after somebody wrote to the store; nothing where that was about something else.
@@ -171,9 +219,10 @@ impl Judge {
             return Ok(None);
         }
         let snapshot = self.store.snapshot(&self.rules.server)?;
-        let judgement = self.judge(&snapshot.pins, &seen.surface, at)?;
+        let surface = seen.surface().unwrap_or_default();
+        let judgement = self.judge(&snapshot.pins, &surface, at)?;
         let now = Standing { status: status_of(&snapshot), ..now };
-        Ok(Some(self.judged(seen, snapshot.pins, judgement, now, 0)))
+        Ok(Some(self.judged(seen, &surface, &snapshot.pins, judgement, now, 0)))
     }
 
     fn read_standing(&self) -> Result<Standing, StoreError> {
@@ -207,7 +256,7 @@ impl Judge {
             entries: Vec::new(),
             unreadable: Vec::new(),
         };
-        Ok(self.judged(&Seen::default(), snapshot.pins, nothing, standing, 0))
+        Ok(self.judged(&Seen::default(), &Surface::default(), &snapshot.pins, nothing, standing, 0))
     }
 
     fn judge(
@@ -223,7 +272,8 @@ impl Judge {
     fn judged(
         &mut self,
         seen: &Seen,
-        book: PinBook,
+        surface: &Surface,
+        book: &PinBook,
         judgement: SurfaceJudgement,
         standing: Standing,
         repinned: usize,
@@ -233,13 +283,13 @@ impl Judge {
         let view = View::of(&Materials {
             server: &self.rules.server,
             status,
-            book: &book,
-            surface: &seen.surface,
+            book,
+            surface,
             judgement: &judgement,
             settings: &self.rules.settings,
             mode: self.rules.mode,
             scope: self.rules.scope,
-            pages: &seen.pages,
+            pages: &seen.pages(),
         });
         let situation = Situation {
             server: self.rules.server.clone(),
@@ -247,7 +297,8 @@ impl Judge {
             is_incident,
             view,
         };
-        Judged { situation, book, judgement, repinned }
+        let has_baseline = !book.is_empty() || book.lost.is_some() || !book.tampered.is_empty();
+        Judged { situation, book: of_handshake(book), has_baseline, judgement, repinned }
     }
 
     /// How one entry is judged now.
@@ -258,7 +309,8 @@ impl Judge {
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
         let snapshot = self.store.snapshot(&self.rules.server)?;
-        let judgement = self.judge(&snapshot.pins, &seen.surface, at)?;
+        let surface = seen.surface().unwrap_or_default();
+        let judgement = self.judge(&snapshot.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
 
@@ -274,14 +326,15 @@ impl Judge {
         let snapshot = self.store.snapshot(&self.rules.server)?;
         let status = status_of(&snapshot);
         let is_sound = snapshot.pins.lost.is_none() && snapshot.pins.tampered.is_empty();
-        let entry = seen.surface.entry(id);
+        let surface = seen.surface().unwrap_or_default();
+        let entry = surface.entry(id);
         if !is_sound || entry.map(Entry::entry_hash) != hash {
             return Ok(false);
         }
         let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
         let mut book = snapshot.pins.clone();
         book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by: by.to_owned() });
-        let is_held = self.judge(&book, &seen.surface, at)?.verdict.is_held();
+        let is_held = self.judge(&book, &surface, at)?.verdict.is_held();
         let Ok(status) = next(status, Happening::Approved { is_held }) else { return Ok(false) };
         let mut act = Act::new(&self.rules.server, at, by, "server.approve");
         act.expect = Some(snapshot.revision());
@@ -333,6 +386,18 @@ impl Judge {
             .collect();
         counts.chunks(store::MAX_COUNTS_PER_WRITE).try_for_each(|part| self.store.add_counts(part))
     }
+}
+
+/// The pins that a handshake is shaped by; the others are in the store.
+fn of_handshake(book: &PinBook) -> PinBook {
+    let is_told =
+        |id: &EntryId| matches!(id.entry_type, EntryType::Instructions | EntryType::Identity);
+    let mut part = PinBook::default();
+    part.lost.clone_from(&book.lost);
+    let pins = book.iter().filter(|(id, _)| is_told(id)).flat_map(|(_, pins)| pins.iter());
+    pins.for_each(|pin| part.push(pin.clone()));
+    part.tampered.clone_from(&book.tampered);
+    part
 }
 
 /// What is left out at first sight because of a marker is held from then on.

@@ -10,7 +10,7 @@ use crate::recorder::now;
 use crate::relist::{ListOutcome, Listing, Step};
 use crate::session::state::Waiting;
 use crate::session::{Cause, OwnAnswer, Session};
-use contract::surface::{Entry, EntryId, ListKind, SurfaceReader};
+use contract::surface::{Entry, EntryId, ListKind};
 use gate::counters::Counter;
 use gate::judge::Judgement;
 use ledger::record::OutcomeStatus;
@@ -247,7 +247,7 @@ impl Keeper {
             // Nothing is known yet: a server is judged as a whole.
             self.wanted.extend(ListKind::ALL);
         }
-        let (handshake, waited): (Option<String>, BTreeSet<ListKind>) = {
+        let (handshake, waited): (Option<Arc<str>>, BTreeSet<ListKind>) = {
             let state = self.session.state();
             (state.handshake.clone(), state.waiting.iter().map(|waiting| waiting.list).collect())
         };
@@ -357,7 +357,7 @@ impl Keeper {
             self.discovery = None;
             self.has_discovered = true;
             if let OwnAnswer::Result(result) = answer {
-                self.session.state().handshake.get_or_insert(result);
+                self.session.state().handshake.get_or_insert(result.into());
             }
             return;
         }
@@ -433,14 +433,15 @@ impl Keeper {
         if !self.session.state().is_unjudged {
             return true;
         }
-        let Some(seen) = self.seen() else {
+        let seen = self.seen();
+        let Some(surface) = seen.surface() else {
             self.session.remark("what the server says of itself cannot be read");
             return false;
         };
         let seen = Arc::new(seen);
         let outcome = {
             let mut judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
-            match judge.take_in(&seen, now()) {
+            match judge.take_in(&seen, &surface, now()) {
                 Ok(judged) => {
                     let newly_held = judge.newly_held(&judged.judgement) as u64;
                     self.session.tally.add_many(Counter::HoldsBegun, newly_held);
@@ -467,24 +468,9 @@ impl Keeper {
         }
     }
 
-    fn seen(&mut self) -> Option<Seen> {
+    fn seen(&mut self) -> Seen {
         let handshake = self.session.state().handshake.clone();
-        let mut reader = SurfaceReader::default();
-        if let Some(handshake) = &handshake {
-            reader.handshake(handshake).ok()?;
-        }
-        let mut pages = BTreeMap::new();
-        for (list, outcome) in &self.outcomes {
-            outcome.read_into(*list, &mut reader);
-            if let ListOutcome::Pages(texts) = outcome {
-                pages.insert(*list, texts.clone());
-            }
-        }
-        let mut surface = reader.finish();
-        if let Some(origin) = (self.origin)() {
-            surface.insert(origin);
-        }
-        Some(Seen { surface, pages })
+        Seen { handshake, lists: self.outcomes.clone(), origin: (self.origin)() }
     }
 
     /// Asks about a held entry. Further calls of it share the question.

@@ -4,6 +4,7 @@
 use crate::session::OwnAnswer;
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES, SurfaceReader};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::envelope::members;
 use wire::listing::{Cursor, next_cursor};
@@ -18,7 +19,8 @@ const MIN_TTL: Duration = Duration::from_secs(1);
 /// What came of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListOutcome {
-    Pages(Vec<String>),
+    /// Shared with the view: a list is kept once.
+    Pages(Arc<Vec<String>>),
     /// The server does not have it.
     NotOffered,
     Unreadable(String),
@@ -107,7 +109,7 @@ impl Listing {
         self.pages.push(page);
         match next {
             Cursor::End | Cursor::Empty => {
-                Step::Done(ListOutcome::Pages(std::mem::take(&mut self.pages)))
+                Step::Done(ListOutcome::Pages(Arc::new(std::mem::take(&mut self.pages))))
             }
             Cursor::NotAString => unreadable("a `nextCursor` that is not a string".to_owned()),
             Cursor::Next(_) if self.pages.len() == MAX_LIST_PAGES => {
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(listing.hear(page(first)), Step::Ask(Some("a".to_owned())));
         let last = r#"{"tools":[]}"#;
         let pages = vec![first.to_owned(), last.to_owned()];
-        assert_eq!(listing.hear(page(last)), Step::Done(ListOutcome::Pages(pages)));
+        assert_eq!(listing.hear(page(last)), Step::Done(ListOutcome::Pages(Arc::new(pages))));
     }
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_server_may_shorten_the_age_but_not_below_the_floor() {
-        let ttl = |text: &str| ListOutcome::Pages(vec![text.to_owned()]).ttl();
+        let ttl = |text: &str| ListOutcome::Pages(Arc::new(vec![text.to_owned()])).ttl();
         assert_eq!(ttl(r#"{"tools":[],"ttlMs":5000}"#), Some(Duration::from_secs(5)));
         assert_eq!(ttl(r#"{"tools":[],"ttlMs":1}"#), Some(MIN_TTL));
         assert_eq!(ttl(r#"{"tools":[]}"#), None);

@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 enum Happening {
     ClientEnded,
+    /// Nobody is left who could send anything, though not all of it was read yet.
+    ClientHungUp,
     ServerClosed,
     ServerEnded(io::Result<Ended>),
     Signal(i32),
@@ -48,6 +50,8 @@ pub enum Behind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Open,
+    /// The client is gone; what it sent last is still being read.
+    HungUp(Instant),
     /// The client has ended; what waits here goes first.
     Draining(Instant),
     /// The server's input is closed: it may end by itself.
@@ -117,6 +121,14 @@ impl Running {
             })?;
         }
         #[cfg(unix)]
+        {
+            let happens = happens.clone();
+            spawn("hang-up", move || {
+                wait_for_hang_up();
+                let _ = happens.send(Happening::ClientHungUp);
+            })?;
+        }
+        #[cfg(unix)]
         spawn("signals", move || forward_signals(&happens))?;
         Ok(Running { session, group, grace, happenings, server_reader, keeper })
     }
@@ -130,15 +142,18 @@ impl Running {
                 Ok(Happening::ServerClosed) => {
                     self.session.server_ended("it closed its output");
                 }
-                Ok(Happening::ClientEnded) if stage == Stage::Open => {
+                Ok(Happening::ClientEnded) if matches!(stage, Stage::Open | Stage::HungUp(_)) => {
                     stage = Stage::Draining(Instant::now() + self.grace);
                 }
-                Ok(Happening::ClientEnded) => {}
+                Ok(Happening::ClientHungUp) if stage == Stage::Open => {
+                    stage = Stage::HungUp(Instant::now() + self.grace);
+                }
+                Ok(Happening::ClientEnded | Happening::ClientHungUp) => {}
                 Ok(Happening::Signal(number)) => {
                     if let Some(group) = &self.group {
                         group.signal(number);
                     } else if is_end(number) {
-                        self.session.close_server();
+                        self.session.try_close_server();
                     }
                     if stage == Stage::Open && is_end(number) {
                         stage = Stage::Closing(Instant::now() + self.grace);
@@ -163,7 +178,7 @@ impl Running {
         match stage {
             Stage::Open | Stage::Killed => Duration::from_secs(3_600),
             Stage::Draining(_) => LOOK,
-            Stage::Closing(at) | Stage::Terminating(at) => until(at),
+            Stage::HungUp(at) | Stage::Closing(at) | Stage::Terminating(at) => until(at),
         }
     }
 
@@ -172,11 +187,11 @@ impl Running {
         match stage {
             Stage::Open | Stage::Killed => stage,
             Stage::Draining(until) if now < until && self.session.has_waiting() => stage,
-            Stage::Draining(_) => {
-                self.session.close_server();
+            Stage::Draining(_) if self.session.try_close_server() => {
                 Stage::Closing(now + self.grace)
             }
-            Stage::Closing(_) => {
+            // Whoever still writes to the server is stuck: it does not read.
+            Stage::HungUp(_) | Stage::Draining(_) | Stage::Closing(_) => {
                 if let Some(group) = &self.group {
                     group.terminate();
                 }
@@ -213,12 +228,12 @@ fn read_client(session: &Session, input: File) {
         if !lines.has_line() {
             session.client_paused();
         }
-        match lines.next_line() {
-            Ok(Line::Frame(frame)) => session.client_said(frame),
-            Ok(Line::TooLong { beginning, end, .. }) => {
+        match lines.next_of_some() {
+            Ok((Line::Frame(frame), has_more)) => session.client_said(frame, has_more),
+            Ok((Line::TooLong { beginning, end, .. }, _)) => {
                 session.client_said_too_much(beginning, end);
             }
-            Ok(Line::End { .. }) => return,
+            Ok((Line::End { .. }, _)) => return,
             Err(error) if is_passing(&error) => {}
             Err(_) => return,
         }
@@ -247,7 +262,7 @@ fn read_behind(
             let mut ended = Ended::Remote;
             remote.serve(&mut |inbound| match inbound {
                 Inbound::Message(message) => {
-                    session.server_said(message);
+                    session.server_said(message, false);
                     session.server_paused();
                 }
                 Inbound::Failed { id, failure } => session.request_failed(&id, &failure),
@@ -264,12 +279,12 @@ fn read_server(session: &Session, output: Box<dyn Read + Send>) {
         if !lines.has_line() {
             session.server_paused();
         }
-        match lines.next_line() {
-            Ok(Line::Frame(frame)) => session.server_said(frame),
-            Ok(Line::TooLong { beginning, end, .. }) => {
+        match lines.next_of_some() {
+            Ok((Line::Frame(frame), has_more)) => session.server_said(frame, has_more),
+            Ok((Line::TooLong { beginning, end, .. }, _)) => {
                 session.server_said_too_much(beginning, end);
             }
-            Ok(Line::End { .. }) => return,
+            Ok((Line::End { .. }, _)) => return,
             Err(error) if is_passing(&error) => {}
             Err(_) => return,
         }
@@ -309,6 +324,24 @@ pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
 pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
     use std::os::windows::io::AsHandle;
     Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
+}
+
+/// Waits until nobody is left who could write to our standard input, whether or not all of it was read.
+#[cfg(unix)]
+fn wait_for_hang_up() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let input = io::stdin();
+    loop {
+        let mut watched = [PollFd::new(&input, PollFlags::empty())];
+        match poll(&mut watched, None) {
+            Ok(_) => return,
+            Err(error) if error == rustix::io::Errno::INTR => {}
+            Err(_) => loop {
+                // Without it the end of the input is noticed when it is read.
+                std::thread::park();
+            },
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -35,7 +35,7 @@ use state::{MAX_FOLLOWED_HOLDS, MAX_PENDING, Pending, State, Waiting};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use store::Store;
 use store::receipts::Batch;
@@ -92,6 +92,8 @@ pub struct Session {
     to_server: Mutex<ServerSide>,
     /// Whether the store was asked since the client was last waited for.
     is_current: AtomicBool,
+    /// Whether more of the client's messages were read already.
+    is_gathering: AtomicBool,
     keeper: Sender<Wake>,
     remark: Box<Remark>,
 }
@@ -165,6 +167,7 @@ impl Session {
                 batch: None,
             }),
             is_current: AtomicBool::new(false),
+            is_gathering: AtomicBool::new(false),
             keeper: parts.keeper,
             remark: parts.remark,
         }
@@ -251,19 +254,34 @@ impl Session {
         self.is_current.store(false, Ordering::Release);
     }
 
-    /// INVARIANT: nothing is sent before every decision that it rests on is written.
     pub(crate) fn send_gathered(&self) {
+        self.send_with(None);
+    }
+
+    /// Sends what was gathered, and one more behind it.
+    ///
+    /// INVARIANT: nothing is sent before every decision that it rests on is written.
+    fn send_with(&self, last: Option<(&Passage<'_>, Batch)>) {
         let failed = {
             let mut side = self.server_side();
-            let batch = side.batch.take();
-            let gathered = std::mem::take(&mut side.gathered);
-            if let Err(error) = self.recorder.settle(batch) {
+            let batch = side.batch.take().or(last.map(|(_, batch)| batch));
+            let mut gathered = std::mem::take(&mut side.gathered);
+            let settled = self.recorder.settle(batch);
+            if settled.is_err() {
                 side.outlet.discard();
-                Some((gathered, ReasonCode::LedgerUnavailable, Some(error)))
-            } else if side.outlet.flush().is_err() {
-                Some((gathered, ReasonCode::UpstreamUnreachable, None))
-            } else {
+            }
+            let sent = settled.is_ok()
+                && side.outlet.flush().is_ok()
+                && last.is_none_or(|(passage, _)| side.outlet.send(&passage.outgoing).is_ok());
+            if sent {
                 None
+            } else {
+                gathered.extend(last.map(|(passage, _)| passage.id.to_owned()));
+                let reason = match settled {
+                    Ok(()) => ReasonCode::UpstreamUnreachable,
+                    Err(_) => ReasonCode::LedgerUnavailable,
+                };
+                Some((gathered, reason, settled.err()))
             }
         };
         let Some((gathered, reason, error)) = failed else { return };
@@ -272,20 +290,27 @@ impl Session {
         }
         for id in gathered {
             if reason == ReasonCode::LedgerUnavailable {
-                // It has no decision, so it can have no outcome.
-                self.state().pending.remove(id.key());
-                self.tally.add(Counter::Failed);
-                self.refuse(id.raw(), reason);
+                self.drop_unrecorded(id.key());
             } else {
                 self.fail(id.key(), reason, OutcomeStatus::Error);
             }
         }
     }
 
-    /// The client has ended: the server is told so by the end of its input.
-    pub fn close_server(&self) {
-        self.send_gathered();
-        self.server_side().outlet.close();
+    /// The client has ended: the server is told so by the end of its input. Answers whether that could be done: somebody
+    /// may be stuck in a write to a server that does not read.
+    pub fn try_close_server(&self) -> bool {
+        match self.to_server.try_lock() {
+            Ok(mut side) => {
+                side.outlet.close();
+                true
+            }
+            Err(TryLockError::Poisoned(side)) => {
+                side.into_inner().outlet.close();
+                true
+            }
+            Err(TryLockError::WouldBlock) => false,
+        }
     }
 
     /// Nothing is recorded any more, and so nothing is dispatched.
@@ -336,6 +361,7 @@ impl Session {
             let mut state = self.state();
             let before = std::mem::replace(&mut state.situation, situation.clone());
             state.book = Arc::new(judged.book);
+            state.has_baseline = judged.has_baseline;
             let is_other = |list: &ListKind| !situation.view.is_shown_like(&before.view, *list);
             let is_told = state.client.is_initialized && before.view.has_lists();
             ListKind::ALL.into_iter().filter(is_other).filter(|_| is_told).collect()
@@ -501,15 +527,29 @@ impl Session {
             );
             return self.refuse(passage.id.raw(), ReasonCode::RateLimited);
         }
-        let is_enough = {
-            let mut side = self.server_side();
-            side.gathered.push(passage.id.to_owned());
-            // A batch that ended ends all that was gathered with it.
-            side.batch = side.batch.or(Some(batch));
-            side.outlet.gather(&passage.outgoing)
-        };
-        if is_enough {
-            self.send_gathered();
+        if self.is_gathering.load(Ordering::Acquire) {
+            let is_enough = {
+                let mut side = self.server_side();
+                side.gathered.push(passage.id.to_owned());
+                // A batch that ended ends all that was gathered with it.
+                side.batch = side.batch.or(Some(batch));
+                side.outlet.gather(&passage.outgoing)
+            };
+            if is_enough {
+                self.send_gathered();
+            }
+        } else {
+            // Nothing comes behind it: it goes as it lies in the reader's buffer.
+            self.send_with(Some((passage, batch)));
+        }
+    }
+
+    /// A request that has no decision can have no outcome: it was never there.
+    fn drop_unrecorded(&self, key: &[u8]) {
+        let found = self.state().pending.remove_entry(key);
+        self.tally.add(Counter::Failed);
+        if let Some((id, _)) = found {
+            self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Materials<'a> {
     pub mode: ListMode,
     pub scope: DriftScope,
     /// The answers of the server to each list, as they came.
-    pub pages: &'a BTreeMap<ListKind, Vec<String>>,
+    pub pages: &'a BTreeMap<ListKind, Arc<Vec<String>>>,
 }
 
 /// Where an entry stands.
@@ -197,7 +197,9 @@ fn list_view(materials: &Materials<'_>, list: ListKind, is_closed: bool) -> Opti
         observed.eq(entries.iter().copied())
     };
     match pages.as_slice() {
-        [only] if surface.unreadable().is_empty() && is_as_sent() => Some(ListView::verbatim(only)),
+        [_] if surface.unreadable().is_empty() && is_as_sent() => {
+            Some(ListView::verbatim(pages.clone()))
+        }
         _ => Some(ListView::of(list, pages, &entries)),
     }
 }

@@ -161,7 +161,7 @@ impl Observation {
     }
 
     /// Whether both show the same, whenever they were made.
-    pub(crate) fn shows_the_same(&self, other: &Observation) -> bool {
+    pub fn shows_the_same(&self, other: &Observation) -> bool {
         self.surface_hash == other.surface_hash
             && self.unreadable == other.unreadable
             && self.notes == other.notes

@@ -94,7 +94,12 @@ impl<R: Read> LineReader<R> {
     /// Blocks for the next line. An error of the input is passed on, `WouldBlock` too, and the next call goes on there.
     pub fn next_line(&mut self) -> io::Result<Line<'_>> {
         self.settle();
-        Ok(match self.find()? {
+        let found = self.find()?;
+        Ok(self.line(found))
+    }
+
+    fn line(&self, found: Found) -> Line<'_> {
+        match found {
             Found::Frame(place) => Line::Frame(self.bytes(place)),
             Found::TooLong => Line::TooLong {
                 beginning: &self.torn.beginning,
@@ -103,7 +108,16 @@ impl<R: Read> LineReader<R> {
             },
             Found::End(_) if self.is_dropping => Line::End { unfinished: &self.torn.beginning },
             Found::End(place) => Line::End { unfinished: self.bytes(place) },
-        })
+        }
+    }
+
+    /// Blocks for the next line, and says whether another whole one was read already.
+    pub fn next_of_some(&mut self) -> io::Result<(Line<'_>, bool)> {
+        self.settle();
+        let found = self.find()?;
+        // What was found lies before what is looked at.
+        let has_more = self.has_line();
+        Ok((self.line(found), has_more))
     }
 
     /// Whether a whole line was read already, so that [`Self::next_line`] will not wait for it.

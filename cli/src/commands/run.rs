@@ -160,7 +160,7 @@ fn prepare(
         recorder: Recorder::new(receipts),
         judge,
         sentinel: Sentinel { store: sentinel, version },
-        state: State::new(begun.situation, begun.book, caller),
+        state: State::new(begun, caller),
         to_client: standard_output()?,
         to_server,
         keeper,

@@ -11,6 +11,7 @@ use crate::recorder::{Caller, Circumstances};
 use contract::surface::{EntryType, ListKind};
 use gate::counters::Counter;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use wire::Revision;
 use wire::envelope::{
@@ -23,11 +24,17 @@ const BATCHES: Revision = Revision::March2025;
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 impl Session {
-    /// Takes one frame of the client's.
-    pub fn client_said(&self, frame: &[u8]) {
+    /// Takes one frame of the client's. Where more of them were read already, what it leads to may wait for theirs,
+    /// until [`Session::client_paused`] at the latest.
+    pub fn client_said(&self, frame: &[u8], has_more: bool) {
         let begun = Instant::now();
+        self.is_gathering.store(has_more, Ordering::Release);
         match scan(frame) {
-            Ok(Scanned::Message(envelope)) => self.take_from_client(&envelope, begun),
+            Ok(Scanned::Message(envelope)) => {
+                // What passes keeps its bytes, white space around it too.
+                let envelope = Envelope { raw: frame, ..envelope };
+                self.take_from_client(&envelope, begun);
+            }
             Ok(Scanned::Batch(batch)) => self.batch_from_client(&batch, begun),
             Err(error) => self.refuse_frame(&error, frame.len(), begun),
         }
@@ -254,17 +261,17 @@ impl Session {
         }
     }
 
-    /// Whether a cancellation is about a request that the server has. One that waits here takes it along.
+    /// Whether a cancellation goes on at once. A request that waits here takes it along.
     fn may_cancel(&self, envelope: &Envelope<'_>) -> bool {
         let Some(id) = envelope.params.as_ref().and_then(|params| params.request_id) else {
-            return false;
+            return true;
         };
         let mut state = self.state();
         if let Some(waiting) = state.waiting.iter_mut().find(|waiting| waiting.id.raw() == id) {
             waiting.cancellation = Some(envelope.raw.to_vec());
             return false;
         }
-        state.pending.keys().any(|pending| pending.raw() == id)
+        true
     }
 
     /// An answer passes only for a request that the server made and nobody answered yet.
@@ -283,14 +290,15 @@ impl Session {
         }
     }
 
+    /// Whether the session speaks the revision that has batches.
+    pub(super) fn has_batches(&self) -> bool {
+        let state = self.state();
+        state.client.protocol_version.as_deref() == Some(BATCHES.as_str())
+    }
+
     /// A batch is passed element by element: what is refused or waits does not come with the others.
     fn batch_from_client(&self, batch: &Batch<'_>, begun: Instant) {
-        let has_batches = self
-            .state()
-            .client
-            .protocol_version
-            .as_deref()
-            .is_some_and(|version| version == BATCHES.as_str());
+        let has_batches = self.has_batches();
         for element in &batch.elements {
             match &element.message {
                 Ok(envelope) if has_batches => self.take_from_client(envelope, begun),

@@ -19,17 +19,16 @@ impl Session {
             return self.refuse(id.raw(), crate::reason::ReasonCode::UpstreamUnreadable);
         };
         let version = surface.protocol_version.clone();
-        let book = {
+        let (book, is_first) = {
             let mut state = self.state();
-            state.handshake = Some(text);
+            state.handshake = Some(text.into());
             state.client.protocol_version = version;
-            state.book.clone()
+            (state.book.clone(), !state.has_baseline)
         };
         let rules = {
             let judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
             judge.rules().clone()
         };
-        let is_first = book.is_empty() && book.lost.is_none() && book.tampered.is_empty();
         let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
             let trusted = trusted_at_first(&surface, &rules.settings);
             let judgement = judge_surface(&trusted, &surface, &rules.settings, 0);

@@ -22,10 +22,14 @@ enum Passing {
 }
 
 impl Session {
-    /// Takes one frame of the server's.
-    pub fn server_said(&self, frame: &[u8]) {
+    /// Takes one frame of the server's. Where more of them were read already, it may go to the client with them, at
+    /// [`Session::server_paused`] at the latest.
+    pub fn server_said(&self, frame: &[u8], has_more: bool) {
         match scan(frame) {
-            Ok(Scanned::Message(envelope)) => self.take_from_server(&envelope),
+            Ok(Scanned::Message(envelope)) => {
+                let envelope = Envelope { raw: frame, ..envelope };
+                self.take_from_server(&envelope, has_more);
+            }
             Ok(Scanned::Batch(batch)) => self.batch_from_server(&batch),
             Err(error) => self.unreadable_from_server(&error),
         }
@@ -41,9 +45,11 @@ impl Session {
         }
     }
 
-    fn take_from_server(&self, envelope: &Envelope<'_>) {
+    fn take_from_server(&self, envelope: &Envelope<'_>, has_more: bool) {
         match &envelope.kind {
-            Kind::Response { id: Some(id), outcome } => self.response(envelope, id, outcome),
+            Kind::Response { id: Some(id), outcome } => {
+                self.response(envelope, id, outcome, has_more);
+            }
             Kind::Response { id: None, .. } => self.unsolicited(),
             Kind::Request { id, .. } => {
                 if let Passing::Forward = self.request_of_server(id) {
@@ -59,7 +65,13 @@ impl Session {
     }
 
     /// INVARIANT: an answer reaches the client only for a request that was dispatched and is unanswered.
-    fn response(&self, envelope: &Envelope<'_>, id: &Id<'_>, outcome: &Outcome<'_>) {
+    fn response(
+        &self,
+        envelope: &Envelope<'_>,
+        id: &Id<'_>,
+        outcome: &Outcome<'_>,
+        has_more: bool,
+    ) {
         let arrived = Instant::now();
         let pending = {
             let mut state = self.state();
@@ -79,7 +91,8 @@ impl Session {
             Outcome::Result(result) if pending.is_handshake => {
                 self.answer_handshake(envelope, id, result);
             }
-            _ => self.gather_for_client(envelope.raw),
+            _ if has_more => self.gather_for_client(envelope.raw),
+            _ => self.tell_client(envelope.raw),
         }
         self.record_end(&pending, status, envelope.raw.len(), arrived);
     }
@@ -137,21 +150,29 @@ impl Session {
             let is_stopped = self.state().situation.view.stopped().is_some();
             return if is_stopped { Passing::Drop } else { Passing::Forward };
         }
-        {
+        let is_stateless = {
             let mut state = self.state();
             for list in lists {
                 state.freshness.entry(*list).or_default().is_stale = true;
             }
-        }
-        // The client is told when the view is there that it will then ask for.
+            state.client.stateless_meta.is_some()
+        };
         self.wake(Wake::ListChanged(lists.to_vec()));
-        Passing::Drop
+        // In a session the client is told when the view is there that it will then ask for. Without one it subscribed,
+        // and the message names its subscription.
+        if is_stateless { Passing::Forward } else { Passing::Drop }
     }
 
+    /// Batches are for the revision that has them; in others, what they answer is answered with a fault.
     fn batch_from_server(&self, batch: &Batch<'_>) {
+        let has_batches = self.has_batches();
         for element in &batch.elements {
             match &element.message {
-                Ok(envelope) => self.take_from_server(envelope),
+                Ok(envelope) if has_batches => self.take_from_server(envelope, true),
+                Ok(Envelope { kind: Kind::Response { id: Some(id), .. }, .. }) => {
+                    self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+                }
+                Ok(_) => {}
                 Err(error) => self.unreadable_from_server(error),
             }
         }

@@ -1,6 +1,6 @@
 //! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
 
-use crate::judge::Seen;
+use crate::judge::{Judged, Seen};
 use crate::recorder::Caller;
 use crate::situation::Situation;
 use contract::surface::{EntryId, ListKind};
@@ -86,10 +86,13 @@ pub struct Client {
 #[derive(Debug)]
 pub struct State {
     pub situation: Arc<Situation>,
+    /// The pins that the handshake is shaped by.
     pub book: Arc<PinBook>,
+    /// Whether anything was ever pinned.
+    pub has_baseline: bool,
     pub seen: Arc<Seen>,
     /// The answer to `initialize` or `server/discover`, as it came.
-    pub handshake: Option<String>,
+    pub handshake: Option<Arc<str>>,
     pub freshness: HashMap<ListKind, Freshness>,
     pub pending: HashMap<OwnedId, Pending>,
     /// Our own requests to the server, by their id with its quotes.
@@ -113,10 +116,12 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(situation: Situation, book: PinBook, caller: Caller) -> State {
+    pub fn new(begun: Judged, caller: Caller) -> State {
+        let Judged { situation, book, has_baseline, .. } = begun;
         State {
             situation: Arc::new(situation),
             book: Arc::new(book),
+            has_baseline,
             seen: Arc::default(),
             handshake: None,
             freshness: HashMap::new(),

@@ -2,11 +2,19 @@
 
 use super::shape::with_member;
 use contract::surface::ListKind;
+use std::sync::Arc;
 
 /// One list, ready to be sent: the `result` of each page, but for where the next one is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListView {
-    pages: Vec<Vec<u8>>,
+    pages: Pages,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pages {
+    /// As the server sent them.
+    Sent(Arc<Vec<String>>),
+    Made(Vec<Vec<u8>>),
 }
 
 /// A page, and whether there is another after it.
@@ -19,8 +27,8 @@ pub struct Page<'v> {
 
 impl ListView {
     /// The server's only page, as it came.
-    pub(super) fn verbatim(page: &str) -> ListView {
-        ListView { pages: vec![page.as_bytes().to_vec()] }
+    pub(super) fn verbatim(pages: Arc<Vec<String>>) -> ListView {
+        ListView { pages: Pages::Sent(pages) }
     }
 
     /// Some entries, in pages as long as the longest of the server's.
@@ -38,16 +46,26 @@ impl ListView {
         if pages.is_empty() {
             pages.push(with_entries(&template, list, &[]));
         }
-        ListView { pages }
+        ListView { pages: Pages::Made(pages) }
     }
 
     pub fn page(&self, number: usize) -> Option<Page<'_>> {
-        let result = self.pages.get(number)?;
-        Some(Page { result, has_next: number + 1 < self.pages.len() })
+        let (result, count) = match &self.pages {
+            Pages::Sent(pages) => (pages.get(number)?.as_bytes(), pages.len()),
+            Pages::Made(pages) => (pages.get(number)?.as_slice(), pages.len()),
+        };
+        Some(Page { result, has_next: number + 1 < count })
     }
 
     pub(super) fn shows_the_same(&self, other: &ListView) -> bool {
-        self.pages == other.pages
+        let mut number = 0;
+        loop {
+            match (self.page(number), other.page(number)) {
+                (None, None) => return true,
+                (Some(ours), Some(theirs)) if ours.result == theirs.result => number += 1,
+                _ => return false,
+            }
+        }
     }
 }
 

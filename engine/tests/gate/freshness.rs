@@ -113,7 +113,7 @@ fn a_cancellation_follows_the_call_that_waited() {
     let cancelled: Vec<usize> = heard
         .iter()
         .enumerate()
-        .filter(|(_, text)| text.contains("cancelled"))
+        .filter(|(_, text)| text.contains("cancelled") && text.contains("\"requestId\":1"))
         .map(|(at, _)| at)
         .collect();
     assert!(matches!(cancelled.as_slice(), [at] if *at > call), "{heard:?}");

@@ -214,7 +214,7 @@ impl Stage {
             recorder: Recorder::new(receipts),
             judge,
             sentinel: Sentinel { store: sentinel, version },
-            state: State::new(begun.situation, begun.book, caller),
+            state: State::new(begun, caller),
             to_client: LineOutlet::new(Box::new(end)),
             to_server: Box::new(ServerEnd { arrived: server.clone(), play, gathered: Vec::new() }),
             keeper: keeper.clone(),
@@ -227,7 +227,7 @@ impl Stage {
             while let Ok(message) = plays.recv() {
                 let plan = plan.lock().expect("a lock").clone();
                 if let Some(answer) = play_server(&plan, &message) {
-                    played.server_said(answer.as_bytes());
+                    played.server_said(answer.as_bytes(), false);
                     played.server_paused();
                 }
             }
@@ -260,12 +260,12 @@ impl Stage {
     }
 
     pub(crate) fn client_says(&self, message: &[u8]) {
-        self.session.client_said(message);
+        self.session.client_said(message, false);
         self.session.client_paused();
     }
 
     pub(crate) fn server_says(&self, message: &[u8]) {
-        self.session.server_said(message);
+        self.session.server_said(message, false);
         self.session.server_paused();
     }
 
