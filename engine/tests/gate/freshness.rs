@@ -106,8 +106,7 @@ fn a_cancellation_follows_the_call_that_waited() {
     let tools = Script::default().tools;
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
     stage.server_says(answer.as_bytes());
-    stage
-        .server_hears("the cancellation", |message| message["method"] == "notifications/cancelled");
+    stage.server_hears("the cancellation", |message| message["params"]["requestId"] == 1);
     let heard = stage.server.texts();
     let call = heard.iter().position(|text| text.contains("tools/call")).expect("the call");
     let cancelled: Vec<usize> = heard
