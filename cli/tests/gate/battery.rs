@@ -198,6 +198,7 @@ fn a_subscription_of_the_stateless_era_is_told_of_a_change_under_its_id() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     client.ask("server/discover", &json!({ "_meta": meta }));
+    client.ask("tools/list", &json!({ "_meta": meta }));
     let wanted = json!({ "toolsListChanged": true });
     let id =
         client.request("subscriptions/listen", &json!({ "_meta": meta, "notifications": wanted }));
