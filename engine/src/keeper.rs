@@ -92,6 +92,7 @@ pub struct Keeper {
     flushed_at: Instant,
     version: Option<u64>,
     looked_at: Instant,
+    looked_around_at: Instant,
 }
 
 impl std::fmt::Debug for Keeper {
@@ -121,6 +122,7 @@ impl Keeper {
             flushed_at: now,
             version: None,
             looked_at: now,
+            looked_around_at: now,
         }
     }
 
@@ -131,7 +133,12 @@ impl Keeper {
             match self.wakes.recv_timeout(TICK) {
                 Ok(Wake::End) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(wake) => self.hear(wake),
-                Err(RecvTimeoutError::Timeout) => self.look_around(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // However often the keeper is woken, what has its time gets it.
+            if self.looked_around_at.elapsed() >= TICK {
+                self.looked_around_at = Instant::now();
+                self.look_around();
             }
             self.pass_time(begun.elapsed());
             self.begin_wanted();

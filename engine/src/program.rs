@@ -5,7 +5,7 @@ use contract::hash::sha256_hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Programs larger than this are not hashed.
@@ -101,9 +101,18 @@ fn keep(path: &Path, kept: Kept) {
     all.drain(..excess);
     let Ok(text) = serde_json::to_string(&all) else { return };
     let unfinished = path.with_extension(format!("{}.new", std::process::id()));
-    if fs::write(&unfinished, text).is_ok() && fs::rename(&unfinished, path).is_err() {
+    if write_private(&unfinished, text.as_bytes()).is_ok() && fs::rename(&unfinished, path).is_err()
+    {
         let _ = fs::remove_file(&unfinished);
     }
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(bytes)
 }
 
 #[cfg(test)]

@@ -400,8 +400,8 @@ impl Session {
         }
     }
 
-    fn follow_hold(&self, call: &Call<'_>) {
-        let Some(target) = call.target else { return };
+    fn follow_hold(&self, call: &Call<'_>, standing: &Standing) {
+        let Some(target) = call.target.filter(|_| is_settleable(standing)) else { return };
         let mut state = self.state();
         if state.held_calls.len() < MAX_FOLLOWED_HOLDS {
             state.held_calls.insert(EntryId::new(target.entry_type, target.key));
@@ -449,7 +449,7 @@ impl Session {
                 self.dispatch(passage, pending, batch);
             }
             Answer::Hold(standing) => {
-                self.follow_hold(&call);
+                self.follow_hold(&call, standing);
                 let tool = call.target.map(|target| target.key);
                 let server = situation.server.as_str();
                 let refusal = Refusal::held(standing, server, tool, &receipt_id.to_string());
@@ -471,17 +471,8 @@ impl Session {
 
     /// Whether a person at the client may settle it: it is about one entry, and nobody was asked about this call yet.
     fn may_ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
-        let is_settleable = matches!(
-            standing.reason,
-            Some(
-                Reason::ContractDrift
-                    | Reason::NoPin
-                    | Reason::Marker
-                    | Reason::UnapprovedParameter
-            )
-        );
         self.settings.asks_in_client
-            && is_settleable
+            && is_settleable(standing)
             && !passage.was_asked
             && passage.call.target.is_some()
             && self.state().client.can_be_asked
@@ -590,6 +581,14 @@ impl Session {
             );
         }
     }
+}
+
+/// Whether it is about one entry, which a person may approve.
+fn is_settleable(standing: &Standing) -> bool {
+    matches!(
+        standing.reason,
+        Some(Reason::ContractDrift | Reason::NoPin | Reason::Marker | Reason::UnapprovedParameter)
+    )
 }
 
 /// What a person is told of a fault.

@@ -2,9 +2,10 @@
 
 use crate::approver;
 use crate::arguments::{Options, RunCommand};
+use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen;
-use crate::target::{Origin, Reach, Workplace};
+use crate::target::{Origin, Reach, Workplace, home_path};
 use contract::origin::{ProgramOrigin, address_entry};
 use contract::surface::Entry;
 use engine::export::{LiveExport, do_not_track};
@@ -92,7 +93,11 @@ fn run_remote(
     reach: &Reach,
     endpoint: HttpEndpoint,
 ) -> Result<Exit, Failure> {
-    let (sender, remote) = remote(endpoint, RemoteLimits::default());
+    let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
+    let frame_bytes = configuration.session(id)?.frame_bytes;
+    let shutdown_grace = configuration.grace(id)?;
+    let limits = RemoteLimits { frame_bytes, shutdown_grace, ..RemoteLimits::default() };
+    let (sender, remote) = remote(endpoint, limits);
     let key = remote.tls_key();
     let to_server = Box::new(RemoteOutlet::new(sender));
     let Prepared { session, wakes, origin, grace, export: _export } =
@@ -177,7 +182,7 @@ fn prepare(
 
 /// Receipts go on to where the configuration says, if it says so.
 fn start_export(
-    configuration: &crate::configuration::Configuration,
+    configuration: &Configuration,
     home: &store::Home,
 ) -> Result<Option<LiveExport>, Failure> {
     let mut settings = configuration.export()?;

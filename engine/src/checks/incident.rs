@@ -15,7 +15,7 @@ impl Check for IncidentCheck {
                 reason: ReasonCode::KillSwitch,
                 message:
                     "○ holdpoint — an incident is declared: no call of this server goes through. \
-                          A person ends it: holdpoint incident off"
+                          A person ends it: holdpoint incident status"
                         .to_owned(),
             }),
             _ => Answer::Continue,

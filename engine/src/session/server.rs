@@ -150,14 +150,19 @@ impl Session {
             let is_stopped = self.state().situation.view.stopped().is_some();
             return if is_stopped { Passing::Drop } else { Passing::Forward };
         }
-        let is_stateless = {
+        let (is_news, is_stateless) = {
             let mut state = self.state();
+            let mut is_news = false;
             for list in lists {
-                state.freshness.entry(*list).or_default().is_stale = true;
+                let freshness = state.freshness.entry(*list).or_default();
+                is_news |= !std::mem::replace(&mut freshness.is_stale, true);
             }
-            state.client.stateless_meta.is_some()
+            (is_news, state.client.stateless_meta.is_some())
         };
-        self.wake(Wake::ListChanged(lists.to_vec()));
+        // Said again before anybody looked it is no news: a flood wakes the keeper once.
+        if is_news {
+            self.wake(Wake::ListChanged(lists.to_vec()));
+        }
         // In a session the client is told when the view is there that it will then ask for. Without one it subscribed,
         // and the message names its subscription.
         if is_stateless { Passing::Forward } else { Passing::Drop }
