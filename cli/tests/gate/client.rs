@@ -136,6 +136,14 @@ impl Client {
         self.until(is_answer, &format!("the answer to {id}"))
     }
 
+    /// The same where answers come in another order than the requests.
+    #[track_caller]
+    pub(crate) fn answer_to_any(&mut self, id: &Value) -> Value {
+        let is_answer = |message: &Value| message.get("method").is_none() && message["id"] == *id;
+        let known = self.messages().into_iter().find(is_answer);
+        known.unwrap_or_else(|| self.answer_to(id))
+    }
+
     /// Waits for a notification of this method that was not waited for before.
     #[track_caller]
     pub(crate) fn notice(&mut self, method: &str) -> Value {

@@ -195,3 +195,25 @@ fn what_waits_is_in_the_store_when_the_refusal_arrives() {
     assert_eq!(bench.server_status()["status"], "changed");
     client.end().exits(0);
 }
+
+#[test]
+fn an_incident_stops_calls_that_were_read_and_not_yet_sent() {
+    let bench = Bench::unattended();
+    let mut script = Script::new(&bench);
+    let (go, busy) = (script.path("go"), script.path("busy"));
+    script.on("tools/call", json!([{ "touch": busy }, { "await_file": go }, echo()]));
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    client.begin();
+    client.tool_names();
+    // Far more than the pipe to the server holds, in one go.
+    let params = json!({ "name": "make_report", "arguments": { "title": "x".repeat(2_000) } });
+    let ids: Vec<u64> = (0..500).map(|_| client.request("tools/call", &params)).collect();
+    script.written("busy");
+    bench.run(["incident", "on"]).exits(0);
+    script.touch("go");
+    let answers: Vec<Value> = ids.iter().map(|id| client.answer_to_any(&json!(id))).collect();
+    let stopped = answers.iter().filter(|answer| answer["error"]["code"] == DENIED).count();
+    // What the pipes hold has left; the rest has not.
+    assert!(stopped > 400, "only {stopped} of {} were stopped", ids.len());
+    client.end().exits(0);
+}

@@ -121,6 +121,30 @@ fn a_client_that_dies_while_the_server_reads_nothing_ends_the_gate() {
 }
 
 #[test]
+fn a_call_before_any_handshake_waits_for_a_list_too() {
+    let bench = Bench::new();
+    let script = Script::new(&bench);
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    text(&report(&mut client));
+    let record = script.record();
+    let (list, call) = (record.find("tools/list").unwrap(), record.find(CALL).unwrap());
+    assert!(list < call, "{record}");
+    client.end().exits(0);
+}
+
+#[test]
+fn a_client_that_never_says_that_it_is_initialized_is_served() {
+    let bench = Bench::new();
+    let script = Script::new(&bench);
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    let info = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
+    client.ask("initialize", &params);
+    text(&report(&mut client));
+    client.end().exits(0);
+}
+
+#[test]
 fn a_flood_of_list_changed_makes_few_lists() {
     let bench = Bench::new();
     let mut script = Script::new(&bench);
