@@ -18,6 +18,12 @@ impl Round {
     }
 }
 
+/// What a quarter of the values does not exceed: of rounds, the quarter that others disturbed least.
+pub fn first_quarter(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(&values, 0.25)
+}
+
 /// The middle of what is not sorted yet.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -41,6 +47,7 @@ mod tests {
         assert!((round.p50 - 50.0).abs() < 1e-6, "{round:?}");
         assert!((round.p99 - 99.0).abs() < 1e-6, "{round:?}");
         assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < 1e-6);
+        assert!((first_quarter(vec![4.0, 3.0, 1.0, 2.0]) - 1.0).abs() < 1e-6);
         assert!(median(Vec::new()).abs() < 1e-6);
     }
 }
