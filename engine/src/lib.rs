@@ -17,6 +17,7 @@ pub mod recorder;
 pub mod refusal;
 pub mod relist;
 pub mod run;
+pub mod sentinel;
 pub mod session;
 pub mod situation;
 pub mod tally;

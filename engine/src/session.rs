@@ -22,6 +22,7 @@ use crate::path::{Answer, Path};
 use crate::reason::ReasonCode;
 use crate::recorder::{Circumstances, Recorder};
 use crate::refusal::Refusal;
+use crate::sentinel::Sentinel;
 use crate::situation::Situation;
 use crate::tally::Tally;
 use crate::view::{Found, Standing};
@@ -37,7 +38,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
-use store::Store;
 use store::receipts::Batch;
 use wire::envelope::{Id, OwnedId};
 
@@ -85,7 +85,7 @@ pub struct Session {
     pub(crate) recorder: Recorder,
     pub(crate) tally: Tally,
     pub(crate) judge: Mutex<Judge>,
-    /// Asked before each call whether anybody wrote to the store.
+    /// Asked before each call whether anybody decided anything.
     sentinel: Mutex<Sentinel>,
     state: Mutex<State>,
     to_client: Mutex<ClientOutlet>,
@@ -110,13 +110,6 @@ impl std::fmt::Debug for Session {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Session").field("settings", &self.settings).finish_non_exhaustive()
     }
-}
-
-/// A handle of the store of its own, and what its version was when the situation was made.
-#[derive(Debug)]
-pub struct Sentinel {
-    pub store: Box<dyn Store>,
-    pub version: u64,
 }
 
 /// What a session is made of.
@@ -334,10 +327,9 @@ impl Session {
             return Ok(());
         }
         let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
-        let version = sentinel.store.version()?;
-        if version != sentinel.version {
+        if let Some(news) = sentinel.news()? {
             self.look_again()?;
-            sentinel.version = version;
+            sentinel.take_note(news);
         }
         self.is_current.store(true, Ordering::Release);
         Ok(())

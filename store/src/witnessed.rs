@@ -19,6 +19,7 @@ use ledger::record::{Event, Text};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 mod switches;
@@ -56,6 +57,12 @@ impl Witnessed {
         Witnessed { store, journal: Journal::new(home), seen: RefCell::default() }
     }
 
+    /// The file that every act of a person makes longer before it returns.
+    pub fn index_path(&self) -> PathBuf {
+        let index = self.journal.folder().path().join(ChainId::index().as_str());
+        index.join(SegmentNumber::FIRST.file_name())
+    }
+
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -63,9 +70,7 @@ impl Witnessed {
     /// Reads the index again where it grew. To be done before the database is read: an act is there before it is in the
     /// index, so what is sealed in between cannot make the database look old.
     fn look(&self) {
-        let path = self.journal.folder().path().join(ChainId::index().as_str());
-        let length = std::fs::metadata(path.join(SegmentNumber::FIRST.file_name()));
-        let length = length.map(|found| found.len()).ok();
+        let length = std::fs::metadata(self.index_path()).map(|found| found.len()).ok();
         let mut seen = self.seen.borrow_mut();
         if length.is_some() && seen.index_bytes == length && seen.fault.is_none() {
             return;

@@ -17,14 +17,16 @@ use engine::process::{BECOME, ServerProcess};
 use engine::program::{digest_of, find_program};
 use engine::recorder::{Caller, Recorder};
 use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
+use engine::sentinel::Sentinel;
 use engine::session::state::State;
-use engine::session::{Parts, Sentinel, Session};
+use engine::session::{Parts, Session};
 use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use store::Location;
 use store::receipts::{DiskFolder, Receipts};
 use wire::remote::{RemoteFailure, RemoteLimits, TlsKey, remote};
 use wire::{HttpEndpoint, ObserveError, StdioLaunch, Upstream};
@@ -152,8 +154,10 @@ fn prepare(
         settings.relist_max_age = std::time::Duration::from_secs(seconds);
     }
     let receipts = Receipts::open(&home, configuration.receipts()?)?;
-    let sentinel = store::open(&home, &configuration.store()?)?;
-    let version = sentinel.version()?;
+    let location = configuration.store()?;
+    let is_shared = matches!(location, Location::Postgres(_));
+    let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
+    let sentinel = Sentinel::new(store.index_path(), shared)?;
     let mut judge = Judge::new(store, rules, Some(launch));
     let begun = judge.begin()?;
     let caller = Caller { subject: approver::name(), client: None };
@@ -164,7 +168,7 @@ fn prepare(
         path: Path::for_one_server(configuration.preflight(id)?),
         recorder: Recorder::new(receipts),
         judge,
-        sentinel: Sentinel { store: sentinel, version },
+        sentinel,
         state: State::new(begun, caller),
         to_client: standard_output()?,
         to_server,

@@ -7,8 +7,9 @@ use engine::keeper::{Keeper, Wake};
 use engine::outlet::{LineOutlet, Outgoing, ServerOutlet};
 use engine::path::Path;
 use engine::recorder::{Caller, Recorder};
+use engine::sentinel::Sentinel;
 use engine::session::state::State;
-use engine::session::{Parts, Sentinel, Session, SessionSettings};
+use engine::session::{Parts, Session, SessionSettings};
 use engine::situation::DriftScope;
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
@@ -20,7 +21,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::receipts::{DiskFolder, Receipts, Settings as ReceiptSettings};
-use store::{Home, SqliteStore, Store, Witnessed};
+use store::{Home, SqliteStore, Witnessed};
 use tempfile::TempDir;
 
 /// How long anything is waited for.
@@ -201,8 +202,7 @@ impl Stage {
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
         let mut judge = Judge::new(store_of(&home), rules, None);
         let begun = judge.begin().expect("a beginning");
-        let sentinel: Box<dyn Store> = Box::new(SqliteStore::open(&home).expect("a store"));
-        let version = sentinel.version().expect("a version");
+        let sentinel = Sentinel::new(store_of(&home).index_path(), None).expect("a sentinel");
         let caller = Caller { subject: "ada".to_owned(), client: None };
         let (keeper, wakes) = channel();
         let (play, plays) = channel::<Vec<u8>>();
@@ -213,7 +213,7 @@ impl Stage {
             path: Path::for_one_server(setting.limits),
             recorder: Recorder::new(receipts),
             judge,
-            sentinel: Sentinel { store: sentinel, version },
+            sentinel,
             state: State::new(begun, caller),
             to_client: LineOutlet::new(Box::new(end)),
             to_server: Box::new(ServerEnd { arrived: server.clone(), play, gathered: Vec::new() }),
