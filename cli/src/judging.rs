@@ -3,15 +3,14 @@
 use crate::failure::Failure;
 use crate::target::{Workplace, unknown_server};
 use contract::surface::Surface;
+use engine::judge::auto_pins_today;
 use gate::judge::{SurfaceJudgement, judge_surface};
-use gate::pins::{Basis, PinBook};
+use gate::pins::PinBook;
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
 use store::{Snapshot, Store};
-
-const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
 
 /// A server as it was last observed, judged against its pins.
 #[derive(Debug)]
@@ -56,11 +55,8 @@ pub(crate) fn judge(
     at: Timestamp,
 ) -> Result<SurfaceJudgement, Failure> {
     let settings = workplace.configuration.settings(Some(id), posture)?;
-    let since = Timestamp(at.0.saturating_sub(DAY_MILLISECONDS));
-    let history = workplace.store.history(id)?;
-    let auto_pins =
-        history.iter().filter(|event| event.basis == Some(Basis::Auto) && event.at >= since);
-    Ok(judge_surface(&snapshot.pins, surface, &settings, auto_pins.count()))
+    let auto_pins = auto_pins_today(&workplace.store, id, at)?;
+    Ok(judge_surface(&snapshot.pins, surface, &settings, auto_pins))
 }
 
 /// Whether anything was ever pinned. Pins that cannot be trusted count: what was lost is not first sight.

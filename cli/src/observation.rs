@@ -4,17 +4,12 @@ use crate::arguments::Options;
 use crate::failure::Failure;
 use crate::screen;
 use crate::target::{Origin, Reach, Source, read_file};
-use contract::hash::sha256_hex;
 use contract::origin::address_entry;
 use contract::surface::{CaptureError, ListKind, Surface, SurfaceReader, read_capture};
+use engine::program::find_program;
 use gate::time::Timestamp;
-use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use wire::{ListOutcome, ObserveError, Observed, Progress, Upstream};
-
-/// Programs larger than this are not hashed.
-const MAX_PROGRAM_BYTES: u64 = 512 * 1024 * 1024;
 
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -96,26 +91,7 @@ fn digest_of(program: &str, upstream: &Upstream) -> Option<String> {
         Upstream::Stdio(launch) => launch.directory.clone(),
         Upstream::Http(_) => None,
     };
-    let path = find_program(program, directory.as_deref())?;
-    let file = std::fs::File::open(path).ok()?;
-    if file.metadata().ok()?.len() > MAX_PROGRAM_BYTES {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_PROGRAM_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(sha256_hex(&bytes))
-}
-
-fn find_program(program: &str, directory: Option<&Path>) -> Option<PathBuf> {
-    if program.contains(std::path::MAIN_SEPARATOR) {
-        let path =
-            directory.map_or_else(|| PathBuf::from(program), |directory| directory.join(program));
-        return path.is_file().then_some(path);
-    }
-    let paths = std::env::var_os("PATH")?;
-    std::env::split_paths(&paths)
-        .map(|directory| directory.join(program))
-        .find(|path| path.is_file())
+    engine::program::digest_of(&find_program(program, directory.as_deref())?, None)
 }
 
 /// A line on standard error that shows what is waited for, where somebody can see it.

@@ -3,8 +3,8 @@
 //!
 //! It is the only one that makes requests of the gate's own. Their ids are unguessable.
 
+use crate::errands::{Errand, OwnMessage};
 use crate::judge::Seen;
-use crate::outlet::Outgoing;
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::relist::{ListOutcome, Listing, Step};
@@ -215,6 +215,13 @@ impl Keeper {
             let pending = state.pending.iter().filter(|(_, pending)| is_over(pending.deadline));
             pending.map(|(id, _)| id.clone()).collect()
         };
+        if let Some(timeout) = self.session.settings.call_timeout {
+            let waiting = self.session.state().overdue(now, timeout);
+            for waiting in waiting {
+                let reason = ReasonCode::Timeout;
+                self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
+            }
+        }
         for id in overdue {
             self.session.fail(id.key(), ReasonCode::Timeout, OutcomeStatus::Timeout);
             let method = "notifications/cancelled";
@@ -222,11 +229,8 @@ impl Keeper {
             let frame = format!(
                 r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},"reason":"timeout"}}}}"#
             );
-            let _ = self.session.tell_server(&Outgoing {
-                frame: frame.as_bytes(),
-                method: Some(method),
-                ..Outgoing::default()
-            });
+            let own = OwnMessage { frame, method, id: None, protocol_version: None };
+            self.session.errand(Errand::Send(own));
         }
     }
 
@@ -326,7 +330,7 @@ impl Keeper {
     }
 
     /// Sends a request of our own; answers its id with quotes.
-    fn ask(&mut self, method: &str, cursor: Option<&str>) -> Option<Vec<u8>> {
+    fn ask(&mut self, method: &'static str, cursor: Option<&str>) -> Option<Vec<u8>> {
         let id = self.new_id()?;
         let mut params = Vec::new();
         let meta = {
@@ -345,17 +349,8 @@ impl Keeper {
             params.join(",")
         );
         let version = meta.as_deref().and_then(crate::session::version_in);
-        let sent = self.session.tell_server(&Outgoing {
-            frame: frame.as_bytes(),
-            method: Some(method),
-            id: Some(id.as_bytes()),
-            name: None,
-            protocol_version: version.as_deref(),
-        });
-        if sent.is_err() {
-            self.session.state().own.remove(id.as_bytes());
-            return None;
-        }
+        let message = OwnMessage { frame, method, id: Some(id.clone()), protocol_version: version };
+        self.session.errand(Errand::Send(message));
         Some(id.into_bytes())
     }
 
@@ -423,11 +418,11 @@ impl Keeper {
                     freshness.listed_at = Some(begun);
                 }
             }
-            state.released(&lists)
+            state.take_listed(&lists)
         };
         for waiting in released {
             if is_judged {
-                self.session.resume(&waiting);
+                self.session.resume_soon(waiting);
             } else {
                 let reason = ReasonCode::Internal;
                 self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
@@ -488,7 +483,7 @@ impl Keeper {
         }
         let change = self.change_of(entry);
         let Some(change) = change.filter(|_| self.questions.len() < MAX_QUESTIONS) else {
-            return self.session.resume(&waiting);
+            return self.session.resume_soon(waiting);
         };
         let mut question = Question::of(&change, Instant::now());
         question.calls.push(waiting);
@@ -503,7 +498,7 @@ impl Keeper {
 
     fn ask_client(&mut self, params: &serde_json::Value, question: Question) {
         let Some(id) = self.new_id() else {
-            return question.calls.iter().for_each(|waiting| self.session.resume(waiting));
+            return self.resume_all(question.calls);
         };
         self.session.state().asked.insert(id.clone().into_bytes());
         let message = format!(
@@ -537,7 +532,11 @@ impl Keeper {
                 }
             }
         }
-        question.calls.iter().for_each(|waiting| self.session.resume(waiting));
+        self.resume_all(question.calls);
+    }
+
+    fn resume_all(&self, calls: Vec<Waiting>) {
+        calls.into_iter().for_each(|waiting| self.session.resume_soon(waiting));
     }
 
     /// Nobody answered: the calls stay held.
@@ -553,7 +552,7 @@ impl Keeper {
         for id in over {
             self.session.state().asked.remove(&id);
             if let Some(question) = self.questions.remove(&id) {
-                question.calls.iter().for_each(|waiting| self.session.resume(waiting));
+                self.resume_all(question.calls);
             }
         }
     }

@@ -4,6 +4,7 @@
 
 pub mod call;
 pub mod checks;
+pub mod errands;
 pub mod export;
 pub mod judge;
 pub mod keeper;

@@ -1,5 +1,6 @@
 //! A session between our standard input and output and a server: threads, signals, and an end in all cases.
 
+use crate::errands::Errand;
 use crate::keeper::{Keeper, OriginSource, Wake};
 use crate::outlet::LineOutlet;
 use crate::process::{ServerGroup, ServerProcess};
@@ -77,6 +78,7 @@ pub struct Running {
 pub struct Surroundings {
     pub session: Arc<Session>,
     pub wakes: Receiver<Wake>,
+    pub errands: Receiver<Errand>,
     pub origin: OriginSource,
     pub behind: Behind,
     pub grace: Duration,
@@ -103,7 +105,7 @@ impl std::fmt::Debug for Surroundings {
 impl Running {
     /// Starts the threads.
     pub fn start(surroundings: Surroundings) -> io::Result<Running> {
-        let Surroundings { session, wakes, origin, behind, grace } = surroundings;
+        let Surroundings { session, wakes, errands, origin, behind, grace } = surroundings;
         let (happens, happenings) = channel();
         let group = match &behind {
             Behind::Process { process, .. } => Some(process.group()),
@@ -111,6 +113,10 @@ impl Running {
         };
         let keeper = Keeper::new(session.clone(), wakes, origin);
         let keeper = spawn("keeper", move || keeper.run())?;
+        {
+            let session = session.clone();
+            spawn("errands", move || crate::errands::run(&session, &errands))?;
+        }
         let server_reader = read_behind(behind, &session, &happens)?;
         {
             let (session, happens) = (session.clone(), happens.clone());

@@ -3,7 +3,9 @@
 //! Every act of a person makes the index of the home's receipts longer before it returns: that is one look at a file. Where
 //! nodes share a database, their homes do not share an index, and the database is asked as well.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use store::{Store, StoreError};
 
 /// What is compared.
@@ -19,11 +21,16 @@ pub struct Sentinel {
     /// A handle of its own, where others write to the same database from elsewhere.
     shared: Option<Box<dyn Store>>,
     seen: Sign,
+    looked_at: Cell<Instant>,
 }
+
+/// How long a look counts for calls that were read together.
+const JUST: Duration = Duration::from_millis(5);
 
 impl Sentinel {
     pub fn new(index: PathBuf, shared: Option<Box<dyn Store>>) -> Result<Sentinel, StoreError> {
-        let mut sentinel = Sentinel { index, shared, seen: Sign::default() };
+        let mut sentinel =
+            Sentinel { index, shared, seen: Sign::default(), looked_at: Cell::new(Instant::now()) };
         sentinel.seen = sentinel.look()?;
         Ok(sentinel)
     }
@@ -39,7 +46,12 @@ impl Sentinel {
         self.seen = news.0;
     }
 
+    pub fn has_just_looked(&self) -> bool {
+        self.looked_at.get().elapsed() < JUST
+    }
+
     fn look(&self) -> Result<Sign, StoreError> {
+        self.looked_at.set(Instant::now());
         let version = self.shared.as_ref().map_or(Ok(0), |store| store.version())?;
         Ok(Sign { index_bytes: length(&self.index), version })
     }

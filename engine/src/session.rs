@@ -15,6 +15,7 @@ pub(crate) use client::version_in;
 pub use server::OwnAnswer;
 
 use crate::call::{Call, Target};
+use crate::errands::Errand;
 use crate::judge::{Judge, Judged};
 use crate::keeper::Wake;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
@@ -95,6 +96,7 @@ pub struct Session {
     /// Whether more of the client's messages were read already.
     is_gathering: AtomicBool,
     keeper: Sender<Wake>,
+    errands: Sender<Errand>,
     remark: Box<Remark>,
 }
 
@@ -123,6 +125,7 @@ pub struct Parts {
     pub to_client: ClientOutlet,
     pub to_server: Box<dyn ServerOutlet>,
     pub keeper: Sender<Wake>,
+    pub errands: Sender<Errand>,
     pub remark: Box<Remark>,
 }
 
@@ -162,6 +165,7 @@ impl Session {
             is_current: AtomicBool::new(false),
             is_gathering: AtomicBool::new(false),
             keeper: parts.keeper,
+            errands: parts.errands,
             remark: parts.remark,
         }
     }
@@ -174,6 +178,11 @@ impl Session {
     pub(crate) fn wake(&self, wake: Wake) {
         // Where the keeper has ended the session is over.
         let _ = self.keeper.send(wake);
+    }
+
+    /// Has something brought to the server by a thread that may get stuck there.
+    pub(crate) fn errand(&self, errand: Errand) {
+        let _ = self.errands.send(errand);
     }
 
     /// A sentence for whoever looks at standard error.
@@ -322,11 +331,11 @@ impl Session {
 
     /// INVARIANT: what somebody approved, stopped or declared counts for every call that begins after it was written.
     fn look_for_changes(&self) -> Result<(), store::StoreError> {
-        // All that was read at once began at once.
-        if self.is_current.load(Ordering::Acquire) {
+        // All that was read at once began at once, unless the server kept it waiting here.
+        let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_current.load(Ordering::Acquire) && sentinel.has_just_looked() {
             return Ok(());
         }
-        let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(news) = sentinel.news()? {
             self.look_again()?;
             sentinel.take_note(news);
@@ -550,7 +559,9 @@ impl Session {
             state.ended = Some(why);
             state.own.clear();
             state.waiting_bytes = 0;
-            (std::mem::take(&mut state.pending), std::mem::take(&mut state.waiting))
+            let mut waiting = std::mem::take(&mut state.waiting);
+            waiting.extend(state.released.drain().map(|(_, waiting)| waiting));
+            (std::mem::take(&mut state.pending), waiting)
         };
         for (id, pending) in pending {
             let theirs = pending.dispatched.elapsed();

@@ -8,9 +8,10 @@ use crate::screen;
 use crate::target::{Origin, Reach, Workplace, home_path};
 use contract::origin::{ProgramOrigin, address_entry};
 use contract::surface::Entry;
+use engine::errands::Errand;
 use engine::export::{LiveExport, do_not_track};
 use engine::judge::Judge;
-use engine::keeper::OriginSource;
+use engine::keeper::{OriginSource, Wake};
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::path::Path;
 use engine::process::{BECOME, ServerProcess};
@@ -25,7 +26,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use store::Location;
 use store::receipts::{DiskFolder, Receipts};
 use wire::remote::{RemoteFailure, RemoteLimits, TlsKey, remote};
@@ -74,10 +75,11 @@ fn run_program(
         FirstLook::Program(file),
         Box::new(LineOutlet::new(input)),
     )
-    .and_then(|Prepared { session, wakes, origin, grace, export }| {
+    .and_then(|Prepared { session, wakes, errands, origin, grace, export }| {
         let running = Running::start(Surroundings {
             session,
             wakes,
+            errands,
             origin,
             behind: Behind::Process { process, output: Box::new(output) },
             grace,
@@ -102,10 +104,10 @@ fn run_remote(
     let (sender, remote) = remote(endpoint, limits);
     let key = remote.tls_key();
     let to_server = Box::new(RemoteOutlet::new(sender));
-    let Prepared { session, wakes, origin, grace, export: _export } =
+    let Prepared { session, wakes, errands, origin, grace, export: _export } =
         prepare(command, options, id, reach, FirstLook::Key(key), to_server)?;
     let behind = Behind::Remote(remote);
-    let running = Running::start(Surroundings { session, wakes, origin, behind, grace })?;
+    let running = Running::start(Surroundings { session, wakes, errands, origin, behind, grace })?;
     end(running.finish()?)
 }
 
@@ -131,7 +133,8 @@ enum FirstLook {
 /// All of a session but its threads.
 struct Prepared {
     session: Arc<Session>,
-    wakes: std::sync::mpsc::Receiver<engine::keeper::Wake>,
+    wakes: Receiver<Wake>,
+    errands: Receiver<Errand>,
     origin: OriginSource,
     grace: std::time::Duration,
     export: Option<LiveExport>,
@@ -162,6 +165,7 @@ fn prepare(
     let begun = judge.begin()?;
     let caller = Caller { subject: approver::name(), client: None };
     let (keeper, wakes) = channel();
+    let (to_errands, errands) = channel();
     let is_quiet = options.quiet;
     let session = Session::new(Parts {
         settings,
@@ -173,6 +177,7 @@ fn prepare(
         to_client: standard_output()?,
         to_server,
         keeper,
+        errands: to_errands,
         remark: Box::new(move |sentence| {
             if !is_quiet {
                 screen::remark(format!("holdpoint: {}", screen::readable(sentence)));
@@ -181,7 +186,7 @@ fn prepare(
     });
     let export = start_export(&configuration, &home)?;
     let grace = configuration.grace(id)?;
-    Ok(Prepared { session: Arc::new(session), wakes, origin, grace, export })
+    Ok(Prepared { session: Arc::new(session), wakes, errands, origin, grace, export })
 }
 
 /// Receipts go on to where the configuration says, if it says so.

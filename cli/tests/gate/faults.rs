@@ -432,3 +432,26 @@ fn a_home_that_cannot_be_written_lets_no_call_through() {
     client.end();
     assert_eq!(script.record().matches(CALL).count(), before);
 }
+
+#[test]
+fn calls_end_in_time_although_the_server_reads_nothing() {
+    let bench = Bench::unattended();
+    bench.configure("[limits]\ncall_timeout_seconds = 2\nshutdown_grace_seconds = 1\n");
+    let mut script = Script::new(&bench);
+    script.on("vendor/stop", json!([{ "touch": script.path("stopped") }, { "hang": true }]));
+    let options = ["--relist-max-age", "0"];
+    let mut client = Client::through_gate(&bench, &options, &script.launch());
+    client.begin();
+    client.tool_names();
+    client.request("vendor/stop", &json!({}));
+    script.written("stopped");
+    // This one waits for a list that the server does not read; then more than a pipe holds.
+    let waiting = client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
+    let long = client.request("vendor/long", &json!({ "x": "x".repeat(500_000) }));
+    for id in [waiting, long] {
+        let answer = client.answer_to(&json!(id));
+        assert!(answer.get("error").is_some(), "{answer}");
+    }
+    client.kill();
+    bench.run(["receipts", "verify"]).exits(0);
+}

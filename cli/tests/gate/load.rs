@@ -135,6 +135,10 @@ fn where_no_receipt_can_be_written_no_call_goes_through() {
     assert!(went > 0);
     assert_eq!(script.record().matches(CALL).count(), went);
     client.end();
+    // Not one of them went without its receipt.
+    let receipts = receipts(&bench);
+    let decided = receipts.iter().filter(|receipt| receipt["mcp"]["method"] == CALL).count();
+    assert!(decided >= went, "{decided} decisions for {went} calls");
 }
 
 #[test]

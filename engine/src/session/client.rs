@@ -3,6 +3,7 @@
 use super::state::Waiting;
 use super::{Passage, Session};
 use crate::call::{Call, Method};
+use crate::errands::Errand;
 use crate::keeper::Wake;
 use crate::outlet::Outgoing;
 use crate::path::{Answer, Denial};
@@ -177,7 +178,28 @@ impl Session {
         }
     }
 
-    /// Goes on with a request that waited for a view. Called by the keeper.
+    /// Goes on with a request that waited. What has to be brought to the server is brought by somebody who may wait for
+    /// it; everything else is answered at once.
+    pub(crate) fn resume_soon(&self, waiting: Waiting) {
+        if self.goes_up(&waiting) {
+            let id = waiting.id.clone();
+            self.state().released.insert(id.clone(), waiting);
+            self.errand(Errand::Resume(id));
+        } else {
+            self.resume(&waiting);
+        }
+    }
+
+    fn goes_up(&self, waiting: &Waiting) -> bool {
+        let Ok(Scanned::Message(envelope)) = scan(&waiting.frame) else { return false };
+        let Kind::Request { method, .. } = &envelope.kind else { return false };
+        let sort = Method::of(method);
+        let call = call_of(&envelope, method, sort);
+        !matches!(sort, Method::List(_))
+            && matches!(self.path.decide(&call, &self.situation()), Answer::Continue)
+    }
+
+    /// Goes on with a request that waited for a view.
     pub(crate) fn resume(&self, waiting: &Waiting) {
         let Ok(Scanned::Message(envelope)) = scan(&waiting.frame) else { return };
         let Kind::Request { id, method } = &envelope.kind else { return };

@@ -224,6 +224,14 @@ impl Session {
         self.fail(&key, reason, status);
     }
 
+    /// One of our own requests could not be sent.
+    pub(crate) fn own_request_failed(&self, id: &[u8]) {
+        if self.state().own.remove(id) {
+            let answer = OwnAnswer::Unreadable("the server cannot be reached".to_owned());
+            self.wake(Wake::Answered { id: id.to_vec(), answer });
+        }
+    }
+
     /// Ends a pending request with a fault. One of our own ends as unreadable.
     pub(crate) fn fail(&self, key: &[u8], reason: ReasonCode, status: OutcomeStatus) {
         let found = {

@@ -99,6 +99,8 @@ pub struct State {
     pub own: HashSet<Vec<u8>>,
     pub waiting: VecDeque<Waiting>,
     pub waiting_bytes: usize,
+    /// Requests that have their view and are to be brought to the server.
+    pub released: HashMap<OwnedId, Waiting>,
     pub server_requests: HashSet<OwnedId>,
     /// Our own requests to the client.
     pub asked: HashSet<Vec<u8>>,
@@ -129,6 +131,7 @@ impl State {
             own: HashSet::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            released: HashMap::new(),
             server_requests: HashSet::new(),
             asked: HashSet::new(),
             client: Client { caller: Arc::new(caller), ..Client::default() },
@@ -146,7 +149,9 @@ impl State {
 
     /// Whether a request with this id is on its way already.
     pub fn is_taken(&self, key: &[u8]) -> bool {
-        self.pending.contains_key(key) || self.waiting.iter().any(|waiting| waiting.id.key() == key)
+        self.pending.contains_key(key)
+            || self.released.contains_key(key)
+            || self.waiting.iter().any(|waiting| waiting.id.key() == key)
     }
 
     pub fn has_room_to_wait(&self, bytes: usize) -> bool {
@@ -158,8 +163,19 @@ impl State {
         self.waiting.push_back(waiting);
     }
 
+    /// Takes out those that have waited here for longer than they may.
+    pub fn overdue(&mut self, now: Instant, timeout: Duration) -> Vec<Waiting> {
+        let is_overdue = |waiting: &Waiting| waiting.begun + timeout <= now;
+        let all = std::mem::take(&mut self.waiting);
+        let (mut overdue, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(is_overdue);
+        self.waiting = waiting.into();
+        overdue.extend(self.released.extract_if(|_, waiting| is_overdue(waiting)).map(|(_, w)| w));
+        self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
+        overdue
+    }
+
     /// Takes out those that a listing of these lists was waited for.
-    pub fn released(&mut self, lists: &[ListKind]) -> Vec<Waiting> {
+    pub fn take_listed(&mut self, lists: &[ListKind]) -> Vec<Waiting> {
         let all = std::mem::take(&mut self.waiting);
         let (released, waiting): (VecDeque<_>, VecDeque<_>) =
             all.into_iter().partition(|waiting| lists.contains(&waiting.list));

@@ -205,6 +205,7 @@ impl Stage {
         let sentinel = Sentinel::new(store_of(&home).index_path(), None).expect("a sentinel");
         let caller = Caller { subject: "ada".to_owned(), client: None };
         let (keeper, wakes) = channel();
+        let (to_errands, errands) = channel();
         let (play, plays) = channel::<Vec<u8>>();
         let end = ClientEnd { arrived: client.clone(), line: Vec::new() };
         let noted = remarks.clone();
@@ -218,8 +219,11 @@ impl Stage {
             to_client: LineOutlet::new(Box::new(end)),
             to_server: Box::new(ServerEnd { arrived: server.clone(), play, gathered: Vec::new() }),
             keeper: keeper.clone(),
+            errands: to_errands,
             remark: Box::new(move |sentence| noted.push(sentence.as_bytes())),
         }));
+        let runner = session.clone();
+        std::thread::spawn(move || engine::errands::run(&runner, &errands));
         let looked_after = Keeper::new(session.clone(), wakes, Box::new(|| None));
         std::thread::spawn(move || looked_after.run());
         let (played, plan) = (session.clone(), script.clone());

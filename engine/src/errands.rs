@@ -1,0 +1,56 @@
+//! What the gate itself brings to the server: its own requests, and calls that waited for a view.
+//!
+//! A server may stop reading for as long as it likes, and whoever writes to it then is stuck. That is this thread, and
+//! never the keeper, which has to answer those who wait.
+
+use crate::outlet::Outgoing;
+use crate::session::Session;
+use std::sync::mpsc::Receiver;
+use wire::envelope::OwnedId;
+
+/// Something to be brought to the server.
+#[derive(Debug)]
+pub enum Errand {
+    /// A message of our own.
+    Send(OwnMessage),
+    /// A call that waited, by its id: where it gave up meanwhile there is nothing to do.
+    Resume(OwnedId),
+}
+
+/// A request or notification of the gate's own.
+#[derive(Debug)]
+pub struct OwnMessage {
+    pub frame: String,
+    pub method: &'static str,
+    /// The id of a request, with its quotes.
+    pub id: Option<String>,
+    pub protocol_version: Option<String>,
+}
+
+/// Runs errands until nobody has any more.
+pub fn run(session: &Session, errands: &Receiver<Errand>) {
+    while let Ok(errand) = errands.recv() {
+        match errand {
+            Errand::Resume(id) => {
+                let waiting = session.state().released.remove(id.key());
+                if let Some(waiting) = waiting {
+                    session.resume(&waiting);
+                }
+            }
+            Errand::Send(message) => {
+                let outgoing = Outgoing {
+                    frame: message.frame.as_bytes(),
+                    method: Some(message.method),
+                    id: message.id.as_deref().map(str::as_bytes),
+                    name: None,
+                    protocol_version: message.protocol_version.as_deref(),
+                };
+                if session.tell_server(&outgoing).is_err()
+                    && let Some(id) = &message.id
+                {
+                    session.own_request_failed(id.as_bytes());
+                }
+            }
+        }
+    }
+}
