@@ -2,7 +2,7 @@
 
 use super::error::ReceiptsError;
 use crate::home::{Home, failed};
-use crate::key::{Key, KeyProblem, create_file, create_key, create_public_file, read_key};
+use crate::key::{KeyProblem, create_file, create_key, create_public_file, read_key};
 use hmac::{Hmac, KeyInit, Mac};
 use ledger::note::{Keyring, SigningKey};
 use ledger::record::{ArgsHashKind, Digest32};
@@ -104,8 +104,8 @@ fn read_small(path: &Path) -> io::Result<String> {
 
 /// Makes the hashes of arguments that receipts carry.
 pub struct ArgsKey {
-    /// None: plain SHA-256.
-    key: Option<Key>,
+    /// The state after the key was taken in. None: plain SHA-256.
+    keyed: Option<Hmac<Sha256>>,
 }
 
 impl std::fmt::Debug for ArgsKey {
@@ -117,7 +117,7 @@ impl std::fmt::Debug for ArgsKey {
 impl ArgsKey {
     pub(super) fn open(home: &Home, kind: ArgsHashKind) -> Result<ArgsKey, ReceiptsError> {
         if kind == ArgsHashKind::Plain {
-            return Ok(ArgsKey { key: None });
+            return Ok(ArgsKey { keyed: None });
         }
         let path = home.args_key_path();
         let key = match read_key(&path) {
@@ -127,21 +127,20 @@ impl ArgsKey {
                 what: format!("cannot be used ({error})"),
             })?,
         };
-        Ok(ArgsKey { key: Some(key) })
+        let block: &hmac::digest::Key<Hmac<Sha256>> = &crate::authenticate::padded(&key).into();
+        Ok(ArgsKey { keyed: Some(<Hmac<Sha256> as KeyInit>::new(block)) })
     }
 
     pub fn kind(&self) -> ArgsHashKind {
-        if self.key.is_some() { ArgsHashKind::Keyed } else { ArgsHashKind::Plain }
+        if self.keyed.is_some() { ArgsHashKind::Keyed } else { ArgsHashKind::Plain }
     }
 
     /// The hash of arguments, over their bytes as they are forwarded.
     pub fn hash(&self, arguments: &[u8]) -> Digest32 {
-        match &self.key {
+        match &self.keyed {
             None => Digest32(Sha256::digest(arguments).into()),
-            Some(key) => {
-                let block: &hmac::digest::Key<Hmac<Sha256>> =
-                    &crate::authenticate::padded(key).into();
-                let mut state = <Hmac<Sha256> as KeyInit>::new(block);
+            Some(keyed) => {
+                let mut state = keyed.clone();
                 state.update(arguments);
                 Digest32(state.finalize().into_bytes().into())
             }
