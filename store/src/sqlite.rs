@@ -183,6 +183,9 @@ fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<(), StoreE
     migrate::check_version(&connection, migrations, fault).map(drop)
 }
 
+/// The pages that a connection keeps in memory.
+const CACHE_KIBIBYTES: i64 = 256;
+
 fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError> {
     let set = || -> rusqlite::Result<()> {
         connection.busy_timeout(Duration::from_secs(BUSY_TIMEOUT_SECONDS))?;
@@ -190,6 +193,8 @@ fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.pragma_update(None, "cell_size_check", true)?;
+        // What is read is read once: a gate that runs all day needs no larger cache.
+        connection.pragma_update(None, "cache_size", -CACHE_KIBIBYTES)?;
         // A quarantine or a rollback that the user saw succeed must survive the machine too; writes are rare and none
         // is on the path of a call.
         connection.pragma_update(None, "synchronous", "FULL")
