@@ -5,6 +5,7 @@
 pub mod call;
 pub mod checks;
 pub mod errands;
+pub mod errors;
 pub mod export;
 pub mod judge;
 pub mod keeper;

@@ -16,6 +16,7 @@ pub use server::OwnAnswer;
 
 use crate::call::{Call, Target};
 use crate::errands::Errand;
+use crate::errors::ErrorLog;
 use crate::judge::{Judge, Judged};
 use crate::keeper::Wake;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
@@ -97,6 +98,7 @@ pub struct Session {
     is_gathering: AtomicBool,
     keeper: Sender<Wake>,
     errands: Sender<Errand>,
+    errors: ErrorLog,
     remark: Box<Remark>,
 }
 
@@ -126,6 +128,7 @@ pub struct Parts {
     pub to_server: Box<dyn ServerOutlet>,
     pub keeper: Sender<Wake>,
     pub errands: Sender<Errand>,
+    pub errors: ErrorLog,
     pub remark: Box<Remark>,
 }
 
@@ -166,6 +169,7 @@ impl Session {
             is_gathering: AtomicBool::new(false),
             keeper: parts.keeper,
             errands: parts.errands,
+            errors: parts.errors,
             remark: parts.remark,
         }
     }
@@ -548,6 +552,7 @@ impl Session {
     /// Answers with a fault.
     pub(crate) fn refuse(&self, id: &[u8], reason: ReasonCode) {
         let server = self.situation().server.clone();
+        self.errors.note(reason, id.len());
         let refusal = Refusal::fault(reason, words_of(reason), server.as_str());
         self.tell_client(&refusal.to_message(id));
     }

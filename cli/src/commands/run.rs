@@ -9,6 +9,7 @@ use crate::target::{Origin, Reach, Workplace, home_path};
 use contract::origin::{ProgramOrigin, address_entry};
 use contract::surface::Entry;
 use engine::errands::Errand;
+use engine::errors::ErrorLog;
 use engine::export::{LiveExport, do_not_track};
 use engine::judge::Judge;
 use engine::keeper::{OriginSource, Wake};
@@ -178,6 +179,7 @@ fn prepare(
         to_server,
         keeper,
         errands: to_errands,
+        errors: ErrorLog::new(home.path().join("errors.jsonl")),
         remark: Box::new(move |sentence| {
             if !is_quiet {
                 screen::remark(format!("holdpoint: {}", screen::readable(sentence)));

@@ -216,6 +216,7 @@ fn without_a_receipt_nothing_is_dispatched() {
     let refused = stage.call(2, "add", json!({}));
     assert_eq!(refused["error"]["code"], -32012);
     assert_eq!(refused["error"]["data"]["reason"], "ledger_unavailable");
+    assert!(stage.errors().contains("ledger_unavailable"));
     assert_eq!(stage.calls_at_server().len(), 1);
 }
 

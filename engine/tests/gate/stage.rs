@@ -2,6 +2,7 @@
 
 use contract::time::Timestamp;
 use engine::checks::PreflightLimits;
+use engine::errors::ErrorLog;
 use engine::judge::{FirstUsePolicy, Judge, Rules};
 use engine::keeper::{Keeper, Wake};
 use engine::outlet::{LineOutlet, Outgoing, ServerOutlet};
@@ -220,6 +221,7 @@ impl Stage {
             to_server: Box::new(ServerEnd { arrived: server.clone(), play, gathered: Vec::new() }),
             keeper: keeper.clone(),
             errands: to_errands,
+            errors: ErrorLog::new(home.path().join("errors.jsonl")),
             remark: Box::new(move |sentence| noted.push(sentence.as_bytes())),
         }));
         let runner = session.clone();
@@ -312,6 +314,11 @@ impl Stage {
     pub(crate) fn change(&self, tools: String) {
         self.script.lock().expect("a lock").tools = tools;
         self.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    }
+
+    /// What the home's list of errors says.
+    pub(crate) fn errors(&self) -> String {
+        std::fs::read_to_string(self.home.path().join("errors.jsonl")).unwrap_or_default()
     }
 
     /// What another process sees and does.
