@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const SYNC_INTERVAL_MILLISECONDS: u64 = 1_000;
 
 /// So many lines without a checkpoint are given to the signer, before a call has to wait for it.
-const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES * 7 / 8;
+const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES * 3 / 4;
 
 /// Outcomes that wait in memory while the disk is full.
 pub const MAX_WAITING_OUTCOMES: usize = 1_024;
