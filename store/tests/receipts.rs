@@ -441,3 +441,24 @@ fn a_torn_index_is_closed_for_good() {
     drop(Receipts::open(&home, Settings::default()).unwrap());
     assert_sound(&home);
 }
+
+#[test]
+fn lines_that_are_settled_together_are_there_when_they_are_settled_and_each_once() {
+    for on_full in [OnFull::Refuse, OnFull::DropOldest] {
+        let (_directory, home) = home();
+        let settings = Settings { on_full, ..Settings::default() };
+        let receipts = Receipts::open(&home, settings).unwrap();
+        let before = assert_sound(&home).lines();
+        let mut batch = None;
+        for id in 1..=200 {
+            batch = batch.or(Some(receipts.decision_later(&decision(id)).unwrap()));
+            receipts.outcome_later(&outcome(id)).unwrap();
+        }
+        receipts.settle(batch).unwrap();
+        assert_eq!(assert_sound(&home).lines(), before + 400, "{on_full:?}");
+        receipts.settle(batch).unwrap();
+        receipts.outcome(&outcome(201)).unwrap();
+        drop(receipts);
+        assert_eq!(assert_sound(&home).lines(), before + 401, "{on_full:?}");
+    }
+}

@@ -263,3 +263,28 @@ fn a_chain_that_is_signed_line_by_line_is_cut_back_to_its_checkpoint() {
     let torn = tail.torn.unwrap();
     assert_eq!(torn.bytes, files.segments[&SegmentNumber::FIRST] - tail.segment_bytes);
 }
+
+#[test]
+fn lines_that_are_written_later_are_written_as_one_or_not_at_all() {
+    let folder = MemoryFolder::default();
+    let mut writer = create(&folder, Rotation::NEVER);
+    writer.append(&Record::Outcome(&outcome(0))).unwrap();
+    let (head, lines) = (writer.head(), writer.written_lines());
+    for number in 1..5 {
+        writer.append_later(&Record::Outcome(&outcome(number))).unwrap();
+    }
+    assert!(writer.has_unwritten() && writer.unsigned().is_none());
+    assert_eq!((writer.written_lines(), tail(&folder).unwrap().tree.size()), (lines, lines));
+    folder.contents().steps_left = Some(0);
+    assert!(writer.flush().is_err());
+    assert_eq!((writer.head(), writer.written_lines()), (head, lines));
+    assert!(!writer.has_unwritten());
+    folder.contents().steps_left = None;
+    for number in 5..8 {
+        writer.append_later(&Record::Outcome(&outcome(number))).unwrap();
+    }
+    writer.flush().unwrap();
+    writer.checkpoint().unwrap();
+    assert_eq!(tail(&folder).unwrap().unsigned_lines(), 0);
+    assert_eq!(tail(&folder).unwrap().tree.size(), lines + 3);
+}

@@ -158,13 +158,10 @@ impl Receipts {
 
     /// Records how a dispatched call ended with the next [`Receipts::settle`].
     pub fn outcome_later(&self, outcome: &Outcome) -> Result<(), ReceiptsError> {
-        match self.shared.append_later(&Record::Outcome(outcome)) {
-            Ok(_) => {
-                self.shared.lock().unsettled.push(*outcome);
-                Ok(())
-            }
-            Err(_) => self.outcome(outcome),
-        }
+        self.shared
+            .append_later(&Record::Outcome(outcome))
+            .map(drop)
+            .or_else(|_| self.outcome(outcome))
     }
 
     /// Writes all that was to be written later, with one write. An error where a line of this batch is not written.
@@ -216,6 +213,7 @@ impl Receipts {
     pub fn checkpoint(&self) -> Result<(), ReceiptsError> {
         let mut state = self.shared.lock();
         self.shared.wait_for_signer(&mut state);
+        self.shared.flush(&mut state)?;
         state.writer.checkpoint().map_err(|error| self.shared.failed(error))
     }
 }
@@ -319,8 +317,9 @@ impl Shared {
 
     fn append_later(&self, record: &Record<'_>) -> Result<Batch, ReceiptsError> {
         let mut state = self.settled(record.ts());
-        // A full disk, a segment's end and what waits for room are matters of the other way.
-        if !state.waiting.is_empty() || state.fault.is_some() {
+        // Making room on a full disk, and what waits for it, are matters of the other way.
+        let may_make_room = self.settings.on_full == OnFull::DropOldest;
+        if may_make_room || !state.waiting.is_empty() || state.fault.is_some() {
             drop(state);
             return self.append(record).map(|_| Batch(self.lock().failures));
         }
@@ -328,6 +327,10 @@ impl Shared {
             self.flush(&mut state)?;
         }
         state.writer.append_later(record).map_err(|error| self.failed(error))?;
+        // Kept with the line, under one lock: what is written is not kept, and what is not written is not lost.
+        if let Record::Outcome(outcome) = record {
+            state.unsettled.push(**outcome);
+        }
         Ok(Batch(state.failures))
     }
 
