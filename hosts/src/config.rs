@@ -1,0 +1,227 @@
+//! Finding the files of hosts, and reading one.
+
+use crate::document::Syntax;
+use crate::rewrite::{self, Manner, Server, TextError};
+use crate::surroundings::{Surroundings, System};
+use crate::table::{Base, HOSTS, Host, OTHER, Place, Scope};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest file that is read. Hosts keep more than servers in theirs.
+pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+/// The most files that a `*` stands for.
+const MAX_MATCHES: usize = 256;
+
+/// A path where a host may have a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub host: &'static Host,
+    pub scope: Scope,
+    /// With a `*` in it where several names are possible.
+    pub path: PathBuf,
+    /// The host's main file, whose servers are known by their names alone.
+    is_main: bool,
+}
+
+/// A file that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub host: &'static Host,
+    pub scope: Scope,
+    pub path: PathBuf,
+    pub syntax: Syntax,
+    pub(crate) apart: Option<String>,
+}
+
+/// Why a file that was named cannot be worked on.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("`{}`: {source}", path.display())]
+    NotFound { path: PathBuf, source: io::Error },
+    #[error("`{}` is JSON, TOML or YAML? name it accordingly, or name the host", path.display())]
+    UnknownSyntax { path: PathBuf },
+    #[error("`{}` is not a file", path.display())]
+    NotAFile { path: PathBuf },
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("cannot be read: {0}")]
+    File(#[from] io::Error),
+    #[error("is larger than {MAX_FILE_BYTES} bytes")]
+    TooLarge,
+    #[error("is not a regular file")]
+    NotAFile,
+    #[error("is not UTF-8 text")]
+    NotText,
+    #[error("cannot be read in one way: {0}")]
+    Text(#[from] TextError),
+}
+
+/// Every path that is looked at, whether there is a file or not.
+pub fn candidates(surroundings: &Surroundings) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for host in HOSTS {
+        let mut is_main = true;
+        for place in host.places {
+            for (path, scope) in paths(place, surroundings) {
+                let is_user = scope == Scope::User;
+                found.push(Candidate { host, scope, path, is_main: is_main && is_user });
+                is_main = is_main && !is_user;
+            }
+        }
+    }
+    found
+}
+
+fn paths(place: &Place, surroundings: &Surroundings) -> Vec<(PathBuf, Scope)> {
+    let is_windows = surroundings.system == System::Windows;
+    let base = match &place.base {
+        Base::Home => Some(surroundings.home.clone()),
+        Base::Application => Some(surroundings.application_data()),
+        Base::WindowsLocal => is_windows.then(|| surroundings.local_application_data()),
+        Base::Configuration => (!is_windows).then(|| surroundings.configuration()),
+        Base::WindowsApplication => is_windows.then(|| surroundings.application_data()),
+        Base::Variable { name, otherwise } => {
+            Some(surroundings.variable(name).unwrap_or_else(|| join(&surroundings.home, otherwise)))
+        }
+        Base::File { name } => surroundings.variable(name),
+        Base::Project => {
+            let projects = surroundings.projects.iter();
+            return projects.map(|project| (join(project, place.path), Scope::Project)).collect();
+        }
+    };
+    base.map(|base| (join(&base, place.path), Scope::User)).into_iter().collect()
+}
+
+/// A path with its own parts, so that none of them keeps a `/` where another system has other marks.
+fn join(base: &Path, path: &str) -> PathBuf {
+    path.split('/')
+        .filter(|part| !part.is_empty())
+        .fold(base.to_owned(), |base, part| base.join(part))
+}
+
+/// The files that are there, each once, of these hosts or of all.
+pub fn locate(surroundings: &Surroundings, only: &[&'static Host]) -> Vec<Config> {
+    let mut found: Vec<Config> = Vec::new();
+    for candidate in candidates(surroundings) {
+        for path in matches(&candidate.path) {
+            let Some(syntax) = syntax_of(&path) else { continue };
+            if found.iter().any(|config| config.path == path) {
+                continue;
+            }
+            let Candidate { host, scope, is_main, .. } = candidate;
+            let apart = (!is_main).then(|| path.to_string_lossy().into_owned());
+            found.push(Config { host, scope, path, syntax, apart });
+        }
+    }
+    found.retain(|config| only.is_empty() || only.contains(&config.host));
+    found
+}
+
+fn syntax_of(path: &Path) -> Option<Syntax> {
+    Syntax::of_name(&path.file_name()?.to_string_lossy())
+}
+
+/// The files that a path with one `*` stands for.
+fn matches(path: &Path) -> Vec<PathBuf> {
+    let parts: Vec<_> = path.components().collect();
+    let Some(star) = parts.iter().position(|part| part.as_os_str() == "*") else {
+        return if path.is_file() { vec![path.to_owned()] } else { Vec::new() };
+    };
+    let folder: PathBuf = parts.iter().take(star).collect();
+    let rest: PathBuf = parts.iter().skip(star + 1).collect();
+    let Ok(names) = fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = names
+        .filter_map(Result::ok)
+        .take(MAX_MATCHES)
+        .map(|name| if rest.as_os_str().is_empty() { name.path() } else { name.path().join(&rest) })
+        .filter(|path| path.is_file())
+        .collect();
+    found.sort();
+    found
+}
+
+impl Config {
+    /// A file that a person named. Where it is one of a host's, it is that host's.
+    pub fn named(
+        path: &Path,
+        host: Option<&'static Host>,
+        surroundings: &Surroundings,
+    ) -> Result<Config, ConfigError> {
+        let not_found = |source| ConfigError::NotFound { path: path.to_owned(), source };
+        let path = std::path::absolute(path).map_err(not_found)?;
+        let metadata = fs::metadata(&path).map_err(not_found)?;
+        if !metadata.is_file() {
+            return Err(ConfigError::NotAFile { path });
+        }
+        let same = |config: &Config| {
+            config.path == path
+                || matches!((fs::canonicalize(&config.path), fs::canonicalize(&path)), (Ok(a), Ok(b)) if a == b)
+        };
+        let known = locate(surroundings, &[]).into_iter().find(same);
+        if let Some(known) = known.filter(|known| host.is_none_or(|host| host == known.host)) {
+            return Ok(known);
+        }
+        let Some(syntax) = syntax_of(&path).or_else(|| guess(&path)) else {
+            return Err(ConfigError::UnknownSyntax { path });
+        };
+        let host = host.or_else(|| host_of_name(&path)).unwrap_or(&OTHER);
+        let apart = Some(path.to_string_lossy().into_owned());
+        Ok(Config { host, scope: Scope::User, path, syntax, apart })
+    }
+
+    pub(crate) fn manner<'m>(&'m self, program: &'m str, home: Option<&'m str>) -> Manner<'m> {
+        Manner { host: self.host, syntax: self.syntax, apart: self.apart.as_deref(), program, home }
+    }
+
+    /// The servers in the file.
+    pub fn servers(&self) -> Result<Vec<Server>, ReadError> {
+        let text = text_of(read_bytes(&self.path)?)?;
+        Ok(rewrite::servers(&text, &self.manner("", None))?)
+    }
+
+    /// All that may be a secret in a text of this file.
+    pub fn secrets(&self, text: &str) -> Vec<String> {
+        rewrite::secrets(text, &self.manner("", None)).unwrap_or_default().into_iter().collect()
+    }
+}
+
+/// A host whose file has this name wherever it lies, like a copy of it.
+fn host_of_name(path: &Path) -> Option<&'static Host> {
+    const GENERAL: &[&str] =
+        &["mcp.json", ".mcp.json", "settings.json", "config.yaml", "config.toml", "default.json"];
+    let name = path.file_name()?.to_str()?;
+    let is_its =
+        |host: &&Host| host.places.iter().any(|place| place.path.rsplit('/').next() == Some(name));
+    HOSTS.iter().filter(|_| !GENERAL.contains(&name)).find(is_its)
+}
+
+/// By the first character that is not space or comment: JSON begins with a brace.
+fn guess(path: &Path) -> Option<Syntax> {
+    let text = text_of(read_bytes(path).ok()?).ok()?;
+    text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '/']).then_some(Syntax::Json)
+}
+
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let file = fs::File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(ReadError::NotAFile);
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(ReadError::TooLarge);
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, ReadError> {
+    String::from_utf8(bytes).map_err(|_| ReadError::NotText)
+}
+
+#[cfg(test)]
+mod tests;

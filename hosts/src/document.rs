@@ -1,0 +1,174 @@
+//! A configuration file as a tree that knows where each part of it is in the text.
+//!
+//! One tree for three syntaxes, so that finding, wiring and unwiring are written once. It is never turned back into
+//! text: changes are made to the text itself, at the places that the tree names.
+
+mod json;
+mod toml;
+mod yaml;
+
+use std::ops::Range;
+
+/// The deepest nesting that is followed.
+pub const MAX_DEPTH: usize = 64;
+
+/// The syntaxes of hosts' files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// JSON, with comments and trailing commas allowed.
+    Json,
+    Toml,
+    Yaml,
+}
+
+impl Syntax {
+    /// By the ending of a file's name.
+    pub fn of_name(name: &str) -> Option<Syntax> {
+        match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
+            "json" | "jsonc" | "json5" => Some(Syntax::Json),
+            "toml" => Some(Syntax::Toml),
+            "yaml" | "yml" => Some(Syntax::Yaml),
+            _ => None,
+        }
+    }
+}
+
+/// Why a text cannot be read in one way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SyntaxError {
+    #[error("line {line}, column {column}: {what}")]
+    Wrong { line: usize, column: usize, what: String },
+    #[error("it is nested more than {MAX_DEPTH} levels deep")]
+    TooDeep,
+    #[error("it has several documents")]
+    SeveralDocuments,
+}
+
+/// A part of the text.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) span: Range<usize>,
+    pub(crate) value: Value,
+    /// Used in several places of the document, or marked with a type: changing it here would change more.
+    pub(crate) is_shared: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    /// A number, a date, true, false, null: as it is spelled.
+    Other(String),
+    List(List),
+    Map(Map),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct List {
+    pub(crate) items: Vec<Node>,
+    pub(crate) style: Style,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Map {
+    pub(crate) members: Vec<Member>,
+    pub(crate) style: Style,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub(crate) key: String,
+    pub(crate) key_span: Range<usize>,
+    pub(crate) node: Node,
+}
+
+/// How parts are kept apart: by brackets and commas, or by lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Flow,
+    Lines,
+}
+
+/// Two parts are equal if they say the same, wherever they are.
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.value == other.value
+    }
+}
+
+impl PartialEq for Member {
+    fn eq(&self, other: &Member) -> bool {
+        self.key == other.key && self.node == other.node
+    }
+}
+
+impl Node {
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn map(&self) -> Option<&Map> {
+        match &self.value {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn list(&self) -> Option<&List> {
+        match &self.value {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// Whether this or anything in it is shared.
+    pub(crate) fn has_shared(&self) -> bool {
+        self.is_shared
+            || match &self.value {
+                Value::Text(_) | Value::Other(_) => false,
+                Value::List(list) => list.items.iter().any(Node::has_shared),
+                Value::Map(map) => map.members.iter().any(|member| member.node.has_shared()),
+            }
+    }
+}
+
+impl Map {
+    /// The member of that name. Of two with one name hosts take the one or the other: neither is looked at.
+    pub(crate) fn member(&self, key: &str) -> Option<&Member> {
+        let mut found = self.members.iter().filter(|member| member.key == key);
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
+    }
+
+    pub(crate) fn node(&self, key: &str) -> Option<&Node> {
+        self.member(key).map(|member| &member.node)
+    }
+
+    /// A name that is there twice.
+    pub(crate) fn repeated(&self) -> Option<&str> {
+        let mut seen = std::collections::HashSet::new();
+        self.members.iter().map(|member| member.key.as_str()).find(|key| !seen.insert(*key))
+    }
+}
+
+/// Reads a text. An empty one has no root.
+pub(crate) fn parse(syntax: Syntax, text: &str) -> Result<Option<Node>, SyntaxError> {
+    match syntax {
+        Syntax::Json => json::parse(text),
+        Syntax::Toml => toml::parse(text).map(Some),
+        Syntax::Yaml => yaml::parse(text),
+    }
+}
+
+/// Line and column of a place in a text, from 1.
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let column = before.get(line_start..).map_or(0, |line| line.chars().count());
+    (before.matches('\n').count() + 1, column + 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! YAML, from the events of `saphyr-parser`, which count characters where the text is cut by bytes.
+
+use super::{List, MAX_DEPTH, Map, Member, Node, Style, SyntaxError, Value};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+use std::ops::Range;
+
+pub(super) fn parse(text: &str) -> Result<Option<Node>, SyntaxError> {
+    let mut builder = Builder { text, offsets: Offsets::of(text), open: Vec::new(), root: None };
+    let mut documents = 0;
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| wrong(&error))?;
+        if let Event::DocumentStart(_) = event {
+            documents += 1;
+            if documents > 1 {
+                return Err(SyntaxError::SeveralDocuments);
+            }
+        }
+        builder.take(event, span)?;
+    }
+    Ok(builder.root)
+}
+
+fn wrong(error: &ScanError) -> SyntaxError {
+    let marker = error.marker();
+    let what = error.info().to_owned();
+    SyntaxError::Wrong { line: marker.line(), column: marker.col() + 1, what }
+}
+
+/// Where each character begins; nothing where every character is one byte.
+struct Offsets(Option<Vec<usize>>);
+
+impl Offsets {
+    fn of(text: &str) -> Offsets {
+        if text.is_ascii() {
+            return Offsets(None);
+        }
+        Offsets(Some(text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()))
+    }
+
+    fn byte(&self, character: usize, text: &str) -> usize {
+        match &self.0 {
+            None => character.min(text.len()),
+            Some(offsets) => offsets.get(character).copied().unwrap_or(text.len()),
+        }
+    }
+}
+
+/// A list or map whose end was not seen yet.
+struct Open {
+    start: usize,
+    style: Style,
+    is_shared: bool,
+    parts: Parts,
+}
+
+enum Parts {
+    Items(Vec<Node>),
+    Members(Vec<Member>, Option<Node>),
+}
+
+struct Builder<'t> {
+    text: &'t str,
+    offsets: Offsets,
+    open: Vec<Open>,
+    root: Option<Node>,
+}
+
+impl Builder<'_> {
+    fn bytes(&self, span: Span) -> Range<usize> {
+        let byte = |character| self.offsets.byte(character, self.text);
+        byte(span.start.index())..byte(span.end.index())
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), SyntaxError> {
+        let span = self.bytes(span);
+        match event {
+            Event::Scalar(value, style, anchor, tag) => {
+                let is_shared = anchor != 0 || tag.is_some();
+                self.scalar(&value, style, span, is_shared);
+            }
+            Event::Alias(_) => {
+                let value = Value::Other(self.slice(span.clone()));
+                self.close(Node { span, value, is_shared: true });
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.begin(span, anchor != 0 || tag.is_some(), Parts::Items(Vec::new()))?;
+            }
+            Event::MappingStart(anchor, tag) => {
+                let parts = Parts::Members(Vec::new(), None);
+                self.begin(span, anchor != 0 || tag.is_some(), parts)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(span),
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => {}
+        }
+        Ok(())
+    }
+
+    fn slice(&self, span: Range<usize>) -> String {
+        self.text.get(span).unwrap_or_default().to_owned()
+    }
+
+    fn scalar(&mut self, value: &str, style: ScalarStyle, mut span: Range<usize>, is_shared: bool) {
+        // A plain one ends where its last word does; what follows belongs to the line.
+        let spelled = self.text.get(span.clone()).unwrap_or_default();
+        span.end = span.start + spelled.trim_end().len();
+        let value = match style {
+            ScalarStyle::Plain if !is_text(value) => Value::Other(value.to_owned()),
+            _ => Value::Text(value.to_owned()),
+        };
+        // Texts over several lines with their own rules for the space around them are not taken apart.
+        let is_shared = is_shared || matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        self.close(Node { span, value, is_shared });
+    }
+
+    fn begin(
+        &mut self,
+        span: Range<usize>,
+        is_shared: bool,
+        parts: Parts,
+    ) -> Result<(), SyntaxError> {
+        if self.open.len() > MAX_DEPTH {
+            return Err(SyntaxError::TooDeep);
+        }
+        let is_flow = self.text.get(span.start..).is_some_and(|rest| rest.starts_with(['[', '{']));
+        let style = if is_flow { Style::Flow } else { Style::Lines };
+        self.open.push(Open { start: span.start, style, is_shared, parts });
+        Ok(())
+    }
+
+    fn end(&mut self, span: Range<usize>) {
+        let Some(open) = self.open.pop() else { return };
+        let (value, last) = match open.parts {
+            Parts::Items(items) => {
+                let last = items.last().map(|item| item.span.end);
+                (Value::List(List { items, style: open.style }), last)
+            }
+            Parts::Members(members, _) => {
+                let last =
+                    members.last().map(|member| member.node.span.end.max(member.key_span.end));
+                (Value::Map(Map { members, style: open.style }), last)
+            }
+        };
+        // The end of one made of lines is only known by what comes after it.
+        let end = if open.style == Style::Flow { span.end } else { last.unwrap_or(open.start) };
+        self.close(Node { span: open.start..end, value, is_shared: open.is_shared });
+    }
+
+    fn close(&mut self, node: Node) {
+        match self.open.last_mut().map(|open| &mut open.parts) {
+            None => self.root = Some(node),
+            Some(Parts::Items(items)) => items.push(node),
+            Some(Parts::Members(members, waiting)) => match waiting.take() {
+                None => *waiting = Some(node),
+                Some(key) => {
+                    let name = match &key.value {
+                        Value::Text(text) | Value::Other(text) => text.clone(),
+                        // A key that is no word is nobody's member name.
+                        Value::List(_) | Value::Map(_) => String::new(),
+                    };
+                    members.push(Member { key: name, key_span: key.span, node });
+                }
+            },
+        }
+    }
+}
+
+/// Whether a plain word is a text, and not null, a truth or a number, in any of YAML's versions.
+fn is_text(word: &str) -> bool {
+    const WORDS: &[&str] =
+        &["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan"];
+    let lower = word.to_ascii_lowercase();
+    let number = lower.trim_start_matches(['+', '-']);
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && number.chars().all(|c| c.is_ascii_hexdigit() || "._:xoe+-tz".contains(c));
+    !(WORDS.contains(&lower.as_str()) || is_number && number != "." && number != "..")
+}

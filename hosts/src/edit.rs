@@ -1,0 +1,236 @@
+//! Changes to a text at named places. What lies between them is not touched.
+
+use crate::document::{List, Map, Member, Node, Style, Syntax};
+use crate::render;
+use std::ops::Range;
+
+/// One change: what is at `span` becomes `text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edit {
+    pub(crate) span: Range<usize>,
+    pub(crate) text: String,
+}
+
+/// The text that is changed, and the changes so far.
+#[derive(Debug)]
+pub(crate) struct Editor<'t> {
+    text: &'t str,
+    syntax: Syntax,
+    edits: Vec<Edit>,
+}
+
+impl<'t> Editor<'t> {
+    pub(crate) fn new(text: &'t str, syntax: Syntax) -> Editor<'t> {
+        Editor { text, syntax, edits: Vec::new() }
+    }
+
+    pub(crate) fn syntax(&self) -> Syntax {
+        self.syntax
+    }
+
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// What is written at a place.
+    pub(crate) fn at(&self, span: Range<usize>) -> &'t str {
+        self.text.get(span).unwrap_or_default()
+    }
+
+    pub(crate) fn replace(&mut self, span: Range<usize>, text: impl Into<String>) {
+        self.edits.push(Edit { span, text: text.into() });
+    }
+
+    /// A member's name and value, as they are written.
+    pub(crate) fn member_span(member: &Member) -> Range<usize> {
+        member.key_span.start..member.node.span.end
+    }
+
+    /// What stands between a member and one added behind it.
+    pub(crate) fn separator(&self, map: &Map, member: &Member) -> String {
+        let prefix = self.line_prefix(member.key_span.start);
+        match map.style {
+            Style::Flow if prefix.trim().is_empty() && !self.is_on_first_line(member) => {
+                format!(",{}{prefix}", self.newline())
+            }
+            Style::Flow => ", ".to_owned(),
+            Style::Lines => format!("{}{}", self.newline(), self.continued(prefix)),
+        }
+    }
+
+    /// Adds members behind another one.
+    pub(crate) fn insert_behind(&mut self, map: &Map, member: &Member, added: &str) {
+        let at = match map.style {
+            Style::Flow => member.node.span.end,
+            // Behind a comment on the same line, which belongs to what is there.
+            Style::Lines => self.line_end(member.node.span.end),
+        };
+        let text = format!("{}{added}", self.separator(map, member));
+        self.replace(at..at, text);
+    }
+
+    /// Adds a member as the first of a map.
+    pub(crate) fn insert_first(&mut self, node: &Node, map: &Map, added: &str) {
+        match map.members.first() {
+            Some(first) => {
+                let at = first.key_span.start;
+                let text = match map.style {
+                    Style::Flow => format!("{added}, "),
+                    Style::Lines => {
+                        let prefix = self.continued(self.line_prefix(at));
+                        format!("{added}{}{prefix}", self.newline())
+                    }
+                };
+                self.replace(at..at, text);
+            }
+            None => self.replace(node.span.clone(), render::map(&[added.to_owned()])),
+        }
+    }
+
+    /// Takes a member away, with what kept it apart from the others.
+    pub(crate) fn remove(&mut self, map: &Map, member: &Member) {
+        let index = map.members.iter().position(|other| other.key_span == member.key_span);
+        let previous =
+            index.and_then(|index| index.checked_sub(1)).and_then(|at| map.members.get(at));
+        let next = index.and_then(|index| map.members.get(index + 1));
+        let own = Editor::member_span(member);
+        let span = match (map.style, previous, next) {
+            (Style::Flow, Some(previous), _) => previous.node.span.end..own.end,
+            (Style::Flow, None, Some(next)) => own.start..next.key_span.start,
+            (Style::Flow, None, None) => own.start..self.behind_comma(own.end),
+            (Style::Lines, _, _) => {
+                let line = self.line_start(own.start);
+                let is_whole =
+                    self.continued(self.line_prefix(own.start)) == self.line_prefix(own.start);
+                match next {
+                    // The first member of a list's item shares its line with the item's mark.
+                    Some(next) if !is_whole => own.start..next.key_span.start,
+                    _ if line > 0 => self.before_newline(line)..own.end,
+                    _ => own.start..self.behind_newline(own.end),
+                }
+            }
+        };
+        self.replace(span, "");
+    }
+
+    /// Puts words in front of a list's items.
+    pub(crate) fn insert_words(&mut self, node: &Node, list: &List, words: &[String]) {
+        let Some(first) = list.items.first() else {
+            // Behind the bracket: whatever else is inside stays.
+            let at = node.span.start + 1;
+            self.replace(at..at, render::strings(words));
+            return;
+        };
+        match list.style {
+            Style::Flow => {
+                let inside = self.at(node.span.start + 1..first.span.start);
+                let is_space = inside.trim().is_empty() && inside.contains('\n');
+                let space = if is_space { inside } else { " " };
+                let at = first.span.start;
+                self.replace(at..at, format!("{},{space}", render::strings(words)));
+            }
+            Style::Lines => {
+                let at = self.dash(first);
+                let indent = format!("{}{}", self.newline(), self.continued(self.line_prefix(at)));
+                let words: Vec<String> = words
+                    .iter()
+                    .map(|word| format!("- {}{indent}", render::string(word)))
+                    .collect();
+                self.replace(at..at, words.concat());
+            }
+        }
+    }
+
+    /// Takes the first items of a list away.
+    pub(crate) fn remove_words(&mut self, list: &List, count: usize) {
+        let (Some(first), Some(last)) =
+            (list.items.first(), count.checked_sub(1).and_then(|at| list.items.get(at)))
+        else {
+            return;
+        };
+        let start = |item: &Node| match list.style {
+            Style::Flow => item.span.start,
+            Style::Lines => self.dash(item),
+        };
+        let span = match list.items.get(count) {
+            Some(next) => start(first)..start(next),
+            None if list.style == Style::Flow => first.span.start..self.behind_comma(last.span.end),
+            None => start(first)..last.span.end,
+        };
+        let text = if list.items.len() == count && list.style == Style::Lines { "[]" } else { "" };
+        self.replace(span, text);
+    }
+
+    /// The changed text, or nothing where two changes meet.
+    pub(crate) fn finish(mut self) -> Option<String> {
+        self.edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+        let mut out = String::with_capacity(self.text.len() + 256);
+        let mut at = 0;
+        for edit in &self.edits {
+            out.push_str(self.text.get(at..edit.span.start)?);
+            out.push_str(&edit.text);
+            at = edit.span.end.max(edit.span.start);
+        }
+        out.push_str(self.text.get(at..)?);
+        Some(out)
+    }
+
+    /// How lines end here.
+    fn newline(&self) -> &'static str {
+        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.at(0..at).rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    fn line_prefix(&self, at: usize) -> &'t str {
+        self.at(self.line_start(at)..at)
+    }
+
+    fn is_on_first_line(&self, member: &Member) -> bool {
+        self.line_start(member.key_span.start) == 0
+    }
+
+    /// What a further line begins with: the same, but a list's mark is there once only.
+    fn continued(&self, prefix: &str) -> String {
+        match self.syntax {
+            Syntax::Yaml => prefix.replace(|c: char| c != ' ', " "),
+            Syntax::Json | Syntax::Toml => prefix.to_owned(),
+        }
+    }
+
+    fn line_end(&self, at: usize) -> usize {
+        let rest = self.at(at..self.text.len());
+        let line = rest.find('\n').map_or(rest, |newline| rest.get(..newline).unwrap_or(rest));
+        at + line.strip_suffix('\r').unwrap_or(line).len()
+    }
+
+    /// The place before the newline that ends the line before.
+    fn before_newline(&self, line_start: usize) -> usize {
+        let before = self.at(0..line_start);
+        let without = before.strip_suffix('\n').unwrap_or(before);
+        without.strip_suffix('\r').unwrap_or(without).len()
+    }
+
+    fn behind_newline(&self, at: usize) -> usize {
+        let end = self.line_end(at);
+        let rest = self.at(end..self.text.len());
+        end + rest.find('\n').map_or(0, |newline| newline + 1)
+    }
+
+    fn behind_comma(&self, at: usize) -> usize {
+        let rest = self.at(at..self.text.len());
+        let trimmed = rest.trim_start();
+        if trimmed.starts_with(',') { at + rest.len() - trimmed.len() + 1 } else { at }
+    }
+
+    /// Where the mark of a list's item is.
+    fn dash(&self, item: &Node) -> usize {
+        let before = self.at(0..item.span.start);
+        before.trim_end().strip_suffix('-').map_or(item.span.start, str::len)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! The servers of a document: found where the host keeps them, and read as a program to start or an address to reach.
+
+use crate::address::{Parts, has_variables};
+use crate::document::{List, Map, Member, Node, Value};
+use crate::guard::{self, Guarded};
+use crate::table::{Host, Layout, SIGN_IN, Shape, Transport};
+use serde::{Deserialize, Serialize};
+
+/// The most servers that one file may have.
+pub const MAX_SERVERS: usize = 1000;
+
+/// One step on the way to an entry: a member's name, or an item's number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Step {
+    Name(String),
+    Number(usize),
+}
+
+/// A server in a document.
+#[derive(Debug)]
+pub(crate) struct Entry<'d> {
+    pub(crate) name: String,
+    /// The project that it is for, in a file that is for several.
+    pub(crate) project: Option<String>,
+    pub(crate) place: Vec<Step>,
+    pub(crate) node: &'d Node,
+    pub(crate) map: &'d Map,
+}
+
+/// Why a server is left as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    #[error("needs sign-in, not guarded")]
+    SignIn,
+    #[error("uses the older HTTP transport (SSE), not guarded")]
+    OldTransport,
+    #[error("is reached without encryption, not guarded")]
+    PlainHttp,
+    #[error(
+        "has variables in its address that the host would not replace in an argument, not guarded"
+    )]
+    Variables,
+    #[error("names neither a command nor an address, not guarded")]
+    NoLaunch,
+    #[error("is of a type that is not known here, not guarded")]
+    UnknownType,
+    #[error("has headers and variables of its own, not guarded")]
+    HeadersAndVariables,
+    #[error(
+        "has a part that is there twice, shared, or of another type than expected, not guarded"
+    )]
+    Shape,
+}
+
+impl Reason {
+    pub const ALL: [Reason; 8] = [
+        Reason::SignIn,
+        Reason::OldTransport,
+        Reason::PlainHttp,
+        Reason::Variables,
+        Reason::NoLaunch,
+        Reason::UnknownType,
+        Reason::HeadersAndVariables,
+        Reason::Shape,
+    ];
+
+    pub const fn code(self) -> &'static str {
+        match self {
+            Reason::SignIn => "sign_in",
+            Reason::OldTransport => "old_transport",
+            Reason::PlainHttp => "plain_http",
+            Reason::Variables => "variables",
+            Reason::NoLaunch => "no_launch",
+            Reason::UnknownType => "unknown_type",
+            Reason::HeadersAndVariables => "headers_and_variables",
+            Reason::Shape => "shape",
+        }
+    }
+}
+
+/// How an entry's server is had.
+#[derive(Debug)]
+pub(crate) enum Launch<'d> {
+    Program(Program<'d>),
+    Remote(Remote<'d>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Program<'d> {
+    /// The map that has the command: the entry's own, or one inside it.
+    pub(crate) holder: &'d Map,
+    pub(crate) command: &'d Member,
+    pub(crate) form: Form<'d>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Form<'d> {
+    Apart { program: &'d str, arguments: Option<(&'d Member, &'d List)> },
+    OneList { program: &'d str, list: &'d List },
+}
+
+#[derive(Debug)]
+pub(crate) struct Remote<'d> {
+    pub(crate) address: &'d Member,
+    pub(crate) url: &'d str,
+    pub(crate) kind: Option<&'d Member>,
+    pub(crate) headers: Option<(&'d Member, &'d Map)>,
+    pub(crate) environment: Option<(&'d Member, &'d Map)>,
+    pub(crate) bearer: Option<&'d Member>,
+}
+
+impl Program<'_> {
+    pub(crate) fn name(&self) -> &str {
+        match &self.form {
+            Form::Apart { program, .. } | Form::OneList { program, .. } => program,
+        }
+    }
+
+    /// The arguments; nothing in place of one that is no text.
+    pub(crate) fn arguments(&self) -> Vec<Option<&str>> {
+        let items = match &self.form {
+            Form::Apart { arguments, .. } => arguments.map_or(&[][..], |(_, list)| &list.items),
+            Form::OneList { list, .. } => list.items.get(1..).unwrap_or_default(),
+        };
+        items.iter().map(Node::text).collect()
+    }
+
+    pub(crate) fn guarded(&self) -> Option<Guarded> {
+        guard::read(self.name(), &self.arguments())
+    }
+}
+
+/// All servers of a document, or nothing where there are too many.
+pub(crate) fn entries<'d>(root: Option<&'d Node>, host: &Host) -> Option<Vec<Entry<'d>>> {
+    let mut found = Vec::new();
+    let Some(root) = root else { return Some(found) };
+    for layout in host.layouts {
+        match layout {
+            Layout::Named(path) => named(root, &steps(path), None, &mut found),
+            Layout::Listed(path) => listed(root, &steps(path), &mut found),
+            Layout::PerProject { outer, inner } => {
+                let projects = root.map().and_then(|map| map.node(outer)).and_then(Node::map);
+                for project in projects.map_or(&[][..], |map| &map.members) {
+                    let mut path =
+                        vec![Step::Name((*outer).to_owned()), Step::Name(project.key.clone())];
+                    path.extend(steps(inner));
+                    named(root, &path, Some(&project.key), &mut found);
+                }
+            }
+        }
+    }
+    (found.len() <= MAX_SERVERS).then_some(found)
+}
+
+fn steps(path: &[&str]) -> Vec<Step> {
+    path.iter().map(|name| Step::Name((*name).to_owned())).collect()
+}
+
+/// What is at the end of a way.
+pub(crate) fn at<'d>(root: &'d Node, place: &[Step]) -> Option<&'d Node> {
+    place.iter().try_fold(root, |node, step| match step {
+        Step::Name(name) => node.map()?.node(name),
+        Step::Number(number) => node.list()?.items.get(*number),
+    })
+}
+
+fn named<'d>(root: &'d Node, path: &[Step], project: Option<&str>, found: &mut Vec<Entry<'d>>) {
+    let Some(servers) = at(root, path).and_then(Node::map) else { return };
+    for member in &servers.members {
+        let is_taken = found.iter().any(|entry| {
+            entry.place.starts_with(path)
+                && entry.place.len() > path.len() + 1
+                && entry.place.get(path.len()) == Some(&Step::Name(member.key.clone()))
+        });
+        let Some(map) = member.node.map().filter(|_| !is_taken) else { continue };
+        let mut place = path.to_vec();
+        place.push(Step::Name(member.key.clone()));
+        let project = project.map(str::to_owned);
+        found.push(Entry { name: member.key.clone(), project, place, node: &member.node, map });
+    }
+}
+
+fn listed<'d>(root: &'d Node, path: &[Step], found: &mut Vec<Entry<'d>>) {
+    let Some(servers) = at(root, path).and_then(Node::list) else { return };
+    for (number, node) in servers.items.iter().enumerate() {
+        let Some(map) = node.map() else { continue };
+        let Some(name) = map.node("name").and_then(Node::text) else { continue };
+        let mut place = path.to_vec();
+        place.push(Step::Number(number));
+        found.push(Entry { name: name.to_owned(), project: None, place, node, map });
+    }
+}
+
+/// Reads an entry by the shape that its host gives it.
+pub(crate) fn launch<'d>(entry: &Entry<'d>, shape: &Shape) -> Result<Launch<'d>, Reason> {
+    if entry.node.has_shared() || entry.map.repeated().is_some() {
+        return Err(Reason::Shape);
+    }
+    if let Some(command) = entry.map.member(shape.command) {
+        return program(entry.map, command, shape).map(Launch::Program).ok_or(Reason::Shape);
+    }
+    let address = shape.addresses.iter().find_map(|address| entry.map.member(address.member));
+    match address {
+        Some(address) => remote(entry.map, address, shape).map(Launch::Remote),
+        None => Err(Reason::NoLaunch),
+    }
+}
+
+fn program<'d>(holder: &'d Map, command: &'d Member, shape: &Shape) -> Option<Program<'d>> {
+    match &command.node.value {
+        Value::Text(program) => {
+            let arguments = match holder.member(shape.arguments) {
+                None => None,
+                Some(member) => Some((member, member.node.list()?)),
+            };
+            Some(Program { holder, command, form: Form::Apart { program, arguments } })
+        }
+        Value::List(list) => {
+            let program = list.items.first()?.text()?;
+            Some(Program { holder, command, form: Form::OneList { program, list } })
+        }
+        // An older spelling of Zed's: the command, its arguments and its variables in a map of their own.
+        Value::Map(inner) => {
+            if inner.repeated().is_some() {
+                return None;
+            }
+            let command = inner.member("path")?;
+            command.node.text()?;
+            program(inner, command, shape)
+        }
+        Value::Other(_) => None,
+    }
+}
+
+fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote<'d>, Reason> {
+    let url = address.node.text().ok_or(Reason::Shape)?;
+    let kind = map.member(shape.kind);
+    let usual = shape.addresses.iter().find(|known| known.member == address.key);
+    let transport = match kind.map(|kind| kind.node.text()) {
+        None => usual.map_or(Transport::Streamable, |known| known.transport),
+        Some(Some("sse")) => Transport::Events,
+        Some(Some(kind)) if shape.streamable.contains(&kind) => Transport::Streamable,
+        Some(_) => return Err(Reason::UnknownType),
+    };
+    if SIGN_IN.iter().any(|name| map.member(name).is_some_and(says_something)) {
+        return Err(Reason::SignIn);
+    }
+    if transport == Transport::Events {
+        return Err(Reason::OldTransport);
+    }
+    let inner = |name: &str| -> Result<Option<(&'d Member, &'d Map)>, Reason> {
+        let Some(member) = map.member(name) else { return Ok(None) };
+        let inner = member.node.map().ok_or(Reason::Shape)?;
+        let is_sound = inner.members.iter().all(|member| member.node.text().is_some());
+        (is_sound && inner.repeated().is_none())
+            .then_some(Some((member, inner)))
+            .ok_or(Reason::Shape)
+    };
+    let headers = inner(shape.headers)?;
+    let environment = inner(shape.environment)?;
+    let bearer = shape.bearer.and_then(|(name, _)| map.member(name));
+    let hands_on = shape.bearer.is_some_and(|(_, name)| map.member(name).is_some());
+    if bearer.is_some_and(|member| member.node.text().is_none() || hands_on) {
+        return Err(Reason::Shape);
+    }
+    if headers.is_some() && environment.is_some() {
+        return Err(Reason::HeadersAndVariables);
+    }
+    Ok(Remote { address, url, kind, headers, environment, bearer })
+}
+
+/// `oauth: false` and the like say that there is nothing.
+fn says_something(member: &Member) -> bool {
+    match &member.node.value {
+        Value::Other(word) => !matches!(word.as_str(), "false" | "null" | "~" | ""),
+        Value::List(list) => !list.items.is_empty(),
+        Value::Map(map) => !map.members.is_empty(),
+        Value::Text(text) => !text.is_empty(),
+    }
+}
+
+impl Remote<'_> {
+    /// Why it is left as it is, if it is. `is_open` says that a person knows that it needs no sign-in.
+    pub(crate) fn obstacle(&self, shape: &Shape, is_open: bool) -> Option<Reason> {
+        if has_variables(self.url) && !shape.expands_arguments {
+            return Some(Reason::Variables);
+        }
+        let Some(parts) = Parts::of(self.url) else {
+            // With a variable for its beginning nothing more can be said of it.
+            return (!has_variables(self.url)).then_some(Reason::UnknownType);
+        };
+        if !parts.is_encrypted && !parts.is_loopback() {
+            return Some(Reason::PlainHttp);
+        }
+        if parts.ends_like_events() && self.kind.is_none() {
+            return Some(Reason::OldTransport);
+        }
+        let has_headers = self.headers.is_some_and(|(_, map)| !map.members.is_empty());
+        let has_credentials = has_headers || self.bearer.is_some() || parts.has_credentials;
+        (!has_credentials && !parts.is_loopback() && !is_open).then_some(Reason::SignIn)
+    }
+}

@@ -1,0 +1,110 @@
+//! The words that put the gate in front of a server, written and recognized.
+
+/// Where a remote server's address is kept when it must not be seen on a command line.
+pub(crate) const ADDRESS_VARIABLE: &str = "HOLDPOINT_URL";
+/// What the names of the variables begin with that hold a header's value.
+pub(crate) const HEADER_VARIABLE: &str = "HOLDPOINT_HEADER_";
+/// The name of our program, whatever folder it is in.
+const PROGRAM: &str = "holdpoint";
+/// Options of `run` that take a value.
+const OPTIONS: &[&str] = &[
+    "--server",
+    "--home",
+    "--posture",
+    "--relist-max-age",
+    "--start-timeout",
+    "--url",
+    "--header",
+];
+const SWITCHES: &[&str] = &["--allow-private", "--quiet", "-q", "--verbose", "-v"];
+
+/// A command that is ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Guarded {
+    /// The id that was written down; a person may have left it to us.
+    pub(crate) server: Option<String>,
+    pub(crate) behind: Behind,
+}
+
+/// What is behind the gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// A program: which of the arguments is its name.
+    Program(usize),
+    Address {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// The arguments that come before what is behind the gate.
+pub(crate) fn opening(server: &str, home: Option<&str>) -> Vec<String> {
+    let mut words = vec!["run", "--server", server];
+    if let Some(home) = home {
+        words.extend(["--home", home]);
+    }
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// Whether a command is our program, wherever it lies.
+pub(crate) fn is_program(command: &str) -> bool {
+    let name = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
+    name.strip_suffix(".exe").unwrap_or(&name) == PROGRAM
+}
+
+/// Reads the words of an entry. A word that is no text ends what can be read of it.
+pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded> {
+    let mut words = arguments.iter().enumerate();
+    let (_, first) = words.next()?;
+    if !is_program(command) || *first != Some("run") {
+        return None;
+    }
+    let (mut server, mut url, mut headers) = (None, None, Vec::new());
+    while let Some((at, word)) = words.next() {
+        let word = (*word)?;
+        if word == "--" {
+            let is_there = arguments.get(at + 1).is_some();
+            return (url.is_none() && is_there)
+                .then_some(Guarded { server, behind: Behind::Program(at + 1) });
+        }
+        if SWITCHES.contains(&word) {
+            continue;
+        }
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, value),
+            _ => (word, (*words.next()?.1)?),
+        };
+        match name {
+            "--server" => server = Some(value.to_owned()),
+            "--url" => url = Some(value.to_owned()),
+            "--header" => {
+                let (name, source) = value.split_once('=')?;
+                headers.push((name.to_owned(), source.to_owned()));
+            }
+            _ if OPTIONS.contains(&name) => {}
+            _ => return None,
+        }
+    }
+    url.map(|url| Guarded { server, behind: Behind::Address { url, headers } })
+}
+
+/// The variables for headers of these names, each with a name of its own.
+pub(crate) fn header_variables(names: &[&str]) -> Vec<String> {
+    let mut variables: Vec<String> = Vec::new();
+    for name in names {
+        let upper = name.to_ascii_uppercase();
+        let plain: String =
+            upper.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let mut variable = format!("{HEADER_VARIABLE}{plain}");
+        let mut number = 2;
+        while variables.contains(&variable) {
+            variable = format!("{HEADER_VARIABLE}{plain}_{number}");
+            number += 1;
+        }
+        variables.push(variable);
+    }
+    variables
+}
+
+#[cfg(test)]
+mod tests;

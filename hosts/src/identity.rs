@@ -1,0 +1,92 @@
+//! The id that a server is kept under: the host and the server's name, so that it stays when the entry is edited.
+
+use sha2::{Digest, Sha256};
+
+/// The longest id that Holdpoint takes.
+pub const MAX_ID: usize = 64;
+const DIGITS: usize = 6;
+
+/// Makes the id. Where the name alone does not tell servers apart, or cannot be written as it is, digits of a hash follow.
+///
+/// `apart` is what tells it from others of the same name: the project or the file that it belongs to.
+pub(crate) fn server_id(host: &str, name: &str, apart: Option<&str>) -> String {
+    let slug = slug(name);
+    let room = MAX_ID.saturating_sub(host.len() + 1 + 1 + DIGITS);
+    let short: String = slug.chars().take(room).collect();
+    let short = short.trim_end_matches(['-', '.', '_']);
+    let short = if short.is_empty() { "server" } else { short };
+    if apart.is_none() && short == name {
+        return format!("{host}.{short}");
+    }
+    let identity = format!("{}\0{name}", apart.unwrap_or_default());
+    let digits: String =
+        hex::encode(Sha256::digest(identity.as_bytes())).chars().take(DIGITS).collect();
+    format!("{host}.{short}-{digits}")
+}
+
+/// Lower case, in the characters that an id may have, and no two `_` side by side.
+fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for c in name.to_lowercase().chars() {
+        let c = if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+        if !(slug.ends_with(c) && matches!(c, '_' | '-')) {
+            slug.push(c);
+        }
+    }
+    slug.trim_matches(['-', '.', '_']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_id(id: &str) -> bool {
+        let mut chars = id.chars();
+        chars.next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+            && id.len() <= MAX_ID
+            && !id.contains("__")
+            && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c))
+    }
+
+    #[test]
+    fn a_plain_name_is_kept_as_it_is() {
+        assert_eq!(server_id("cursor", "files", None), "cursor.files");
+        assert_eq!(server_id("cursor", "my_files-2.0", None), "cursor.my_files-2.0");
+    }
+
+    #[test]
+    fn names_that_look_alike_stay_apart() {
+        let names =
+            ["Files", "files ", "FILES", "files!", "fi__les", "fi_les", "", "_", "дом", "家"];
+        let ids: std::collections::BTreeSet<String> =
+            names.iter().map(|name| server_id("cursor", name, None)).collect();
+        assert_eq!(ids.len(), names.len(), "{ids:?}");
+        assert!(ids.iter().all(|id| is_id(id)), "{ids:?}");
+    }
+
+    #[test]
+    fn one_name_in_two_projects_is_two_servers() {
+        let one = server_id("claude-code", "files", Some("/home/ada/one"));
+        let two = server_id("claude-code", "files", Some("/home/ada/two"));
+        assert_ne!(one, two);
+        assert_ne!(one, server_id("claude-code", "files", None));
+        assert!(one.starts_with("claude-code.files-") && is_id(&one));
+    }
+
+    #[test]
+    fn an_id_is_never_longer_than_the_limit() {
+        for length in [40, 56, 57, 58, 64, 200] {
+            let id = server_id("cursor", &"a".repeat(length), None);
+            assert!(is_id(&id), "{id}");
+        }
+        let longest = crate::table::HOSTS.iter().map(|host| host.id.len()).max().unwrap();
+        assert!(is_id(&server_id(&"h".repeat(longest), &"b".repeat(500), Some("x"))));
+    }
+
+    #[test]
+    fn every_host_begins_an_id() {
+        for host in crate::table::HOSTS {
+            assert!(is_id(&server_id(host.id, "a", None)), "{}", host.id);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The configuration files of MCP hosts: where they are, what servers they name, how the gate is put in front of a
+//! server and taken away again. Files are edited as text, so that everything else in them stays as it was.
+//!
+//! It uses none of Holdpoint's other crates and touches files only.
+
+mod address;
+mod config;
+mod document;
+mod edit;
+mod entry;
+mod guard;
+mod identity;
+mod journal;
+mod render;
+mod replace;
+pub mod rewrite;
+mod surroundings;
+pub mod table;
+mod unwire;
+mod wire;
+mod workshop;
+
+pub use config::{Candidate, Config, ConfigError, MAX_FILE_BYTES, ReadError, candidates, locate};
+pub use document::{MAX_DEPTH, Syntax, SyntaxError};
+pub use entry::{MAX_SERVERS, Reason};
+pub use identity::MAX_ID;
+pub use journal::JournalError;
+pub use rewrite::{Choice, Server, State, TextError};
+pub use surroundings::{Surroundings, System};
+pub use table::{Host, Scope};
+pub use workshop::{Aim, Done, MAX_TRIES, Plan, WireError, Workshop};

@@ -1,0 +1,163 @@
+//! Replacing a file by another as one act: whenever it is interrupted, the old or the new file is there, whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What the names of our temporary files begin with, in the folder of the file that is replaced.
+const PREFIX: &str = ".holdpoint-";
+
+/// How it ended.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Swap {
+    Done,
+    /// Somebody else wrote the file in the meantime: nothing was changed.
+    Moved,
+}
+
+/// Why a file is not replaced.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplaceError {
+    #[error("cannot be replaced: {0}")]
+    File(#[from] io::Error),
+    #[error("is not a regular file")]
+    NotAFile,
+    #[error("is marked as read-only")]
+    ReadOnly,
+    #[error("has several names (hard links), which replacing would part")]
+    Linked,
+    #[error("belongs to somebody else, which replacing would change")]
+    Owner,
+}
+
+/// Puts `new` in the place of `expected`, with the same owner and mode; a link is followed to the file itself.
+pub(crate) fn replace(path: &Path, expected: &[u8], new: &[u8]) -> Result<Swap, ReplaceError> {
+    let real = fs::canonicalize(path)?;
+    let metadata = fs::metadata(&real)?;
+    check(&metadata)?;
+    let folder = real.parent().ok_or(ReplaceError::NotAFile)?;
+    let mut temporary =
+        tempfile::Builder::new().prefix(PREFIX).suffix(".tmp").tempfile_in(folder)?;
+    temporary.write_all(new)?;
+    keep_owner(temporary.as_file(), &metadata)?;
+    temporary.as_file().set_permissions(metadata.permissions())?;
+    temporary.as_file().sync_all()?;
+    if fs::read(&real)? != expected {
+        return Ok(Swap::Moved);
+    }
+    let swap = exchange(temporary, &real, expected)?;
+    sync_folder(folder);
+    Ok(swap)
+}
+
+fn check(metadata: &fs::Metadata) -> Result<(), ReplaceError> {
+    if !metadata.is_file() {
+        return Err(ReplaceError::NotAFile);
+    }
+    if metadata.permissions().readonly() {
+        return Err(ReplaceError::ReadOnly);
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(metadata) > 1 {
+        return Err(ReplaceError::Linked);
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn keep_owner(file: &File, like: &fs::Metadata) -> Result<(), ReplaceError> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) == (like.uid(), like.gid()) {
+        return Ok(());
+    }
+    fchown(file, Some(like.uid()), Some(like.gid())).map_err(|_| ReplaceError::Owner)
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &fs::Metadata) -> Result<(), ReplaceError> {
+    Ok(())
+}
+
+/// The two files change places, so that what was replaced can still be looked at: a host may have written just then.
+#[cfg(unix)]
+fn exchange(
+    temporary: tempfile::NamedTempFile,
+    real: &Path,
+    expected: &[u8],
+) -> Result<Swap, ReplaceError> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let swap = || renameat_with(CWD, temporary.path(), CWD, real, RenameFlags::EXCHANGE);
+    match swap() {
+        Ok(()) => {}
+        // Not every file system can: there the moment between looking and replacing stays.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
+            temporary.persist(real).map_err(|error| error.error)?;
+            return Ok(Swap::Done);
+        }
+        Err(error) => return Err(io::Error::from(error).into()),
+    }
+    if fs::read(temporary.path())? == expected {
+        return Ok(Swap::Done);
+    }
+    swap().map_err(io::Error::from)?;
+    Ok(Swap::Moved)
+}
+
+#[cfg(not(unix))]
+fn exchange(
+    temporary: tempfile::NamedTempFile,
+    real: &Path,
+    _: &[u8],
+) -> Result<Swap, ReplaceError> {
+    temporary.persist(real).map_err(|error| error.error)?;
+    Ok(Swap::Done)
+}
+
+/// So that the new name is there after a power cut. Where a folder cannot be synced, nothing is worse than before.
+fn sync_folder(folder: &Path) {
+    if cfg!(unix) {
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    }
+}
+
+/// Takes away what an interrupted process of ours left in a file's folder.
+pub(crate) fn sweep(path: &Path) {
+    const MAX_SWEPT: usize = 64;
+    let Ok(real) = fs::canonicalize(path) else { return };
+    let Some(Ok(names)) = real.parent().map(fs::read_dir) else { return };
+    let is_left = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(".tmp"))
+    };
+    let is_old = |path: &PathBuf| {
+        const MINUTES: u64 = 10;
+        let age = fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
+        age.and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > MINUTES * 60)
+    };
+    for left in names
+        .filter_map(Result::ok)
+        .map(|name| name.path())
+        .filter(is_left)
+        .filter(is_old)
+        .take(MAX_SWEPT)
+    {
+        let _ = fs::remove_file(left);
+    }
+}
+
+/// Writes a file of our own, whole or not at all, for its user alone.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("it has no folder"))?;
+    let mut temporary =
+        tempfile::Builder::new().prefix(PREFIX).suffix(".tmp").tempfile_in(folder)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    sync_folder(folder);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

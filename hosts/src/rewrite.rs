@@ -1,0 +1,417 @@
+//! From the text of a file to the text with the gate in it, and back. No files here: text comes in, text goes out.
+//!
+//! INVARIANT: what is handed out was read again and says the same as before but for the entries that were meant.
+
+use crate::document::{Node, Syntax, SyntaxError, Value, parse};
+use crate::edit::Editor;
+use crate::entry::{self, Entry, Launch, MAX_SERVERS, Reason, Step, entries, launch};
+use crate::guard::{Behind, is_program};
+use crate::identity::server_id;
+use crate::table::Host;
+use crate::unwire;
+use crate::wire::{self, Gate, Kept};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The mark that some editors put in front of a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Why a file's text cannot be worked on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    #[error("it has more than {MAX_SERVERS} servers")]
+    TooManyServers,
+    #[error("it could not be changed without changing something else: please report this")]
+    Unsafe,
+}
+
+/// Whose file it is, and how the gate is to be started.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner<'m> {
+    pub host: &'static Host,
+    pub syntax: Syntax,
+    /// What tells servers of this file from those of the same name in the host's main file.
+    pub apart: Option<&'m str>,
+    pub program: &'m str,
+    pub home: Option<&'m str>,
+}
+
+/// Which servers are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// By name or id; none are all.
+    pub servers: Vec<String>,
+    /// Remote servers without credentials need no sign-in: a person said so.
+    pub is_open: bool,
+    /// Entries whose program is gone are pointed to ours.
+    pub gone: BTreeSet<String>,
+}
+
+impl Choice {
+    fn takes(&self, server: &Server) -> bool {
+        self.servers.is_empty()
+            || self.servers.iter().any(|wanted| *wanted == server.name || *wanted == server.id)
+    }
+}
+
+/// A server of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    pub name: String,
+    /// The project that it is for, in a file that is for several.
+    pub project: Option<String>,
+    /// The id that it has or would have.
+    pub id: String,
+    pub state: State,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Could be wired.
+    Unwired,
+    Wired {
+        /// The command of the entry.
+        program: String,
+        /// Whether the id is written down; where a person wired it, it may not be.
+        has_id: bool,
+    },
+    /// Is left as it is.
+    Unguarded(Reason),
+}
+
+/// What was done to one entry, and what it said before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wiring {
+    pub(crate) place: Vec<Step>,
+    pub(crate) id: String,
+    pub(crate) kept: Kept,
+}
+
+/// A changed text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewritten {
+    pub text: String,
+    /// The servers that were changed.
+    pub changed: Vec<Server>,
+    /// Of a wiring: what to keep for the way back.
+    pub wirings: Vec<Wiring>,
+}
+
+/// The text without the mark in front, and the mark.
+fn split_mark(text: &str) -> (&str, &str) {
+    match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(body) => (text.get(..text.len() - body.len()).unwrap_or_default(), body),
+        None => ("", text),
+    }
+}
+
+/// The servers of a text.
+pub fn servers(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError> {
+    let (_, body) = split_mark(text);
+    let root = parse(manner.syntax, body)?;
+    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
+    Ok(described(&found, manner, false))
+}
+
+/// Everything in the file that may be a secret: the values of variables and headers, and addresses with a query.
+pub fn secrets(text: &str, manner: &Manner<'_>) -> Result<BTreeSet<String>, TextError> {
+    let (_, body) = split_mark(text);
+    let root = parse(manner.syntax, body)?;
+    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
+    let shape = manner.host.shape;
+    let mut secrets = BTreeSet::new();
+    for entry in &found {
+        for name in [shape.environment, shape.headers] {
+            let values =
+                entry.map.node(name).and_then(Node::map).map_or(&[][..], |map| &map.members);
+            secrets
+                .extend(values.iter().filter_map(|member| member.node.text()).map(str::to_owned));
+        }
+        let addresses =
+            shape.addresses.iter().filter_map(|address| entry.map.node(address.member)?.text());
+        secrets.extend(
+            addresses.filter(|url| url.contains('?') || url.contains('@')).map(str::to_owned),
+        );
+    }
+    secrets.retain(|secret| secret.len() > 3);
+    Ok(secrets)
+}
+
+/// Every entry with its id and state. Ids that are written down come first: nobody else gets one of those.
+fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Server> {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut described: Vec<(Option<String>, State)> = Vec::new();
+    for entry in found {
+        let (id, state) = state(entry, manner, is_open);
+        taken.extend(id.clone());
+        described.push((id, state));
+    }
+    let with_entries = found.iter().zip(described);
+    with_entries
+        .map(|(entry, (id, state))| {
+            let id = id.unwrap_or_else(|| free_id(entry, manner, &mut taken));
+            Server { name: entry.name.clone(), project: entry.project.clone(), id, state }
+        })
+        .collect()
+}
+
+fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<String>, State) {
+    let shape = manner.host.shape;
+    match launch(entry, shape) {
+        Err(reason) => (None, State::Unguarded(reason)),
+        Ok(Launch::Remote(remote)) => match remote.obstacle(shape, is_open) {
+            Some(reason) => (None, State::Unguarded(reason)),
+            None => (None, State::Unwired),
+        },
+        Ok(Launch::Program(program)) => match program.guarded() {
+            Some(guarded) => {
+                let has_id = guarded.server.is_some();
+                (guarded.server, State::Wired { program: program.name().to_owned(), has_id })
+            }
+            // Some other command of ours is not to be wrapped in one more.
+            None if is_program(program.name()) => (None, State::Unguarded(Reason::Shape)),
+            None => (None, State::Unwired),
+        },
+    }
+}
+
+fn free_id(entry: &Entry<'_>, manner: &Manner<'_>, taken: &mut BTreeSet<String>) -> String {
+    let apart = match (manner.apart, &entry.project) {
+        (None, None) => None,
+        (file, project) => Some(format!(
+            "{}\0{}",
+            file.unwrap_or_default(),
+            project.as_deref().unwrap_or_default()
+        )),
+    };
+    let mut id = server_id(manner.host.id, &entry.name, apart.as_deref());
+    if taken.contains(&id) {
+        let place = format!("{apart:?}{:?}", entry.place);
+        id = server_id(manner.host.id, &entry.name, Some(&place));
+    }
+    taken.insert(id.clone());
+    id
+}
+
+/// Puts the gate in front of the chosen servers that can be guarded and are not.
+pub fn wire(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewritten, TextError> {
+    let (mark, body) = split_mark(text);
+    let root = parse(manner.syntax, body)?;
+    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
+    let gate = Gate { program: manner.program, home: manner.home };
+    let shape = manner.host.shape;
+    let mut editor = Editor::new(body, manner.syntax);
+    let (mut changed, mut wirings) = (Vec::new(), Vec::new());
+    for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
+        if !choice.takes(&server) {
+            continue;
+        }
+        let kept = match (&server.state, launch(entry, shape)) {
+            (State::Unwired, Ok(Launch::Program(program))) => {
+                wire::program(&mut editor, &program, gate, shape, &server.id)
+            }
+            (State::Unwired, Ok(Launch::Remote(remote))) => {
+                wire::remote(&mut editor, entry.map, &remote, gate, shape, &server.id)
+            }
+            (State::Wired { program: old, .. }, Ok(Launch::Program(program)))
+                if choice.gone.contains(old) =>
+            {
+                repoint(&mut editor, &program, manner.program);
+                changed.push(server);
+                continue;
+            }
+            _ => continue,
+        };
+        wirings.push(Wiring { place: entry.place.clone(), id: server.id.clone(), kept });
+        changed.push(server);
+    }
+    let text =
+        finish(editor, mark, body, root.as_ref(), &found, &changed, manner, Expected::Wired)?;
+    Ok(Rewritten { text, changed, wirings })
+}
+
+/// Points an entry to where our program is now.
+fn repoint(editor: &mut Editor<'_>, program: &entry::Program<'_>, path: &str) {
+    let span = match &program.form {
+        entry::Form::Apart { .. } => Some(program.command.node.span.clone()),
+        entry::Form::OneList { list, .. } => list.items.first().map(|item| item.span.clone()),
+    };
+    if let Some(span) = span {
+        editor.replace(span, crate::render::string(path));
+    }
+}
+
+/// Takes the gate away from the chosen servers. `wirings` is what was kept of them, as far as there is anything.
+pub fn unwire(
+    text: &str,
+    manner: &Manner<'_>,
+    choice: &Choice,
+    wirings: &[Wiring],
+) -> Result<Rewritten, TextError> {
+    let (mark, body) = split_mark(text);
+    let root = parse(manner.syntax, body)?;
+    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
+    let shape = manner.host.shape;
+    let mut editor = Editor::new(body, manner.syntax);
+    let mut changed = Vec::new();
+    for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
+        let Ok(Launch::Program(program)) = launch(entry, shape) else { continue };
+        let Some(guarded) = program.guarded().filter(|_| choice.takes(&server)) else { continue };
+        // The id is ours alone; the place says the same where a person took the id out.
+        let kept = wirings
+            .iter()
+            .find(|wiring| guarded.server.as_ref() == Some(&wiring.id))
+            .or_else(|| wirings.iter().find(|wiring| wiring.place == entry.place));
+        let kept = kept.map(|wiring| &wiring.kept);
+        if unwire::entry(&mut editor, entry.map, &program, &guarded, kept, shape).is_ok() {
+            changed.push(server);
+        }
+    }
+    let text =
+        finish(editor, mark, body, root.as_ref(), &found, &changed, manner, Expected::Unwired)?;
+    Ok(Rewritten { text, changed, wirings: Vec::new() })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Wired,
+    Unwired,
+}
+
+/// The new text, once it was read again and found to say what it should.
+#[allow(clippy::too_many_arguments, reason = "all of it is what one call to wire or unwire knows")]
+fn finish(
+    editor: Editor<'_>,
+    mark: &str,
+    body: &str,
+    root: Option<&Node>,
+    found: &[Entry<'_>],
+    changed: &[Server],
+    manner: &Manner<'_>,
+    expected: Expected,
+) -> Result<String, TextError> {
+    if editor.is_unchanged() {
+        return Ok(format!("{mark}{body}"));
+    }
+    let text = editor.finish().ok_or(TextError::Unsafe)?;
+    let after = parse(manner.syntax, &text).map_err(|_| TextError::Unsafe)?;
+    let (Some(before), Some(after)) = (root, after.as_ref()) else { return Err(TextError::Unsafe) };
+    let described = described(found, manner, false);
+    let is_meant = |server: &Server| {
+        changed.iter().any(|meant| {
+            (&meant.name, &meant.project, &meant.id) == (&server.name, &server.project, &server.id)
+        })
+    };
+    let places: Vec<&[Step]> = found
+        .iter()
+        .zip(&described)
+        .filter(|(_, server)| is_meant(server))
+        .map(|(entry, _)| entry.place.as_slice())
+        .collect();
+    let is_sound = same_but(before, after, &places, &mut Vec::new())
+        && places.iter().all(|place| is_as_expected(before, after, place, manner, expected));
+    if is_sound { Ok(format!("{mark}{text}")) } else { Err(TextError::Unsafe) }
+}
+
+/// Whether two documents say the same but at the places that are meant.
+fn same_but(before: &Node, after: &Node, places: &[&[Step]], way: &mut Vec<Step>) -> bool {
+    if places.contains(&way.as_slice()) {
+        return true;
+    }
+    if !places.iter().any(|place| place.starts_with(way)) {
+        return before == after;
+    }
+    let mut go = |before: &Node, after: &Node, step: Step| {
+        way.push(step);
+        let is_same = same_but(before, after, places, way);
+        way.pop();
+        is_same
+    };
+    match (&before.value, &after.value) {
+        (Value::Map(before), Value::Map(after)) => {
+            before.members.len() == after.members.len()
+                && before.members.iter().zip(&after.members).all(|(before, after)| {
+                    before.key == after.key
+                        && go(&before.node, &after.node, Step::Name(before.key.clone()))
+                })
+        }
+        (Value::List(before), Value::List(after)) => {
+            before.items.len() == after.items.len()
+                && before
+                    .items
+                    .iter()
+                    .zip(&after.items)
+                    .enumerate()
+                    .all(|(number, (before, after))| go(before, after, Step::Number(number)))
+        }
+        _ => before == after,
+    }
+}
+
+/// Whether the entry at a place became what it should, and kept all that is none of our business.
+fn is_as_expected(
+    before: &Node,
+    after: &Node,
+    place: &[Step],
+    manner: &Manner<'_>,
+    expected: Expected,
+) -> bool {
+    let shape = manner.host.shape;
+    let at = |root| -> Option<Entry<'_>> {
+        let node = entry::at(root, place)?;
+        Some(Entry {
+            name: String::new(),
+            project: None,
+            place: place.to_vec(),
+            node,
+            map: node.map()?,
+        })
+    };
+    let (Some(before), Some(after)) = (at(before), at(after)) else { return false };
+    let (unwired, wired) = match expected {
+        Expected::Wired => (&before, &after),
+        Expected::Unwired => (&after, &before),
+    };
+    let (Ok(unwired_launch), Ok(Launch::Program(program))) =
+        (launch(unwired, shape), launch(wired, shape))
+    else {
+        return false;
+    };
+    let Some(guarded) = program.guarded() else { return false };
+    let is_behind = match (&unwired_launch, &guarded.behind) {
+        (Launch::Program(unwired), Behind::Program(at)) => {
+            let behind = program.arguments();
+            // Pointing an entry elsewhere keeps all of its arguments.
+            let is_repointed = unwired.guarded().is_some() && unwired.arguments() == behind;
+            let words: Vec<Option<&str>> =
+                std::iter::once(Some(unwired.name())).chain(unwired.arguments()).collect();
+            is_repointed || behind.get(*at..) == Some(words.as_slice())
+        }
+        (Launch::Remote(remote), Behind::Address { url, .. }) => {
+            url == remote.url || url.starts_with("env:")
+        }
+        (Launch::Program(unwired), Behind::Address { .. }) => {
+            unwired.guarded().is_some() && unwired.arguments() == program.arguments()
+        }
+        (Launch::Remote(_), Behind::Program(_)) => false,
+    };
+    let bearer = shape.bearer.map_or(["", ""], |(name, passes)| [name, passes]);
+    let addresses: Vec<&str> = shape.addresses.iter().map(|address| address.member).collect();
+    let is_ours = |key: &str| {
+        [shape.command, shape.arguments, shape.environment, shape.headers, shape.kind]
+            .contains(&key)
+            || bearer.contains(&key)
+            || addresses.contains(&key)
+    };
+    let others = |entry: &Entry<'_>| -> Vec<(String, Node)> {
+        let members = entry.map.members.iter().filter(|member| !is_ours(&member.key));
+        members.map(|member| (member.key.clone(), member.node.clone())).collect()
+    };
+    is_behind && others(&before) == others(&after)
+}
+
+#[cfg(test)]
+mod tests;

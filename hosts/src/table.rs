@@ -1,0 +1,467 @@
+//! Every host that is known, in one table: adding a host is adding a row.
+//!
+//! A row says where the files are, where in a file the servers are, and what the members of a server are called. The
+//! facts and where they come from are in `docs/hosts.md`.
+
+/// A program that starts MCP servers or connects to them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Host {
+    /// What is typed, and the first part of a server's id.
+    pub id: &'static str,
+    pub title: &'static str,
+    pub(crate) places: &'static [Place],
+    pub(crate) layouts: &'static [Layout],
+    pub(crate) shape: &'static Shape,
+}
+
+/// Whom a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    User,
+    Project,
+}
+
+/// A path, with at most one `*` for the name of a folder or file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) base: Base,
+    pub(crate) path: &'static str,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    Home,
+    /// Application data, by system.
+    Application,
+    /// Application data that stays on the machine, on Windows; nothing elsewhere.
+    WindowsLocal,
+    /// `~/.config` on every system but Windows.
+    Configuration,
+    /// Application data on Windows; nothing elsewhere.
+    WindowsApplication,
+    /// A folder that a variable names, else one in the user's home.
+    Variable {
+        name: &'static str,
+        otherwise: &'static str,
+    },
+    /// The file that a variable names.
+    File {
+        name: &'static str,
+    },
+    Project,
+}
+
+/// Where in a document the servers are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Members of the object at this path, by name.
+    Named(&'static [&'static str]),
+    /// The same under each member of `outer`: one for each project.
+    PerProject { outer: &'static str, inner: &'static [&'static str] },
+    /// Items of a list, each with its own `name`.
+    Listed(&'static [&'static str]),
+}
+
+/// What the members of a server's entry are called.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) command: &'static str,
+    pub(crate) arguments: &'static str,
+    pub(crate) environment: &'static str,
+    pub(crate) addresses: &'static [Address],
+    pub(crate) headers: &'static str,
+    pub(crate) kind: &'static str,
+    /// What `kind` is for a server that is started. It is only written where `kind` was there.
+    pub(crate) started: &'static str,
+    /// What `kind` is for streamable HTTP.
+    pub(crate) streamable: &'static [&'static str],
+    /// The command and its arguments are one list.
+    pub(crate) one_list: bool,
+    /// The host replaces variables in arguments.
+    pub(crate) expands_arguments: bool,
+    /// A member that names the variable with a bearer token, and the one that hands variables on to a program.
+    pub(crate) bearer: Option<(&'static str, &'static str)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) member: &'static str,
+    /// What is spoken there where `kind` says nothing.
+    pub(crate) transport: Transport,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Streamable,
+    /// The older HTTP transport with its separate event stream.
+    Events,
+}
+
+/// Members that say that the host signs in, or makes the credentials anew each time.
+pub(crate) const SIGN_IN: &[&str] = &[
+    "oauth",
+    "oauth2",
+    "auth",
+    "authentication",
+    "authProviderType",
+    "headersHelper",
+    "env_http_headers",
+    "requestOptions",
+    "scopes",
+];
+
+const STREAMABLE: &[&str] =
+    &["http", "streamable-http", "streamable_http", "streamableHttp", "streamableHTTP"];
+
+const PLAIN: Shape = Shape {
+    command: "command",
+    arguments: "args",
+    environment: "env",
+    addresses: &[
+        Address { member: "url", transport: Transport::Streamable },
+        Address { member: "serverUrl", transport: Transport::Streamable },
+    ],
+    headers: "headers",
+    kind: "type",
+    started: "stdio",
+    streamable: STREAMABLE,
+    one_list: false,
+    expands_arguments: false,
+    bearer: None,
+};
+const EXPANDING: Shape = Shape { expands_arguments: true, ..PLAIN };
+const GEMINI: Shape = Shape {
+    addresses: &[
+        Address { member: "httpUrl", transport: Transport::Streamable },
+        Address { member: "url", transport: Transport::Events },
+    ],
+    ..EXPANDING
+};
+const COPILOT: Shape = Shape { started: "local", ..PLAIN };
+const CODEX: Shape =
+    Shape { headers: "http_headers", bearer: Some(("bearer_token_env_var", "env_vars")), ..PLAIN };
+const GOOSE: Shape = Shape {
+    command: "cmd",
+    environment: "envs",
+    addresses: &[Address { member: "uri", transport: Transport::Streamable }],
+    ..PLAIN
+};
+const OPENCODE: Shape = Shape {
+    environment: "environment",
+    started: "local",
+    streamable: &["remote"],
+    one_list: true,
+    ..EXPANDING
+};
+
+const MCP_SERVERS: &[Layout] = &[Layout::Named(&["mcpServers"])];
+const VS_CODE: &[Layout] = &[
+    Layout::Named(&["servers"]),
+    Layout::Named(&["mcp", "servers"]),
+    Layout::Named(&["mcp.servers"]),
+];
+
+const fn home(path: &'static str) -> Place {
+    Place { base: Base::Home, path }
+}
+
+const fn application(path: &'static str) -> Place {
+    Place { base: Base::Application, path }
+}
+
+const fn configuration(path: &'static str) -> Place {
+    Place { base: Base::Configuration, path }
+}
+
+const fn windows(path: &'static str) -> Place {
+    Place { base: Base::WindowsApplication, path }
+}
+
+const fn project(path: &'static str) -> Place {
+    Place { base: Base::Project, path }
+}
+
+const fn variable(name: &'static str, otherwise: &'static str, path: &'static str) -> Place {
+    Place { base: Base::Variable { name, otherwise }, path }
+}
+
+const fn file(name: &'static str) -> Place {
+    Place { base: Base::File { name }, path: "" }
+}
+
+/// A file that two hosts read is told as the first one's.
+pub const HOSTS: &[Host] = &[
+    Host {
+        id: "claude-desktop",
+        title: "Claude Desktop",
+        places: &[
+            application("Claude/claude_desktop_config.json"),
+            Place {
+                base: Base::WindowsLocal,
+                path: "Packages/*/LocalCache/Roaming/Claude/claude_desktop_config.json",
+            },
+        ],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "claude-code",
+        title: "Claude Code",
+        places: &[variable("CLAUDE_CONFIG_DIR", "", ".claude.json"), project(".mcp.json")],
+        layouts: &[
+            Layout::Named(&["mcpServers"]),
+            Layout::PerProject { outer: "projects", inner: &["mcpServers"] },
+        ],
+        shape: &EXPANDING,
+    },
+    Host {
+        id: "cursor",
+        title: "Cursor",
+        places: &[home(".cursor/mcp.json"), project(".cursor/mcp.json")],
+        layouts: MCP_SERVERS,
+        shape: &EXPANDING,
+    },
+    Host {
+        id: "vscode",
+        title: "VS Code",
+        places: &[
+            application("Code/User/mcp.json"),
+            application("Code/User/settings.json"),
+            application("Code/User/profiles/*/mcp.json"),
+            project(".vscode/mcp.json"),
+            project(".vscode/settings.json"),
+        ],
+        layouts: VS_CODE,
+        shape: &EXPANDING,
+    },
+    Host {
+        id: "vscode-insiders",
+        title: "VS Code Insiders",
+        places: &[
+            application("Code - Insiders/User/mcp.json"),
+            application("Code - Insiders/User/settings.json"),
+            application("Code - Insiders/User/profiles/*/mcp.json"),
+        ],
+        layouts: VS_CODE,
+        shape: &EXPANDING,
+    },
+    Host {
+        id: "cline",
+        title: "Cline",
+        places: &[
+            application(
+                "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ),
+            application(
+                "Code - Insiders/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ),
+            application(
+                "Cursor/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ),
+            application(
+                "Windsurf/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ),
+            home(".cline/data/settings/cline_mcp_settings.json"),
+            file("CLINE_MCP_SETTINGS_PATH"),
+        ],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "roo",
+        title: "Roo Code",
+        places: &[
+            application(
+                "Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+            ),
+            application(
+                "Code - Insiders/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+            ),
+            application(
+                "Cursor/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+            ),
+            project(".roo/mcp.json"),
+        ],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "windsurf",
+        title: "Windsurf",
+        places: &[
+            home(".codeium/windsurf/mcp_config.json"),
+            home(".codeium/windsurf-next/mcp_config.json"),
+        ],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "zed",
+        title: "Zed",
+        places: &[
+            configuration("zed/settings.json"),
+            windows("Zed/settings.json"),
+            project(".zed/settings.json"),
+        ],
+        layouts: &[Layout::Named(&["context_servers"])],
+        shape: &PLAIN,
+    },
+    Host {
+        id: "codex",
+        title: "Codex CLI",
+        places: &[variable("CODEX_HOME", ".codex", "config.toml"), project(".codex/config.toml")],
+        layouts: &[Layout::Named(&["mcp_servers"])],
+        shape: &CODEX,
+    },
+    Host {
+        id: "gemini",
+        title: "Gemini CLI",
+        places: &[home(".gemini/settings.json"), project(".gemini/settings.json")],
+        layouts: MCP_SERVERS,
+        shape: &GEMINI,
+    },
+    Host {
+        id: "qwen",
+        title: "Qwen Code",
+        places: &[home(".qwen/settings.json"), project(".qwen/settings.json")],
+        layouts: MCP_SERVERS,
+        shape: &GEMINI,
+    },
+    Host {
+        id: "continue",
+        title: "Continue",
+        places: &[
+            variable("CONTINUE_GLOBAL_DIR", ".continue", "config.yaml"),
+            variable("CONTINUE_GLOBAL_DIR", ".continue", "mcpServers/*"),
+            project(".continue/mcpServers/*"),
+        ],
+        layouts: &[Layout::Listed(&["mcpServers"]), Layout::Named(&["mcpServers"])],
+        shape: &PLAIN,
+    },
+    Host {
+        id: "goose",
+        title: "Goose",
+        places: &[configuration("goose/config.yaml"), windows("Block/goose/config/config.yaml")],
+        layouts: &[Layout::Named(&["extensions"])],
+        shape: &GOOSE,
+    },
+    Host {
+        id: "opencode",
+        title: "OpenCode",
+        places: &[
+            configuration("opencode/opencode.json"),
+            configuration("opencode/opencode.jsonc"),
+            Place { base: Base::Home, path: ".opencode/opencode.json" },
+            file("OPENCODE_CONFIG"),
+            project("opencode.json"),
+            project("opencode.jsonc"),
+            project(".opencode/opencode.json"),
+            project(".opencode/opencode.jsonc"),
+        ],
+        layouts: &[Layout::Named(&["mcp", "servers"]), Layout::Named(&["mcp"])],
+        shape: &OPENCODE,
+    },
+    Host {
+        id: "lm-studio",
+        title: "LM Studio",
+        places: &[home(".lmstudio/mcp.json"), home(".cache/lm-studio/mcp.json")],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "junie",
+        title: "JetBrains Junie",
+        places: &[home(".junie/mcp/mcp.json"), project(".junie/mcp/mcp.json")],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "amazon-q",
+        title: "Amazon Q",
+        places: &[
+            home(".aws/amazonq/mcp.json"),
+            home(".aws/amazonq/default.json"),
+            home(".aws/amazonq/agents/*"),
+            home(".aws/amazonq/cli-agents/*"),
+            project(".amazonq/mcp.json"),
+            project(".amazonq/default.json"),
+            project(".amazonq/cli-agents/*"),
+        ],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "warp",
+        title: "Warp",
+        places: &[home(".warp/.mcp.json"), project(".warp/.mcp.json")],
+        layouts: MCP_SERVERS,
+        shape: &EXPANDING,
+    },
+    Host {
+        id: "kiro",
+        title: "Kiro",
+        places: &[
+            home(".kiro/settings/mcp.json"),
+            home(".kiro/agents/*"),
+            project(".kiro/settings/mcp.json"),
+            project(".kiro/agents/*"),
+        ],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+    Host {
+        id: "copilot-cli",
+        title: "GitHub Copilot CLI",
+        places: &[
+            variable("COPILOT_HOME", ".copilot", "mcp-config.json"),
+            project(".github/mcp.json"),
+        ],
+        layouts: MCP_SERVERS,
+        shape: &COPILOT,
+    },
+    Host {
+        id: "witsy",
+        title: "Witsy",
+        places: &[application("Witsy/settings.json")],
+        layouts: MCP_SERVERS,
+        shape: &PLAIN,
+    },
+];
+
+/// Every variable that decides where a file is. A program that is started without them looks elsewhere.
+pub const VARIABLES: &[&str] = &[
+    "APPDATA",
+    "CLAUDE_CONFIG_DIR",
+    "CLINE_MCP_SETTINGS_PATH",
+    "CODEX_HOME",
+    "CONTINUE_GLOBAL_DIR",
+    "COPILOT_HOME",
+    "LOCALAPPDATA",
+    "OPENCODE_CONFIG",
+    "XDG_CONFIG_HOME",
+];
+
+/// A file of a host that is not in the table, named by the person: read as most hosts' files are.
+pub(crate) static OTHER: Host = Host {
+    id: "config",
+    title: "another host",
+    places: &[],
+    layouts: &[
+        Layout::Named(&["mcpServers"]),
+        Layout::Listed(&["mcpServers"]),
+        Layout::Named(&["servers"]),
+        Layout::Named(&["mcp", "servers"]),
+        Layout::Named(&["mcp.servers"]),
+        Layout::Named(&["context_servers"]),
+        Layout::Named(&["mcp_servers"]),
+    ],
+    shape: &PLAIN,
+};
+
+/// The host with this id.
+pub fn host(id: &str) -> Option<&'static Host> {
+    HOSTS.iter().find(|host| host.id == id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Taking the gate away again, as changes to the text: what somebody else wrote in between stays.
+
+use crate::document::{Map, Member, Syntax};
+use crate::edit::Editor;
+use crate::entry::{Form, Program};
+use crate::guard::{ADDRESS_VARIABLE, Behind, Guarded};
+use crate::render;
+use crate::table::Shape;
+use crate::wire::{Kept, Spelled};
+
+/// Why an entry of ours cannot be taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unclear;
+
+/// Takes the gate away. Without what was kept, the entry itself says enough, up to spelling.
+pub(crate) fn entry(
+    editor: &mut Editor<'_>,
+    map: &Map,
+    launch: &Program<'_>,
+    guarded: &Guarded,
+    kept: Option<&Kept>,
+    shape: &Shape,
+) -> Result<(), Unclear> {
+    match &guarded.behind {
+        Behind::Program(at) => program(editor, launch, *at, kept),
+        Behind::Address { url, headers } => {
+            remote(editor, map, launch, url, headers, kept.unwrap_or(&Kept::default()), shape)
+        }
+    }
+}
+
+fn program(
+    editor: &mut Editor<'_>,
+    launch: &Program<'_>,
+    at: usize,
+    kept: Option<&Kept>,
+) -> Result<(), Unclear> {
+    match &launch.form {
+        Form::OneList { list, .. } => editor.remove_words(list, at + 1),
+        Form::Apart { arguments, .. } => {
+            let (member, list) = arguments.ok_or(Unclear)?;
+            let name = list.items.get(at).and_then(|item| item.text()).ok_or(Unclear)?;
+            let spelled = kept.and_then(|kept| kept.command.as_ref());
+            editor.replace(launch.command.node.span.clone(), spelling(spelled, name));
+            let had_arguments = kept.is_none_or(|kept| kept.had_arguments);
+            if list.items.len() == at + 1 && !had_arguments {
+                editor.remove(launch.holder, member);
+            } else {
+                editor.remove_words(list, at + 1);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text that was kept, if it still means the same.
+fn spelling(kept: Option<&Spelled>, meaning: &str) -> String {
+    match kept {
+        Some(spelled) if spelled.meaning == meaning => spelled.text.clone(),
+        _ => render::string(meaning),
+    }
+}
+
+fn remote(
+    editor: &mut Editor<'_>,
+    map: &Map,
+    launch: &Program<'_>,
+    url: &str,
+    headers: &[(String, String)],
+    kept: &Kept,
+    shape: &Shape,
+) -> Result<(), Unclear> {
+    let syntax = editor.syntax();
+    let environment =
+        map.member(shape.environment).and_then(|member| Some((member, member.node.map()?)));
+    let hidden = environment.and_then(|(_, inner)| inner.member(ADDRESS_VARIABLE));
+    let (url, spelled) = match url.strip_prefix("env:") {
+        None => (url.to_owned(), render::string(url)),
+        Some(_) => {
+            let value = &hidden.ok_or(Unclear)?.node;
+            (value.text().ok_or(Unclear)?.to_owned(), editor.at(value.span.clone()).to_owned())
+        }
+    };
+    let name = shape.addresses.first().ok_or(Unclear)?.member;
+    let mut address = match &kept.address {
+        Some(kept) if kept.meaning == url => kept.text.clone(),
+        _ => render::member(syntax, name, &spelled),
+    };
+    if let Some(added) = variables_back(editor, environment, map, headers, kept, shape)? {
+        address = format!("{address}{}{added}", editor.separator(map, launch.command));
+    }
+    editor.replace(Editor::member_span(launch.command), address);
+    if let Form::Apart { arguments: Some((member, _)), .. } = &launch.form {
+        editor.remove(launch.holder, member);
+    }
+    if let Some(kind) = map.member(shape.kind) {
+        let usual = || render::string(shape.streamable.first().unwrap_or(&"http"));
+        editor.replace(kind.node.span.clone(), kept.kind.clone().unwrap_or_else(usual));
+    }
+    bearer_back(editor, map, headers, kept, shape);
+    Ok(())
+}
+
+/// Turns our variables into headers again. Answers a member to add, where the variables are not ours alone.
+fn variables_back(
+    editor: &mut Editor<'_>,
+    environment: Option<(&Member, &Map)>,
+    map: &Map,
+    headers: &[(String, String)],
+    kept: &Kept,
+    shape: &Shape,
+) -> Result<Option<String>, Unclear> {
+    let Some((member, inner)) = environment else { return Ok(None) };
+    let syntax = editor.syntax();
+    let header_of = |variable: &str| {
+        headers.iter().find(|(_, source)| source.strip_prefix("env:") == Some(variable))
+    };
+    let is_ours =
+        |member: &&Member| member.key == ADDRESS_VARIABLE || header_of(&member.key).is_some();
+    let is_all_ours = inner.members.iter().all(|member| is_ours(&member));
+    let hidden = inner.member(ADDRESS_VARIABLE);
+    let count = inner.members.iter().filter(|member| header_of(&member.key).is_some()).count();
+    if is_all_ours && (count > 0 || kept.headers.is_some()) {
+        let name = kept.headers.clone().unwrap_or_else(|| render::key(syntax, shape.headers));
+        editor.replace(member.key_span.clone(), name);
+        for variable in &inner.members {
+            let Some((header, _)) = header_of(&variable.key) else { continue };
+            let spelled = kept.names.iter().find(|spelled| spelled.meaning == *header);
+            let name =
+                spelled.map_or_else(|| render::key(syntax, header), |spelled| spelled.text.clone());
+            editor.replace(variable.key_span.clone(), name);
+        }
+        if let Some(hidden) = hidden {
+            take_away(editor, &member.node, inner, hidden);
+        }
+        return Ok(None);
+    }
+    if is_all_ours && hidden.is_some() && !kept.had_environment && can_go(syntax, inner) {
+        editor.remove(map, member);
+        return Ok(None);
+    }
+    let mut added = Vec::new();
+    for variable in inner.members.iter().filter(is_ours) {
+        if let Some((header, _)) = header_of(&variable.key) {
+            let value = editor.at(variable.node.span.clone());
+            added.push(render::member(syntax, header, value));
+        }
+        editor.remove(inner, variable);
+    }
+    Ok((!added.is_empty()).then(|| render::member(syntax, shape.headers, &render::map(&added))))
+}
+
+/// Takes one of several variables away; of one alone an empty map stays, as it was.
+fn take_away(editor: &mut Editor<'_>, node: &crate::document::Node, inner: &Map, member: &Member) {
+    if inner.members.len() == 1 {
+        editor.replace(node.span.clone(), "{}");
+    } else {
+        editor.remove(inner, member);
+    }
+}
+
+/// A table of TOML with its own heading is more than a member, and stays, empty.
+fn can_go(syntax: Syntax, map: &Map) -> bool {
+    syntax != Syntax::Toml || map.style == crate::document::Style::Flow
+}
+
+fn bearer_back(
+    editor: &mut Editor<'_>,
+    map: &Map,
+    headers: &[(String, String)],
+    kept: &Kept,
+    shape: &Shape,
+) {
+    let Some((name, passes)) = shape.bearer else { return };
+    let variable = headers.iter().find_map(|(_, source)| source.strip_prefix("bearer-env:"));
+    let (Some(variable), Some(member)) = (variable, map.member(passes)) else { return };
+    let text = match &kept.bearer {
+        Some(spelled) if spelled.meaning == variable => spelled.text.clone(),
+        _ => render::member(editor.syntax(), name, &render::string(variable)),
+    };
+    editor.replace(Editor::member_span(member), text);
+}

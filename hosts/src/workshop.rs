@@ -1,0 +1,284 @@
+//! Plans for one file, and carrying them out: what a person was shown is what is done, whoever else writes the file.
+
+use crate::config::{Config, ReadError, read_bytes, text_of};
+use crate::journal::{Journal, JournalError, Record, hash};
+use crate::replace::{ReplaceError, Swap, replace, sweep};
+use crate::rewrite::{self, Choice, Rewritten, Server, State, TextError, Wiring};
+use crate::table;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How often a plan is made anew because somebody else wrote the file.
+pub const MAX_TRIES: usize = 20;
+
+/// With what files are wired.
+#[derive(Debug, Clone)]
+pub struct Workshop {
+    program: String,
+    home: Option<String>,
+    journal: Journal,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aim {
+    Wire,
+    Unwire,
+}
+
+/// What would be done to a file.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub config: Config,
+    pub aim: Aim,
+    pub before: String,
+    pub after: String,
+    /// The servers that it changes.
+    pub changed: Vec<Server>,
+    /// The servers that are chosen and stay as they are, with their state before.
+    pub unchanged: Vec<Server>,
+    choice: Choice,
+    wirings: Vec<Wiring>,
+}
+
+impl Plan {
+    pub fn is_empty(&self) -> bool {
+        self.before == self.after
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    pub path: PathBuf,
+    pub changed: Vec<Server>,
+    /// The file is, byte for byte, what it was before it was wired.
+    pub is_original: bool,
+}
+
+/// Why a file was not wired or unwired.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    #[error("`{}` {source}", path.display())]
+    Read { path: PathBuf, source: ReadError },
+    #[error("`{}` {source}", path.display())]
+    Replace { path: PathBuf, source: ReplaceError },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("`{}` is written by another program all the time: nothing was changed", path.display())]
+    Moving { path: PathBuf },
+    #[error("the path `{}` is not text", path.display())]
+    Program { path: PathBuf },
+}
+
+impl Workshop {
+    /// `program` is our binary, `journal` a folder in our home, `home` that home where it is not the usual one.
+    pub fn new(program: &Path, journal: &Path, home: Option<&Path>) -> Result<Workshop, WireError> {
+        let text = |path: &Path| {
+            path.to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| WireError::Program { path: path.to_owned() })
+        };
+        let home = home.map(text).transpose()?;
+        Ok(Workshop { program: text(program)?, home, journal: Journal::new(journal) })
+    }
+
+    /// The file whose name is in the journal, whatever link leads to it.
+    fn real(config: &Config) -> Result<PathBuf, WireError> {
+        let read = |source: std::io::Error| WireError::Read {
+            path: config.path.clone(),
+            source: source.into(),
+        };
+        fs::canonicalize(&config.path).map_err(read)
+    }
+
+    fn text(config: &Config) -> Result<String, WireError> {
+        let read = |source| WireError::Read { path: config.path.clone(), source };
+        read_bytes(&config.path).and_then(text_of).map_err(read)
+    }
+
+    /// What wiring the chosen servers of a file, or unwiring them, would do.
+    pub fn plan(&self, config: &Config, aim: Aim, choice: &Choice) -> Result<Plan, WireError> {
+        let before = Workshop::text(config)?;
+        self.plan_text(config, aim, choice, before)
+    }
+
+    fn plan_text(
+        &self,
+        config: &Config,
+        aim: Aim,
+        choice: &Choice,
+        before: String,
+    ) -> Result<Plan, WireError> {
+        let manner = config.manner(&self.program, self.home.as_deref());
+        let wrong = |source: TextError| WireError::Read {
+            path: config.path.clone(),
+            source: source.into(),
+        };
+        let servers = rewrite::servers(&before, &manner).map_err(wrong)?;
+        let mut choice = choice.clone();
+        let rewritten = match aim {
+            Aim::Wire => {
+                choice.gone = gone(&servers);
+                rewrite::wire(&before, &manner, &choice).map_err(wrong)?
+            }
+            Aim::Unwire => self.unwired(config, &before, &choice)?,
+        };
+        let Rewritten { text: after, changed, wirings } = rewritten;
+        let is_changed = |server: &Server| changed.iter().any(|other| other.id == server.id);
+        let unchanged = servers.into_iter().filter(|server| !is_changed(server)).collect();
+        Ok(Plan { config: config.clone(), aim, before, after, changed, unchanged, choice, wirings })
+    }
+
+    /// The text without the gate: the very bytes of before where nobody else wrote since, else our part taken out.
+    fn unwired(
+        &self,
+        config: &Config,
+        text: &str,
+        choice: &Choice,
+    ) -> Result<Rewritten, WireError> {
+        let wrong = |source: TextError| WireError::Read {
+            path: config.path.clone(),
+            source: source.into(),
+        };
+        let manner = config.manner(&self.program, self.home.as_deref());
+        let real = Workshop::real(config)?;
+        let record = self.journal.record(&real)?;
+        let wirings = record.as_ref().map_or(&[][..], |record| &record.wirings);
+        let mut rewritten = rewrite::unwire(text, &manner, choice, wirings).map_err(wrong)?;
+        if let Some(original) = self.untouched_original(&real, record.as_ref(), text)? {
+            let left = rewrite::servers(&rewritten.text, &manner).map_err(wrong)?;
+            let is_all = !left.iter().any(|server| is_remembered(server, wirings));
+            let is_fit = rewrite::servers(&original, &manner).map_err(wrong)? == left;
+            if is_all && is_fit {
+                rewritten.text = original;
+            }
+        }
+        Ok(rewritten)
+    }
+
+    /// What the file was, where it is still what we made of it.
+    fn untouched_original(
+        &self,
+        real: &Path,
+        record: Option<&Record>,
+        text: &str,
+    ) -> Result<Option<String>, WireError> {
+        let Some(record) = record.filter(|record| record.wrote == hash(text.as_bytes())) else {
+            return Ok(None);
+        };
+        let original = self.journal.original(real, record)?;
+        Ok(original.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+
+    /// Does what was planned. Where the file is another by now, the same servers are planned anew.
+    pub fn apply(&self, plan: Plan) -> Result<Done, WireError> {
+        let config = plan.config.clone();
+        let real = Workshop::real(&config)?;
+        let _lock = self.journal.lock(&real)?;
+        sweep(&real);
+        // Consent was given for these servers, not for one that was added since.
+        let servers = plan.changed.iter().map(|server| server.id.clone()).collect();
+        let choice = Choice { servers, ..plan.choice.clone() };
+        let mut plan = plan;
+        for _ in 0..MAX_TRIES {
+            if plan.is_empty() {
+                return Ok(Done { path: config.path, changed: Vec::new(), is_original: false });
+            }
+            match self.carry_out(&real, &plan)? {
+                Some(done) => return Ok(done),
+                None => plan = self.plan(&config, plan.aim, &choice)?,
+            }
+        }
+        Err(WireError::Moving { path: config.path })
+    }
+
+    /// One attempt: nothing is answered where the file turned out to be another.
+    fn carry_out(&self, real: &Path, plan: &Plan) -> Result<Option<Done>, WireError> {
+        let config = &plan.config;
+        let replaced = |source| WireError::Replace { path: config.path.clone(), source };
+        let swap = |before: &str, after: &str| {
+            replace(real, before.as_bytes(), after.as_bytes()).map_err(replaced)
+        };
+        let record = self.journal.record(real)?;
+        let old = record.as_ref().map(|record| record.wirings.clone()).unwrap_or_default();
+        let done = |is_original| {
+            Some(Done { path: config.path.clone(), changed: plan.changed.clone(), is_original })
+        };
+        match plan.aim {
+            Aim::Wire => {
+                // Before the file is touched: a process that dies in between leaves a record of what it meant to do.
+                let everything = Choice::default();
+                let base = self.unwired(config, &plan.before, &everything)?.text;
+                let mut wirings = old;
+                wirings.retain(|wiring| !plan.wirings.iter().any(|new| new.id == wiring.id));
+                wirings.extend(plan.wirings.iter().cloned());
+                self.journal.write(
+                    real,
+                    config.host.id,
+                    base.as_bytes(),
+                    plan.after.as_bytes(),
+                    wirings,
+                )?;
+                Ok(match swap(&plan.before, &plan.after)? {
+                    Swap::Done => done(false),
+                    Swap::Moved => None,
+                })
+            }
+            Aim::Unwire => {
+                let original = record.as_ref().map(|record| record.original.clone());
+                if swap(&plan.before, &plan.after)? == Swap::Moved {
+                    return Ok(None);
+                }
+                let is_left =
+                    |wiring: &Wiring| !plan.changed.iter().any(|server| server.id == wiring.id);
+                let left: Vec<Wiring> = old.into_iter().filter(is_left).collect();
+                if left.is_empty() {
+                    self.journal.forget(real)?;
+                } else {
+                    let base = self.unwired(config, &plan.after, &Choice::default())?.text;
+                    self.journal.write(
+                        real,
+                        config.host.id,
+                        base.as_bytes(),
+                        plan.after.as_bytes(),
+                        left,
+                    )?;
+                }
+                Ok(done(original == Some(hash(plan.after.as_bytes()))))
+            }
+        }
+    }
+
+    /// Every file that was wired and not unwired, also ones outside the table.
+    pub fn wired_files(
+        &self,
+        surroundings: &crate::Surroundings,
+    ) -> Result<Vec<Config>, WireError> {
+        let files = self.journal.files()?.into_iter();
+        let named = |(path, host): (PathBuf, String)| {
+            Config::named(&path, table::host(&host), surroundings).ok()
+        };
+        Ok(files.filter_map(named).collect())
+    }
+}
+
+fn is_remembered(server: &Server, wirings: &[Wiring]) -> bool {
+    matches!(server.state, State::Wired { .. })
+        && wirings.iter().any(|wiring| wiring.id == server.id)
+}
+
+/// The programs of wired entries that are not there any more.
+fn gone(servers: &[Server]) -> std::collections::BTreeSet<String> {
+    let programs = servers.iter().filter_map(|server| match &server.state {
+        State::Wired { program, .. } => Some(program),
+        State::Unwired | State::Unguarded(_) => None,
+    });
+    programs
+        .filter(|program| Path::new(program).is_absolute() && !Path::new(program).exists())
+        .cloned()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
