@@ -51,7 +51,7 @@ const EVERY_CRATE: &[&str] = &[
 ];
 
 /// Crates that get time, randomness and files handed in as values.
-const PURE_CRATES: &[&str] = &["contract", "gate"];
+const PURE_CRATES: &[&str] = &["attest", "contract", "gate"];
 
 /// Paths that a pure crate does not name, nor anything under them.
 const IMPURE_PATHS: &[&str] =

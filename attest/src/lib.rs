@@ -1,0 +1,48 @@
+//! Who a server is: attestation documents, classification schemes, the trust root, and the rules by which a server is
+//! admitted.
+//!
+//! This crate does no I/O and knows no clock and no randomness: bytes, moments, hosts and seeds are handed in. A
+//! [`VerifiedAttestation`] comes from verification and from nowhere else.
+#![forbid(unsafe_code)]
+
+mod admission;
+mod allowlist;
+mod body;
+mod denial;
+mod digest;
+mod document;
+mod draft;
+#[cfg(test)]
+mod fixture;
+mod host;
+mod key;
+mod key_id;
+mod limits;
+mod revocation;
+mod scheme;
+mod shape;
+mod target;
+mod trust;
+mod verify;
+
+pub use admission::{
+    Admission, DEFAULT_CACHE_SECONDS, Flavor, IN_BAND_CAPABILITY, TOOL_DENIED_EVENT, UnknownFlavor,
+    WELL_KNOWN_PATHS,
+};
+pub use allowlist::{AllowlistError, ToolAllowlist};
+pub use denial::{Clause, Denial, Reason};
+pub use digest::{AttestationDigest, BadDigest, Digest};
+pub use document::{SignatureState, UnverifiedAttestation};
+pub use draft::{Draft, DraftError};
+pub use host::{BadHost, Host};
+pub use key::{BadKey, KeyFingerprint, PublicKey, Salt, SigningKey};
+pub use key_id::{BadKeyId, KeyId};
+pub use limits::*;
+pub use revocation::{RevocationError, RevocationList};
+pub use scheme::{Clearance, Level, Scheme, SchemeError};
+pub use shape::ShapeError;
+pub use target::{Binding, Package, Program, Target};
+pub use trust::{Signer, TrustRoot, TrustRootError};
+pub use verify::{
+    AttestedIdentity, Requirement, UnknownLevel, VerifiedAttestation, Vouched, verify,
+};

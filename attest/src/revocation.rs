@@ -1,0 +1,186 @@
+//! A signed list of signers and documents that no longer count, with a freshness of its own.
+
+use crate::body::{Object, SIGNATURE};
+use crate::denial::{Clause, Denial, Reason};
+use crate::digest::AttestationDigest;
+use crate::key::Signed;
+use crate::key_id::KeyId;
+use crate::limits::{MAX_REVOCATION_LIST_BYTES, MAX_REVOKED};
+use crate::shape::{self, Fields, Moment, ShapeError};
+use crate::trust::TrustRoot;
+use contract::time::Timestamp;
+use std::collections::BTreeSet;
+
+/// What says that an object is a list and not a document.
+pub(crate) const TYPE: &str = "mcp-attestation-revocations";
+pub(crate) const MEMBERS: [&str; 8] =
+    ["v", "type", "issued", "expires", "signers", "documents", "signerKeyId", SIGNATURE];
+
+/// A list that was verified.
+#[derive(Debug)]
+pub struct RevocationList {
+    body: ListBody,
+}
+
+/// What is signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListBody {
+    issued: Moment,
+    expires: Moment,
+    signers: BTreeSet<KeyId>,
+    documents: BTreeSet<AttestationDigest>,
+    pub(crate) signer: Option<KeyId>,
+}
+
+/// Why a list does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RevocationError {
+    #[error("not a revocation list: {0}")]
+    Shape(#[from] ShapeError),
+    #[error("the revocation list is not signed")]
+    Unsigned,
+    #[error("the revocation list's signer `{0}` is not in the trust root, or may not revoke")]
+    SignerNotTrusted(KeyId),
+    #[error("the revocation list's signer was trusted until {0}")]
+    SignerExpired(Timestamp),
+    #[error("the revocation list's signature does not verify")]
+    BadSignature,
+    #[error("the revocation list was issued in the future, at {0}")]
+    NotYetIssued(Timestamp),
+    #[error("the revocation list was good until {0}: a newer one is needed")]
+    Stale(Timestamp),
+}
+
+impl RevocationList {
+    /// Reads a list and believes it only if a signer of the trust root that may revoke has signed it, and it is fresh.
+    pub fn verify(
+        bytes: &[u8],
+        root: &TrustRoot,
+        now: Timestamp,
+    ) -> Result<RevocationList, RevocationError> {
+        let (body, signature) = read(bytes)?;
+        let (Some(key_id), Some(signature)) = (&body.signer, signature) else {
+            return Err(RevocationError::Unsigned);
+        };
+        let signer = root.find(key_id).filter(|signer| signer.may_revoke());
+        let signer = signer.ok_or_else(|| RevocationError::SignerNotTrusted(key_id.clone()))?;
+        if let Some(end) = signer.not_after().filter(|end| *end < now) {
+            return Err(RevocationError::SignerExpired(end));
+        }
+        match signer.public_key().check_text(&body.canonical(), &signature) {
+            Signed::Yes => {}
+            Signed::No => return Err(RevocationError::BadSignature),
+        }
+        if body.issued.at > now {
+            return Err(RevocationError::NotYetIssued(body.issued.at));
+        }
+        if body.expires.at < now {
+            return Err(RevocationError::Stale(body.expires.at));
+        }
+        Ok(RevocationList { body })
+    }
+
+    /// When it was made. Of two lists the later one counts; whoever keeps one should not go back.
+    pub fn issued(&self) -> Timestamp {
+        self.body.issued.at
+    }
+
+    /// Until when it is good.
+    pub fn expires(&self) -> Timestamp {
+        self.body.expires.at
+    }
+
+    /// Clause (d): a stale list says nothing of today, so it cannot clear anybody.
+    pub(crate) fn check_signer(&self, key_id: &KeyId, now: Timestamp) -> Result<(), Denial> {
+        if self.expires() < now {
+            let detail = RevocationError::Stale(self.expires());
+            return Err(Denial::by(Clause::D, Reason::FetchFailed, detail));
+        }
+        if self.body.signers.contains(key_id) {
+            let detail = format!("the signer `{key_id}` was revoked");
+            return Err(Denial::by(Clause::D, Reason::SignerRevoked, detail));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_document(&self, digest: &AttestationDigest) -> Result<(), Denial> {
+        if self.body.documents.contains(digest) {
+            let detail = format!("the document {digest} was revoked");
+            return Err(Denial::by(Clause::F, Reason::AttestationRevoked, detail));
+        }
+        Ok(())
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<(ListBody, Option<String>), ShapeError> {
+    let document = shape::read(bytes, MAX_REVOCATION_LIST_BYTES)?;
+    let fields = Fields::of(document.root(), "a revocation list")?;
+    Ok((ListBody::read(fields)?, fields.text(SIGNATURE)?))
+}
+
+impl ListBody {
+    /// A list is read strictly: a member that this version does not know could revoke something.
+    pub(crate) fn read(fields: Fields<'_>) -> Result<ListBody, ShapeError> {
+        fields.only(&MEMBERS)?;
+        if !fields.is_spelled("v", "1") {
+            return Err(ShapeError::Unexpected { member: "v", expected: "1" });
+        }
+        if fields.required_text("type")? != TYPE {
+            return Err(ShapeError::Unexpected { member: "type", expected: TYPE });
+        }
+        let bad_id = |member| ShapeError::Unexpected { member, expected: "the id of a key" };
+        let mut signers = BTreeSet::new();
+        for id in fields.texts("signers", MAX_REVOKED)?.unwrap_or_default() {
+            signers.insert(KeyId::parse(&id).map_err(|_| bad_id("signers"))?);
+        }
+        let mut documents = BTreeSet::new();
+        for text in fields.texts("documents", MAX_REVOKED)?.unwrap_or_default() {
+            let expected = "a list of documents' digests, each 64 hexadecimal digits in lower case";
+            let digest = AttestationDigest::parse(&text);
+            documents
+                .insert(digest.ok_or(ShapeError::Unexpected { member: "documents", expected })?);
+        }
+        let required = |member| fields.moment(member)?.ok_or(ShapeError::Missing { member });
+        let (issued, expires) = (required("issued")?, required("expires")?);
+        if expires.at <= issued.at {
+            return Err(ShapeError::Unexpected { member: "expires", expected: "after `issued`" });
+        }
+        let signer = fields.text("signerKeyId")?;
+        let signer = signer.map(|id| KeyId::parse(&id).map_err(|_| bad_id("signerKeyId")));
+        Ok(ListBody { issued, expires, signers, documents, signer: signer.transpose()? })
+    }
+
+    pub(crate) fn canonical(&self) -> Vec<u8> {
+        let texts = |texts: &mut dyn Iterator<Item = &str>| -> Vec<String> {
+            texts.map(str::to_owned).collect()
+        };
+        let mut out = Object::new(256);
+        let documents = texts(&mut self.documents.iter().map(AttestationDigest::as_str));
+        out.list("documents", &documents);
+        out.text("expires", &self.expires.text);
+        out.text("issued", &self.issued.text);
+        out.optional("signerKeyId", self.signer.as_ref().map(KeyId::as_str));
+        out.list("signers", &texts(&mut self.signers.iter().map(KeyId::as_str)));
+        out.text("type", TYPE);
+        out.raw("v", b"1");
+        out.finish()
+    }
+
+    /// The list as a document that a person can read, without its signature.
+    pub(crate) fn document(&self) -> serde_json::Map<String, serde_json::Value> {
+        let signers: Vec<&str> = self.signers.iter().map(KeyId::as_str).collect();
+        let documents: Vec<&str> = self.documents.iter().map(AttestationDigest::as_str).collect();
+        let mut out = serde_json::Map::new();
+        out.insert("v".to_owned(), 1.into());
+        out.insert("type".to_owned(), TYPE.into());
+        out.insert("issued".to_owned(), self.issued.text.as_str().into());
+        out.insert("expires".to_owned(), self.expires.text.as_str().into());
+        out.insert("signers".to_owned(), signers.into());
+        out.insert("documents".to_owned(), documents.into());
+        out.insert("signerKeyId".to_owned(), self.signer.as_ref().map(KeyId::as_str).into());
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Classification schemes: levels in a total order, each with the names that an organization calls it by.
+//!
+//! Names are matched without regard to case. A level is only ever compared with another of the same scheme, by rank.
+
+mod built_in;
+
+use crate::limits::{MAX_ALIASES, MAX_LEVELS, MAX_MARKINGS, MAX_SCHEME_BYTES};
+use crate::shape::{self, Fields, ShapeError, trim};
+use contract::json::Node;
+use std::fmt;
+
+/// An ordered set of levels with the markings that go with them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheme {
+    id: String,
+    description: String,
+    /// By rank: the first is the lowest.
+    levels: Vec<Level>,
+    compartments: Vec<String>,
+    releasability: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    name: String,
+    aliases: Vec<String>,
+}
+
+/// A level of a scheme.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clearance {
+    rank: u8,
+    name: String,
+}
+
+/// Why a text is no scheme.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemeError {
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    #[error("a scheme has at least one level")]
+    NoLevels,
+    #[error(
+        "there is no level, or more than one, with rank {rank}: ranks count up from 0 without a gap"
+    )]
+    Rank { rank: u8 },
+    #[error("`{name}` is no name: it is empty, or has white space around it")]
+    BadName { name: String },
+    #[error("`{name}` names two things: names and aliases are unique, whatever their case")]
+    Ambiguous { name: String },
+}
+
+impl Scheme {
+    /// The schemes that come with the program.
+    pub fn built_ins() -> &'static [Scheme] {
+        built_in::all()
+    }
+
+    pub fn built_in(id: &str) -> Option<&'static Scheme> {
+        Scheme::built_ins().iter().find(|scheme| scheme.id == id)
+    }
+
+    /// Reads `{"id", "description", "levels": [{"rank", "canonicalName", "aliases"}], "validCompartments"?,
+    /// "validReleasability"?}`.
+    pub fn parse(bytes: &[u8]) -> Result<Scheme, SchemeError> {
+        let document = shape::read(bytes, MAX_SCHEME_BYTES)?;
+        let fields = Fields::of(document.root(), "a scheme")?;
+        fields.only(&["id", "description", "levels", "validCompartments", "validReleasability"])?;
+        let levels = fields.items("levels", MAX_LEVELS)?;
+        let levels = levels.ok_or(ShapeError::Missing { member: "levels" })?;
+        let mut ranked: Vec<(u8, Level)> =
+            levels.into_iter().map(read_level).collect::<Result<_, _>>()?;
+        ranked.sort_by_key(|(rank, _)| *rank);
+        for (expected, (rank, _)) in (0..).zip(&ranked) {
+            if *rank != expected {
+                return Err(SchemeError::Rank { rank: expected });
+            }
+        }
+        let markings = |member| fields.texts(member, MAX_MARKINGS).map(Option::unwrap_or_default);
+        let scheme = Scheme {
+            id: fields.required_text("id")?,
+            description: fields.text("description")?.unwrap_or_default(),
+            levels: ranked.into_iter().map(|(_, level)| level).collect(),
+            compartments: markings("validCompartments")?,
+            releasability: markings("validReleasability")?,
+        };
+        scheme.check()?;
+        Ok(scheme)
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The levels, the lowest first.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The compartments that this scheme knows. No document carries one.
+    pub fn compartments(&self) -> &[String] {
+        &self.compartments
+    }
+
+    /// The releasability markings that this scheme knows. No document carries one.
+    pub fn releasability(&self) -> &[String] {
+        &self.releasability
+    }
+
+    /// The level of a name or an alias.
+    pub fn level(&self, name: &str) -> Option<Clearance> {
+        let (rank, level) =
+            self.levels.iter().enumerate().find(|(_, level)| level.is_called(name))?;
+        Some(Clearance { rank: u8::try_from(rank).ok()?, name: level.name.clone() })
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        if self.levels.is_empty() {
+            return Err(SchemeError::NoLevels);
+        }
+        let names =
+            self.levels.iter().flat_map(|level| std::iter::once(&level.name).chain(&level.aliases));
+        are_unique(names)?;
+        are_unique(self.compartments.iter())?;
+        are_unique(self.releasability.iter())
+    }
+}
+
+impl Level {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        let mut names = std::iter::once(&self.name).chain(&self.aliases);
+        names.any(|known| {
+            known.eq_ignore_ascii_case(name)
+                || (!name.is_ascii() && known.to_lowercase() == name.to_lowercase())
+        })
+    }
+}
+
+impl Clearance {
+    /// The level's own name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its place in the order; 0 is the lowest.
+    pub fn rank(&self) -> u8 {
+        self.rank
+    }
+
+    pub(crate) fn dominates(&self, other: &Clearance) -> bool {
+        self.rank >= other.rank
+    }
+}
+
+impl fmt::Display for Clearance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)
+    }
+}
+
+fn read_level(node: Node<'_>) -> Result<(u8, Level), SchemeError> {
+    let fields = Fields::of(node, "a level")?;
+    fields.only(&["rank", "canonicalName", "aliases"])?;
+    let rank = fields.small_number("rank")?;
+    let aliases = fields.texts("aliases", MAX_ALIASES)?.unwrap_or_default();
+    Ok((rank, Level { name: fields.required_text("canonicalName")?, aliases }))
+}
+
+fn are_unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), SchemeError> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        if name.is_empty() || trim(name) != name {
+            return Err(SchemeError::BadName { name: name.clone() });
+        }
+        if !seen.insert(name.to_lowercase()) {
+            return Err(SchemeError::Ambiguous { name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! The trust root: whose signatures count, for which levels and until when.
+//!
+//! INVARIANT: a trust root is read once and never changes. There is no way to add to it, to take its parts or to copy
+//! it: whoever holds one for the life of a process holds what the operator wrote.
+
+use crate::denial::{Clause, Denial, Reason};
+use crate::key::{BadKey, KeyFingerprint, PublicKey};
+use crate::key_id::{BadKeyId, KeyId};
+use crate::limits::{MAX_LEVELS, MAX_PEM_BYTES, MAX_SIGNERS, MAX_TRUST_ROOT_BYTES};
+use crate::scheme::{Clearance, Scheme};
+use crate::shape::{self, Fields, ShapeError};
+use contract::json::Node;
+use contract::time::Timestamp;
+
+/// Whose signatures count.
+#[derive(Debug)]
+pub struct TrustRoot {
+    signers: Vec<Signer>,
+}
+
+/// A key that may vouch for servers.
+#[derive(Debug)]
+pub struct Signer {
+    key_id: KeyId,
+    key: PublicKey,
+    fingerprint: KeyFingerprint,
+    approved: Vec<String>,
+    not_after: Option<Timestamp>,
+    may_revoke: bool,
+    description: Option<String>,
+}
+
+/// Why a text is no trust root.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrustRootError {
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    #[error("signer {position}: {source}")]
+    Signer { position: usize, source: SignerError },
+    #[error("two signers are called `{key_id}`")]
+    Ambiguous { key_id: KeyId },
+}
+
+/// Why a record is no signer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignerError {
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    #[error(transparent)]
+    KeyId(#[from] BadKeyId),
+    #[error("`publicKeyPem`: {0}")]
+    Key(#[from] BadKey),
+    #[error("it is approved for no level, and may not revoke: it could never count")]
+    Useless,
+}
+
+impl TrustRoot {
+    /// Reads `{"v": 1, "signers": [{"keyId", "publicKeyPem", "approvedClearance": […], "notAfter"?, "description"?,
+    /// "mayRevoke"?}]}`. The operator writes it, so a member that does not belong there is a mistake.
+    pub fn parse(bytes: &[u8]) -> Result<TrustRoot, TrustRootError> {
+        let document = shape::read(bytes, MAX_TRUST_ROOT_BYTES)?;
+        let fields = Fields::of(document.root(), "a trust root")?;
+        fields.only(&["v", "signers"])?;
+        if !fields.is_spelled("v", "1") {
+            return Err(ShapeError::Unexpected { member: "v", expected: "1" }.into());
+        }
+        let records = fields.items("signers", MAX_SIGNERS)?;
+        let records = records.ok_or(ShapeError::Missing { member: "signers" })?;
+        let mut signers: Vec<Signer> = Vec::with_capacity(records.len());
+        for (position, record) in records.into_iter().enumerate() {
+            let signer = Signer::read(record)
+                .map_err(|source| TrustRootError::Signer { position, source })?;
+            if signers.iter().any(|known| known.key_id == signer.key_id) {
+                return Err(TrustRootError::Ambiguous { key_id: signer.key_id });
+            }
+            signers.push(signer);
+        }
+        Ok(TrustRoot { signers })
+    }
+
+    pub fn signers(&self) -> &[Signer] {
+        &self.signers
+    }
+
+    pub fn find(&self, key_id: &KeyId) -> Option<&Signer> {
+        self.signers.iter().find(|signer| signer.key_id == *key_id)
+    }
+}
+
+impl Signer {
+    fn read(node: Node<'_>) -> Result<Signer, SignerError> {
+        let fields = Fields::of(node, "a signer")?;
+        fields.only(&[
+            "keyId",
+            "publicKeyPem",
+            "approvedClearance",
+            "notAfter",
+            "description",
+            "mayRevoke",
+        ])?;
+        let pem = fields.long_text("publicKeyPem", MAX_PEM_BYTES)?;
+        let key = PublicKey::from_pem(&pem)?;
+        let approved = fields.texts("approvedClearance", MAX_LEVELS)?;
+        let approved = approved.ok_or(ShapeError::Missing { member: "approvedClearance" })?;
+        let may_revoke = fields.flag("mayRevoke")?;
+        if approved.is_empty() && !may_revoke {
+            return Err(SignerError::Useless);
+        }
+        Ok(Signer {
+            key_id: KeyId::parse(&fields.required_text("keyId")?)?,
+            fingerprint: key.fingerprint(),
+            key,
+            approved,
+            not_after: fields.moment("notAfter")?.map(|moment| moment.at),
+            may_revoke,
+            description: fields.text("description")?,
+        })
+    }
+
+    pub fn key_id(&self) -> &KeyId {
+        &self.key_id
+    }
+
+    pub fn public_key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    pub fn fingerprint(&self) -> &KeyFingerprint {
+        &self.fingerprint
+    }
+
+    /// The levels as they are written.
+    pub fn approved_clearance(&self) -> &[String] {
+        &self.approved
+    }
+
+    pub fn not_after(&self) -> Option<Timestamp> {
+        self.not_after
+    }
+
+    pub fn may_revoke(&self) -> bool {
+        self.may_revoke
+    }
+
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Clause (d): the key counts until `notAfter`, that moment included.
+    pub(crate) fn check_validity(&self, now: Timestamp) -> Result<(), Denial> {
+        match self.not_after {
+            Some(end) if end < now => Err(Denial::by(
+                Clause::D,
+                Reason::SignerExpired,
+                format_args!("the signer `{}` was trusted until {end}", self.key_id),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Clause (e): the level is one of those that the operator listed. A name that the scheme does not know is none.
+    pub(crate) fn check_approval(
+        &self,
+        scheme: &Scheme,
+        asserted: &Clearance,
+    ) -> Result<(), Denial> {
+        let mut approved = self.approved.iter().filter_map(|name| scheme.level(shape::trim(name)));
+        if approved.any(|level| level == *asserted) {
+            return Ok(());
+        }
+        let detail =
+            format!("the signer `{}` is not approved for the level {asserted}", self.key_id);
+        Err(Denial::by(Clause::E, Reason::SignerNotApproved, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests;
