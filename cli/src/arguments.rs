@@ -2,6 +2,7 @@
 
 pub(crate) mod incident;
 pub(crate) mod receipts;
+pub(crate) mod shell;
 pub(crate) mod stats;
 pub(crate) mod store;
 
@@ -125,6 +126,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
     )]
     Store(store::StoreCommand),
+    /// Print what a shell needs to complete commands and options
+    #[command(
+        after_help = "Examples:\n  holdpoint completions bash > ~/.local/share/bash-completion/completions/holdpoint\n  holdpoint completions zsh > ~/.zfunc/_holdpoint\n  holdpoint completions fish > ~/.config/fish/completions/holdpoint.fish\n  holdpoint completions powershell >> $PROFILE"
+    )]
+    Completions(shell::CompletionsCommand),
+    /// Print or write manual pages
+    #[command(
+        after_help = "Examples:\n  holdpoint man | man -l -\n  holdpoint man --out ~/.local/share/man/man1"
+    )]
+    Man(shell::ManCommand),
     /// Serve a case of the drift battery that changes
     #[command(hide = true)]
     Scenario(crate::scenario::ScenarioCommand),

@@ -3,6 +3,7 @@
 pub(crate) mod approve;
 pub(crate) mod capture;
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod digest;
@@ -10,6 +11,7 @@ pub(crate) mod hash;
 pub(crate) mod history;
 pub(crate) mod incident;
 pub(crate) mod lifecycle;
+pub(crate) mod man;
 pub(crate) mod pin;
 pub(crate) mod receipts;
 pub(crate) mod review;

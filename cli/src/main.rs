@@ -72,6 +72,8 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Digest(command) => commands::digest::run(command, options),
         Command::Incident(command) => commands::incident::run(command, options),
         Command::Receipts(command) => commands::receipts::run(command, options),
+        Command::Completions(command) => commands::completions::run(command),
+        Command::Man(command) => commands::man::run(command, options),
         Command::Scenario(command) => scenario::run(command),
         Command::Store(command) => commands::store::run(command, options),
     }
