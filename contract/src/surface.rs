@@ -6,6 +6,7 @@ use crate::json::{Document, Node, escape_into};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 mod read;
 
@@ -198,7 +199,8 @@ impl fmt::Display for EntryId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     id: EntryId,
-    raw: Box<str>,
+    /// Shared by all copies of the entry.
+    raw: Arc<str>,
     entry_hash: EntryHash,
     definition_hash: Option<DefinitionHash>,
 }

@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use store::receipts::ReceiptsError;
 use store::{
-    Act, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Observation, Revision,
-    RevokedKind, Snapshot, StatisticsStore, Store, StoreError, Witnessed,
+    Act, Baseline, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Observation,
+    Revision, RevokedKind, Sighting, StatisticsStore, Store, StoreError, Witnessed,
 };
 
 /// How often a write is tried that somebody else came before.
@@ -152,19 +152,19 @@ impl Judge {
         at: Timestamp,
     ) -> Result<Judged, StoreError> {
         let mut standing = self.read_standing()?;
-        let snapshot = self.store.snapshot(&self.rules.server)?;
-        let status = status_of(&snapshot);
-        let observation = Observation::of(surface, at);
-        let mut book = snapshot.pins.clone();
+        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
+        let status = status_of(&baseline);
+        let revision = baseline.revision();
+        let mut book = baseline.pins;
         let is_trusted = book.lost.is_none() && book.tampered.is_empty();
+        let observation;
         let mut act = Act::new(&self.rules.server, at, NOBODY, "server.observe");
-        act.expect = Some(snapshot.revision());
-        act.observation = Some(&observation);
+        act.expect = Some(revision);
         act.launch = self.launch.as_ref().filter(|launch| {
-            snapshot.server.as_ref().is_none_or(|server| server.launch.as_ref() != Some(launch))
+            baseline.server.as_ref().is_none_or(|server| server.launch.as_ref() != Some(launch))
         });
-        let mut repinned = 0;
         let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;
+        let mut judgement = None;
         if is_first && self.rules.first_use == FirstUsePolicy::Trust {
             let FirstUse { pins, .. } = first_use(surface, &self.rules.settings);
             act.name = "server.pin";
@@ -172,21 +172,25 @@ impl Judge {
                 pins.into_iter().map(|entry| NewPin { entry, basis: Basis::FirstUse }).collect();
         }
         if !is_first && is_trusted && status != ServerStatus::Pending {
-            let judgement = self.judge(&book, surface, at)?;
-            act.pins = judgement
+            let judged = self.judge(&book, surface, at)?;
+            act.pins = judged
                 .accepted()
                 .map(|entry| NewPin { entry: entry.clone(), basis: Basis::Auto })
                 .collect();
-            repinned = act.pins.len();
-            if repinned > 0 {
+            if !act.pins.is_empty() {
                 act.name = "pin.auto";
             }
+            judgement = Some(judged).filter(|_| act.pins.is_empty());
         }
+        let repinned = if is_first { 0 } else { act.pins.len() };
         for pin in &act.pins {
             let entry = pin.entry.clone();
             book.push(Pin { entry, basis: pin.basis, at, by: NOBODY.to_owned() });
         }
-        let judgement = self.judge(&book, surface, at)?;
+        let judgement = match judgement {
+            Some(judgement) => judgement,
+            None => self.judge(&book, surface, at)?,
+        };
         let next_status = if is_first {
             let happening = match self.rules.first_use {
                 FirstUsePolicy::Trust => Happening::FirstUseTrusted,
@@ -202,9 +206,11 @@ impl Judge {
         let is_news = !act.pins.is_empty()
             || act.status.is_some()
             || act.launch.is_some()
-            || snapshot.observation.as_ref().is_none_or(|seen| !seen.shows_the_same(&observation));
+            || baseline.sighting.is_none_or(|seen| seen != Sighting::of(surface));
         // A record that cannot be trusted is mended by a person, not written over.
         if is_news && (is_trusted || act.pins.is_empty()) {
+            observation = Observation::of(surface, at);
+            act.observation = Some(&observation);
             standing.revision = self.store.record(act)?.revision;
         }
         standing.status = next_status;
@@ -218,11 +224,11 @@ impl Judge {
         if self.standing.as_ref() == Some(&now) {
             return Ok(None);
         }
-        let snapshot = self.store.snapshot(&self.rules.server)?;
+        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
         let surface = seen.surface().unwrap_or_default();
-        let judgement = self.judge(&snapshot.pins, &surface, at)?;
-        let now = Standing { status: status_of(&snapshot), ..now };
-        Ok(Some(self.judged(seen, &surface, &snapshot.pins, judgement, now, 0)))
+        let judgement = self.judge(&baseline.pins, &surface, at)?;
+        let now = Standing { status: status_of(&baseline), ..now };
+        Ok(Some(self.judged(seen, &surface, &baseline.pins, judgement, now, 0)))
     }
 
     fn read_standing(&self) -> Result<Standing, StoreError> {
@@ -248,15 +254,18 @@ impl Judge {
     /// person stopped is stopped from the first message on.
     pub fn begin(&mut self) -> Result<Judged, StoreError> {
         let standing = self.read_standing()?;
-        let snapshot = self.store.snapshot(&self.rules.server)?;
-        let standing = Standing { status: status_of(&snapshot), ..standing };
+        // Tools and the like are read when there is something to judge them against.
+        let baseline = self.store.baseline(&self.rules.server, is_told_at_handshake)?;
+        let standing = Standing { status: status_of(&baseline), ..standing };
         let nothing = SurfaceJudgement {
             posture: self.rules.settings.posture,
             verdict: gate::verdict::Verdict::Proceed,
             entries: Vec::new(),
             unreadable: Vec::new(),
         };
-        Ok(self.judged(&Seen::default(), &Surface::default(), &snapshot.pins, nothing, standing, 0))
+        let (seen, surface) = (Seen::default(), Surface::default());
+        let begun = self.judged(&seen, &surface, &baseline.pins, nothing, standing, 0);
+        Ok(Judged { has_baseline: begun.has_baseline || baseline.has_pins, ..begun })
     }
 
     fn judge(
@@ -308,9 +317,9 @@ impl Judge {
         id: &EntryId,
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
-        let snapshot = self.store.snapshot(&self.rules.server)?;
+        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
         let surface = seen.surface().unwrap_or_default();
-        let judgement = self.judge(&snapshot.pins, &surface, at)?;
+        let judgement = self.judge(&baseline.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
 
@@ -323,21 +332,22 @@ impl Judge {
         by: &str,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let snapshot = self.store.snapshot(&self.rules.server)?;
-        let status = status_of(&snapshot);
-        let is_sound = snapshot.pins.lost.is_none() && snapshot.pins.tampered.is_empty();
+        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
+        let status = status_of(&baseline);
+        let is_sound = baseline.pins.lost.is_none() && baseline.pins.tampered.is_empty();
         let surface = seen.surface().unwrap_or_default();
         let entry = surface.entry(id);
         if !is_sound || entry.map(Entry::entry_hash) != hash {
             return Ok(false);
         }
         let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
-        let mut book = snapshot.pins.clone();
+        let revision = baseline.revision();
+        let mut book = baseline.pins;
         book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by: by.to_owned() });
         let is_held = self.judge(&book, &surface, at)?.verdict.is_held();
         let Ok(status) = next(status, Happening::Approved { is_held }) else { return Ok(false) };
         let mut act = Act::new(&self.rules.server, at, by, "server.approve");
-        act.expect = Some(snapshot.revision());
+        act.expect = Some(revision);
         act.status = Some(status);
         act.detail = Some("asked in the client".to_owned());
         act.pins = vec![NewPin { entry, basis: Basis::Person }];
@@ -390,14 +400,17 @@ impl Judge {
 
 /// The pins that a handshake is shaped by; the others are in the store.
 fn of_handshake(book: &PinBook) -> PinBook {
-    let is_told =
-        |id: &EntryId| matches!(id.entry_type, EntryType::Instructions | EntryType::Identity);
     let mut part = PinBook::default();
     part.lost.clone_from(&book.lost);
-    let pins = book.iter().filter(|(id, _)| is_told(id)).flat_map(|(_, pins)| pins.iter());
+    let told = book.iter().filter(|(id, _)| is_told_at_handshake(id.entry_type));
+    let pins = told.flat_map(|(_, pins)| pins.iter());
     pins.for_each(|pin| part.push(pin.clone()));
     part.tampered.clone_from(&book.tampered);
     part
+}
+
+fn is_told_at_handshake(entry_type: EntryType) -> bool {
+    matches!(entry_type, EntryType::Instructions | EntryType::Identity)
 }
 
 /// What is left out at first sight because of a marker is held from then on.
@@ -406,8 +419,8 @@ fn after_first(status: ServerStatus, judgement: &SurfaceJudgement) -> ServerStat
     next(status, Happening::Judged { is_held }).unwrap_or(status)
 }
 
-fn status_of(snapshot: &Snapshot) -> ServerStatus {
-    snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
+fn status_of(baseline: &Baseline) -> ServerStatus {
+    baseline.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
 }
 
 fn is_about(incident: &Incident, server: &ServerId) -> bool {
@@ -424,8 +437,5 @@ pub fn auto_pins_today(
     at: Timestamp,
 ) -> Result<usize, StoreError> {
     let since = Timestamp(at.0.saturating_sub(DAY_MILLISECONDS));
-    let history = store.history(server)?;
-    let is_auto =
-        |event: &&store::HistoryEvent| event.basis == Some(Basis::Auto) && event.at >= since;
-    Ok(history.iter().filter(is_auto).count())
+    store.count_history(server, Basis::Auto, since)
 }

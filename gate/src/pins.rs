@@ -70,6 +70,8 @@ pub struct EntryPins {
 
 impl EntryPins {
     pub fn push(&mut self, pin: Pin) {
+        // Most entries have one pin: room for more would be most of a book's memory.
+        self.pins.reserve_exact(1);
         self.pins.push(pin);
     }
 

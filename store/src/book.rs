@@ -4,11 +4,13 @@ use crate::act::Act;
 use crate::by::StoreEvent;
 use crate::database::Backend;
 use crate::error::StoreError;
-use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
+use crate::record::{Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
 use crate::tables::{events, history, observation, pins, servers};
 use crate::{Store, write};
-use gate::pins::PinBook;
+use contract::surface::EntryType;
+use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
+use gate::time::Timestamp;
 use std::time::Duration;
 
 impl<B: Backend> Store for B {
@@ -31,11 +33,21 @@ impl<B: Backend> Store for B {
     fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError> {
         self.read(|rows| {
             let key = self.keys().read()?;
-            Ok(Snapshot {
-                server: servers::one(rows, &key, id)?,
-                pins: pins::book(rows, &key, id)?,
-                observation: observation::read(rows, id)?,
-            })
+            let pins::Read { server, book, .. } = pins::read(rows, &key, id, |_| true)?;
+            Ok(Snapshot { server, pins: book, observation: observation::read(rows, id)? })
+        })
+    }
+
+    fn baseline(
+        &self,
+        id: &ServerId,
+        is_wanted: fn(EntryType) -> bool,
+    ) -> Result<Baseline, StoreError> {
+        self.read(|rows| {
+            let key = self.keys().read()?;
+            let pins::Read { server, book, has_pins } = pins::read(rows, &key, id, is_wanted)?;
+            let sighting = observation::sighting(rows, id)?;
+            Ok(Baseline { server, pins: book, has_pins, sighting })
         })
     }
 
@@ -47,6 +59,15 @@ impl<B: Backend> Store for B {
 
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
         self.read(|rows| history::read(rows, id, self.limits().events))
+    }
+
+    fn count_history(
+        &self,
+        id: &ServerId,
+        basis: Basis,
+        since: Timestamp,
+    ) -> Result<usize, StoreError> {
+        self.read(|rows| history::count(rows, id, basis, since))
     }
 
     fn events(&self) -> Result<Vec<StoreEvent>, StoreError> {

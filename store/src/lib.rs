@@ -50,7 +50,8 @@ pub use location::{Location, LocationError, open};
 pub use named::{BadId, MAX_ID_BYTES};
 pub use postgres::{Address, AddressError, PostgresStore};
 pub use record::{
-    HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision, ServerRecord, Snapshot,
+    Baseline, HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision,
+    ServerRecord, Sighting, Snapshot,
 };
 pub use relocate::{Relocated, relocate};
 pub use sqlite::{BUSY_TIMEOUT_SECONDS, SqliteStore};
@@ -61,8 +62,10 @@ pub use tables::history::MAX_HISTORY_EVENTS;
 pub use witnessed::{MAX_NAMED_ENTRIES, Witnessed};
 pub use write::{MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER};
 
-use gate::pins::PinBook;
+use contract::surface::EntryType;
+use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
+use gate::time::Timestamp;
 use std::time::Duration;
 
 /// What Holdpoint remembers between two runs, shared by all its processes.
@@ -83,11 +86,26 @@ pub trait Store:
     /// Record, pins and observation of a server as they stood at one moment.
     fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError>;
 
+    /// What a server is judged by as it stood at one moment, with the pins of those types that are wanted.
+    fn baseline(
+        &self,
+        id: &ServerId,
+        is_wanted: fn(EntryType) -> bool,
+    ) -> Result<Baseline, StoreError>;
+
     /// Writes all of an act, or nothing of it.
     fn record(&mut self, act: Act<'_>) -> Result<Recorded, StoreError>;
 
     /// The newest [`MAX_HISTORY_EVENTS`] events of a server, oldest first.
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError>;
+
+    /// How many lines of a server's history since a moment have this basis.
+    fn count_history(
+        &self,
+        id: &ServerId,
+        basis: Basis,
+        since: Timestamp,
+    ) -> Result<usize, StoreError>;
 
     /// The newest [`MAX_HISTORY_EVENTS`] things that people did which are about no server's pins, oldest first.
     fn events(&self) -> Result<Vec<StoreEvent>, StoreError>;

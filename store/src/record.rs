@@ -56,6 +56,48 @@ impl Snapshot {
     }
 }
 
+/// What a server is judged by: a [`Snapshot`] without the texts that were last observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Baseline {
+    pub server: Option<ServerRecord>,
+    /// Those pins that were asked for; of the others it is only known whether they authenticate.
+    pub pins: PinBook,
+    /// Whether there is any pin, asked for or not.
+    pub has_pins: bool,
+    pub sighting: Option<Sighting>,
+}
+
+impl Baseline {
+    /// What an act that rests on this has to expect.
+    pub fn revision(&self) -> Revision {
+        self.server.as_ref().map_or(Revision::NONE, |server| server.revision)
+    }
+}
+
+/// What an observation shows, without its texts: enough to tell whether another one shows the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    pub surface_hash: SurfaceHash,
+    pub unreadable: BTreeMap<ListKind, String>,
+    pub notes: Vec<String>,
+    pub protocol_version: Option<String>,
+    pub server_version: Option<String>,
+}
+
+impl Sighting {
+    pub fn of(surface: &Surface) -> Sighting {
+        let unreadable =
+            surface.unreadable().iter().map(|(list, reason)| (*list, reason.0.clone())).collect();
+        Sighting {
+            surface_hash: surface.surface_hash(),
+            unreadable,
+            notes: surface.notes().to_vec(),
+            protocol_version: surface.protocol_version.clone(),
+            server_version: surface.server_version.clone(),
+        }
+    }
+}
+
 /// How a server is started or reached. Secrets are not in it: the caller hashes what looks like one.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
@@ -116,19 +158,19 @@ pub enum ObservationError {
 
 impl Observation {
     pub fn of(surface: &Surface, observed_at: Timestamp) -> Observation {
-        let unreadable =
-            surface.unreadable().iter().map(|(list, reason)| (*list, reason.0.clone())).collect();
+        let Sighting { surface_hash, unreadable, notes, protocol_version, server_version } =
+            Sighting::of(surface);
         Observation {
             capture: surface.to_capture(),
             origin: surface
                 .entry(&EntryId::only(EntryType::Origin))
                 .map(|origin| origin.raw().to_owned()),
-            surface_hash: surface.surface_hash(),
+            surface_hash,
             unreadable,
-            notes: surface.notes().to_vec(),
+            notes,
             observed_at,
-            protocol_version: surface.protocol_version.clone(),
-            server_version: surface.server_version.clone(),
+            protocol_version,
+            server_version,
         }
     }
 

@@ -59,10 +59,12 @@ impl SqliteStore {
         let path = home.state_path();
         private_file(&path)?;
         let fault = Fault { path: &path };
-        look(&path, migrations, fault)?;
+        // Open until the other one is: between two that follow each other the index of the log would be made twice.
+        let looking = look(&path, migrations, fault)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&path, flags).map_err(|e| fault.of(e))?;
         configure(&connection, fault)?;
+        drop(looking);
         migrate::migrate(&mut connection, migrations, fault)?;
         Ok(SqliteStore {
             connection,
@@ -170,7 +172,7 @@ impl Fault<'_> {
 }
 
 /// Looks at a file that is already there, without the right to write to it.
-fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<(), StoreError> {
+fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection, StoreError> {
     let size = std::fs::metadata(path).map_err(failed("look at", path))?.len();
     // SQLite takes a file of one byte for a new one.
     if (1..SMALLEST_DATABASE_BYTES).contains(&size) {
@@ -180,11 +182,15 @@ fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<(), StoreE
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| fault.of(e))?;
     connection.busy_timeout(Duration::from_secs(BUSY_TIMEOUT_SECONDS)).map_err(|e| fault.of(e))?;
-    migrate::check_version(&connection, migrations, fault).map(drop)
+    migrate::check_version(&connection, migrations, fault)?;
+    Ok(connection)
 }
 
 /// The pages that a connection keeps in memory.
 const CACHE_KIBIBYTES: i64 = 256;
+
+/// So many pages of log are brought into the database: whoever opens it first reads all of its log.
+const LOG_PAGES: i64 = 64;
 
 fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError> {
     let set = || -> rusqlite::Result<()> {
@@ -195,6 +201,7 @@ fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError
         connection.pragma_update(None, "cell_size_check", true)?;
         // What is read is read once: a gate that runs all day needs no larger cache.
         connection.pragma_update(None, "cache_size", -CACHE_KIBIBYTES)?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         // A quarantine or a rollback that the user saw succeed must survive the machine too; writes are rare and none
         // is on the path of a call.
         connection.pragma_update(None, "synchronous", "FULL")

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 mod acts;
 mod api_keys;
 mod approvals;
+mod baseline;
 mod incident;
 mod measuring;
 mod mending;

@@ -7,11 +7,11 @@ use crate::act::Act;
 use crate::by::StoreEvent;
 use crate::error::StoreError;
 use crate::receipts::{Journal, ReceiptsError};
-use crate::record::{HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
+use crate::record::{Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
 use crate::write::OLDER_COPY;
 use crate::{Home, Revision, Store};
 use contract::surface::{EntryId, EntryType};
-use gate::pins::PinBook;
+use gate::pins::{Basis, PinBook};
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use ledger::folder::{ChainId, SegmentNumber};
@@ -146,6 +146,19 @@ impl Witnessed {
         })
     }
 
+    /// A server's record and pins, as far as the ledger lets them count.
+    fn doubted_pair(
+        &self,
+        id: &ServerId,
+        server: Option<ServerRecord>,
+        pins: PinBook,
+    ) -> (Option<ServerRecord>, PinBook) {
+        let seal_count = server.as_ref().map_or(0, |server| server.seal_count);
+        let is_known = server.is_some() || self.is_in_doubt_or_seen(id);
+        let pins = if is_known { self.doubted_book(id, seal_count, pins) } else { pins };
+        (server.map(|record| self.doubted(record)).or_else(|| self.forgotten(id)), pins)
+    }
+
     fn doubted_book(&self, id: &ServerId, seal_count: i64, mut book: PinBook) -> PinBook {
         book.lost = self.doubt(id, seal_count).or(book.lost);
         book
@@ -183,13 +196,19 @@ impl Store for Witnessed {
     fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError> {
         self.look();
         let snapshot = self.store.snapshot(id)?;
-        let seal_count = snapshot.server.as_ref().map_or(0, |server| server.seal_count);
-        let is_known = snapshot.server.is_some() || self.is_in_doubt_or_seen(id);
-        let pins =
-            if is_known { self.doubted_book(id, seal_count, snapshot.pins) } else { snapshot.pins };
-        let server =
-            snapshot.server.map(|record| self.doubted(record)).or_else(|| self.forgotten(id));
+        let (server, pins) = self.doubted_pair(id, snapshot.server, snapshot.pins);
         Ok(Snapshot { server, pins, observation: snapshot.observation })
+    }
+
+    fn baseline(
+        &self,
+        id: &ServerId,
+        is_wanted: fn(EntryType) -> bool,
+    ) -> Result<Baseline, StoreError> {
+        self.look();
+        let baseline = self.store.baseline(id, is_wanted)?;
+        let (server, pins) = self.doubted_pair(id, baseline.server, baseline.pins);
+        Ok(Baseline { server, pins, ..baseline })
     }
 
     /// The index is locked from before the act until its line is written, so lines stand in the order of the acts.
@@ -225,6 +244,15 @@ impl Store for Witnessed {
 
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {
         self.store.history(id)
+    }
+
+    fn count_history(
+        &self,
+        id: &ServerId,
+        basis: Basis,
+        since: Timestamp,
+    ) -> Result<usize, StoreError> {
+        self.store.count_history(id, basis, since)
     }
 
     fn events(&self) -> Result<Vec<StoreEvent>, StoreError> {

@@ -176,9 +176,10 @@ impl LockedJournal {
         Ok(written)
     }
 
-    /// The newest line of every chain, the index with them.
-    pub(super) fn heads(&self, listing: &Listing) -> Vec<Head> {
-        let others = listing.chains.iter().filter(|(chain, _)| !chain.is_index());
+    /// The newest line of every chain but one, the index with them.
+    pub(super) fn heads(&self, listing: &Listing, but: Option<&ChainId>) -> Vec<Head> {
+        let is_other = |chain: &ChainId| !chain.is_index() && but != Some(chain);
+        let others = listing.chains.iter().filter(|(chain, _)| is_other(chain));
         let heads =
             others.filter_map(|(chain, files)| head(&self.folder, chain, files, &self.keys));
         std::iter::once(self.writer.head()).chain(heads).collect()

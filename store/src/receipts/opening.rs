@@ -72,8 +72,7 @@ fn take_over(
         };
         list(journal, chain, first, now)?;
     }
-    let heads: Vec<_> =
-        journal.heads(listing).into_iter().filter(|head| head.chain != *chain).collect();
+    let heads = journal.heads(listing, Some(chain));
     let failed = |error| ReceiptsError::of_write(error, folder.path());
     files
         .continue_segment(tail.segment, tail.segment_bytes)
@@ -97,7 +96,7 @@ fn begin(
     let chain = ChainId::from_random(random);
     let unfinished = folder.path().join(format!("{UNFINISHED}{chain}"));
     let files = DiskChain::unfinished(&unfinished, settings.fsync != Fsync::Never)?;
-    let heads = journal.heads(listing);
+    let heads = journal.heads(listing, None);
     let created = ChainWriter::create(
         files,
         journal.key.clone(),

@@ -7,6 +7,7 @@ use crate::act::Act;
 use crate::database::{Row, Transaction, Value};
 use crate::error::StoreError;
 use crate::record::HistoryEvent;
+use gate::pins::Basis;
 use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::str::FromStr;
@@ -127,6 +128,17 @@ pub(crate) fn read(
              FROM history WHERE server = $1 ORDER BY seq DESC LIMIT $2) AS newest
          ORDER BY seq";
     rows.all(query, &[id.as_str().into(), limit.into()], |row| Ok(event(row, id)))
+}
+
+/// How many lines since a moment have this basis.
+pub(crate) fn count(
+    rows: &dyn Transaction,
+    id: &ServerId,
+    basis: Basis,
+    since: Timestamp,
+) -> Result<usize, StoreError> {
+    let query = "SELECT count(*) FROM history WHERE server = $1 AND basis = $2 AND at >= $3";
+    rows.count(query, &[id.as_str().into(), basis.as_str().into(), since.0.into()])
 }
 
 /// A line as far as it can be read: a discarded row may have held anything.

@@ -2,7 +2,7 @@
 
 use crate::database::{Cell, Row, Transaction};
 use crate::error::StoreError;
-use crate::record::Observation;
+use crate::record::{Observation, Sighting};
 use contract::surface::ListKind;
 use gate::server::ServerId;
 use gate::time::Timestamp;
@@ -16,6 +16,30 @@ pub(crate) fn read(
                  FROM observations WHERE server = $1";
     let bad = || StoreError::Unreadable { server: id.clone(), what: "the last observation" };
     rows.first(query, &[id.as_str().into()], |row| from_row(row).ok_or_else(bad))
+}
+
+/// What was last observed, without its texts.
+pub(crate) fn sighting(
+    rows: &dyn Transaction,
+    id: &ServerId,
+) -> Result<Option<Sighting>, StoreError> {
+    let query = "SELECT surface_hash, protocol_version, server_version, unreadable, notes
+                 FROM observations WHERE server = $1";
+    let bad = || StoreError::Unreadable { server: id.clone(), what: "the last observation" };
+    rows.first(query, &[id.as_str().into()], |row| sighting_from_row(row).ok_or_else(bad))
+}
+
+fn sighting_from_row(row: &dyn Row) -> Option<Sighting> {
+    let text = |index| row.cell(index).text();
+    let optional =
+        |index| row.cell(index).optional(|cell: Cell<'_>| cell.text().map(str::to_owned));
+    Some(Sighting {
+        surface_hash: text(0)?.parse().ok()?,
+        protocol_version: optional(1)?,
+        server_version: optional(2)?,
+        unreadable: lists_from_json(text(3)?)?,
+        notes: serde_json::from_str(text(4)?).ok()?,
+    })
 }
 
 fn from_row(row: &dyn Row) -> Option<Observation> {

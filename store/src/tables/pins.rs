@@ -5,6 +5,7 @@ use crate::authenticate::{PinFields, Seal};
 use crate::database::{Cell, Row, Transaction, Value};
 use crate::error::StoreError;
 use crate::key::{Key, KeyProblem};
+use crate::record::ServerRecord;
 use crate::write::MAX_PINS_PER_SERVER;
 use contract::surface::{Entry, EntryId, EntryType, MAX_ENTRY_BYTES};
 use gate::pins::{Basis, Pin, PinBook};
@@ -85,72 +86,106 @@ pub(crate) fn book(
     key: &Result<Key, KeyProblem>,
     id: &ServerId,
 ) -> Result<PinBook, StoreError> {
-    let lost = |reason: String| {
-        let mut book = PinBook::default();
-        book.lost = Some(reason);
-        book
-    };
+    Ok(read(rows, key, id, |_| true)?.book)
+}
+
+/// A server and its pins.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) server: Option<ServerRecord>,
+    pub(crate) book: PinBook,
+    /// Whether any pin counts, also of a type that was not asked for.
+    pub(crate) has_pins: bool,
+}
+
+/// A server with its pins of the wanted types. All are authenticated; only those that are wanted are kept.
+pub(crate) fn read(
+    rows: &dyn Transaction,
+    key: &Result<Key, KeyProblem>,
+    id: &ServerId,
+    is_wanted: fn(EntryType) -> bool,
+) -> Result<Read, StoreError> {
+    let mut read = Read::default();
     let Some(server) = ServerRow::read(rows, id)? else {
-        return Ok(match key {
-            Err(problem) if any_sealed(rows)? => lost(problem.to_string()),
-            _ if has_traces(rows, id)? => lost(format!(
+        read.book.lost = match key {
+            Err(problem) if any_sealed(rows)? => Some(problem.to_string()),
+            _ if has_traces(rows, id)? => Some(format!(
                 "the record of `{id}` was removed by something else than holdpoint: review and approve it again"
             )),
-            _ => PinBook::default(),
-        });
+            _ => None,
+        };
+        return Ok(read);
     };
-    let key = match key {
-        Ok(key) => key,
-        Err(problem) => return Ok(lost(problem.to_string())),
+    let wrong = match key {
+        Ok(key) => read.authenticate(rows, key, &server, is_wanted)?,
+        Err(problem) => Some(problem.to_string()),
     };
-    authenticated(rows, key, &server, MAX_PINS_PER_SERVER)
+    read.book.lost = wrong.clone().or(read.book.lost);
+    read.server = Some(server.into_record(id.clone(), wrong));
+    Ok(read)
 }
 
-fn authenticated(
-    rows: &dyn Transaction,
-    key: &Key,
-    server: &ServerRow,
-    limit: usize,
-) -> Result<PinBook, StoreError> {
-    let query = format!("SELECT {} FROM pins WHERE server = $1 ORDER BY seq", columns());
-    let mut book = PinBook::default();
-    let mut seal = Seal::new(key, &server.id);
-    let mut count = 0_usize;
-    rows.query(&query, &[(&server.id).into()], &mut |row| {
-        count += 1;
-        if count > limit {
-            return Ok(ControlFlow::Break(()));
+impl Read {
+    /// Takes in all pins; answers what is wrong with the record as a whole.
+    fn authenticate(
+        &mut self,
+        rows: &dyn Transaction,
+        key: &Key,
+        server: &ServerRow,
+        is_wanted: fn(EntryType) -> bool,
+    ) -> Result<Option<String>, StoreError> {
+        let query = format!("SELECT {} FROM pins WHERE server = $1 ORDER BY seq", columns());
+        let mut seal = Seal::new(key, &server.id);
+        let mut count = 0_usize;
+        rows.query(&query, &[(&server.id).into()], &mut |row| {
+            count += 1;
+            if count > MAX_PINS_PER_SERVER {
+                return Ok(ControlFlow::Break(()));
+            }
+            feed(&mut seal, row, [0, 2, 3, 10, 12]);
+            self.take(row, key, is_wanted);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if count > MAX_PINS_PER_SERVER {
+            return Ok(Some(format!("`{}` has more pins than holdpoint writes", server.id)));
         }
-        feed(&mut seal, row, [0, 2, 3, 10, 12]);
-        take(row, key, &mut book);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    if count > limit {
-        book.lost = Some(format!("`{}` has more pins than holdpoint writes", server.id));
-        return Ok(book);
+        Ok(server.wrong_seal(seal))
     }
-    let wrong_seal = server.wrong_seal(seal);
-    book.lost = wrong_seal.or(book.lost);
-    Ok(book)
+
+    fn take(&mut self, row: &dyn Row, key: &Key, is_wanted: fn(EntryType) -> bool) {
+        let Some(pin) = PinRow::from_row(row) else { return distrust(row, &mut self.book) };
+        let is_withdrawn = pin.fields.withdrawn_at.is_some();
+        // What is not wanted is not read, but one that somebody else changed is told of.
+        if pin.fields.entry_type.parse().is_ok_and(|entry_type| !is_wanted(entry_type)) {
+            if !pin.fields.matches(key, pin.authentication) {
+                return distrust(row, &mut self.book);
+            }
+            self.has_pins |= !is_withdrawn;
+            return;
+        }
+        match pin.authentic(key) {
+            Some(_) if is_withdrawn => {}
+            Some(pin) => {
+                self.has_pins = true;
+                self.book.push(pin);
+            }
+            None => distrust(row, &mut self.book),
+        }
+    }
 }
 
-/// Puts one row into the book.
-fn take(row: &dyn Row, key: &Key, book: &mut PinBook) {
-    let pin = PinRow::from_row(row);
-    match pin.and_then(|pin| Some((pin.authentic(key)?, pin.fields.withdrawn_at))) {
-        Some((pin, None)) => book.push(pin),
-        Some((_, Some(_))) => {}
-        None => match entry_id(row) {
-            Some(id) => {
-                let sentence = format!(
-                    "a pin of `{id}` was changed by something else than holdpoint: review and approve it again"
-                );
-                book.tampered.insert(id, sentence);
-            }
-            None => {
-                book.lost = Some("a pin is of an entry that holdpoint does not know".to_owned());
-            }
-        },
+/// Notes that one row does not authenticate.
+fn distrust(row: &dyn Row, book: &mut PinBook) {
+    match entry_id(row) {
+        Some(id) => {
+            let sentence = format!(
+                "a pin of `{id}` was changed by something else than holdpoint: review and approve it again"
+            );
+            book.tampered.insert(id, sentence);
+        }
+        None => {
+            book.lost = Some("a pin is of an entry that holdpoint does not know".to_owned());
+        }
     }
 }
 

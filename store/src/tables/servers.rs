@@ -92,7 +92,7 @@ impl ServerRow {
         })
     }
 
-    fn into_record(self, id: ServerId, lost: Option<String>) -> ServerRecord {
+    pub(crate) fn into_record(self, id: ServerId, lost: Option<String>) -> ServerRecord {
         let known_status = status_named(&self.status);
         let launch = self.launch.as_deref().map(serde_json::from_str).transpose();
         let unreadable =
