@@ -26,6 +26,8 @@ pub(crate) struct Entry<'d> {
     pub(crate) place: Vec<Step>,
     pub(crate) node: &'d Node,
     pub(crate) map: &'d Map,
+    /// Another of the same name is beside it, and the host takes the one or the other.
+    pub(crate) is_repeated: bool,
 }
 
 /// Why a server is left as it is.
@@ -177,7 +179,9 @@ fn named<'d>(root: &'d Node, path: &[Step], project: Option<&str>, found: &mut V
         let mut place = path.to_vec();
         place.push(Step::Name(member.key.clone()));
         let project = project.map(str::to_owned);
-        found.push(Entry { name: member.key.clone(), project, place, node: &member.node, map });
+        let is_repeated = servers.member(&member.key).is_none();
+        let name = member.key.clone();
+        found.push(Entry { name, project, place, node: &member.node, map, is_repeated });
     }
 }
 
@@ -188,13 +192,14 @@ fn listed<'d>(root: &'d Node, path: &[Step], found: &mut Vec<Entry<'d>>) {
         let Some(name) = map.node("name").and_then(Node::text) else { continue };
         let mut place = path.to_vec();
         place.push(Step::Number(number));
-        found.push(Entry { name: name.to_owned(), project: None, place, node, map });
+        let name = name.to_owned();
+        found.push(Entry { name, project: None, place, node, map, is_repeated: false });
     }
 }
 
 /// Reads an entry by the shape that its host gives it.
 pub(crate) fn launch<'d>(entry: &Entry<'d>, shape: &Shape) -> Result<Launch<'d>, Reason> {
-    if entry.node.has_shared() || entry.map.repeated().is_some() {
+    if entry.is_repeated || entry.node.has_shared() || entry.map.repeated().is_some() {
         return Err(Reason::Shape);
     }
     if let Some(command) = entry.map.member(shape.command) {
@@ -243,7 +248,8 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
         Some(Some(kind)) if shape.streamable.contains(&kind) => Transport::Streamable,
         Some(_) => return Err(Reason::UnknownType),
     };
-    if SIGN_IN.iter().any(|name| map.member(name).is_some_and(says_something)) {
+    let speaks = |member: &Member| shape.is_strict || says_something(member);
+    if SIGN_IN.iter().any(|name| map.member(name).is_some_and(speaks)) {
         return Err(Reason::SignIn);
     }
     if transport == Transport::Events {

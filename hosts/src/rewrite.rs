@@ -368,6 +368,7 @@ fn is_as_expected(
             place: place.to_vec(),
             node,
             map: node.map()?,
+            is_repeated: false,
         })
     };
     let (Some(before), Some(after)) = (at(before), at(after)) else { return false };

@@ -77,6 +77,8 @@ pub(crate) struct Shape {
     pub(crate) streamable: &'static [&'static str],
     /// The command and its arguments are one list.
     pub(crate) one_list: bool,
+    /// The host refuses members that it does not know, so none of a remote server may stay.
+    pub(crate) is_strict: bool,
     /// The host replaces variables in arguments.
     pub(crate) expands_arguments: bool,
     /// A member that names the variable with a bearer token, and the one that hands variables on to a program.
@@ -126,6 +128,7 @@ const PLAIN: Shape = Shape {
     started: "stdio",
     streamable: STREAMABLE,
     one_list: false,
+    is_strict: false,
     expands_arguments: false,
     bearer: None,
 };
@@ -151,6 +154,7 @@ const OPENCODE: Shape = Shape {
     started: "local",
     streamable: &["remote"],
     one_list: true,
+    is_strict: true,
     ..EXPANDING
 };
 

@@ -1,6 +1,6 @@
 //! Taking the gate away again, as changes to the text: what somebody else wrote in between stays.
 
-use crate::document::{Map, Member, Syntax};
+use crate::document::{Map, Member, Node, Style, Syntax};
 use crate::edit::Editor;
 use crate::entry::{Form, Program};
 use crate::guard::{ADDRESS_VARIABLE, Behind, Guarded};
@@ -131,11 +131,11 @@ fn variables_back(
             editor.replace(variable.key_span.clone(), name);
         }
         if let Some(hidden) = hidden {
-            take_away(editor, &member.node, inner, hidden);
+            take_away(editor, &member.node, inner, hidden, kept);
         }
         return Ok(None);
     }
-    if is_all_ours && hidden.is_some() && !kept.had_environment && can_go(syntax, inner) {
+    if is_all_ours && hidden.is_some() && kept.empty.is_none() && can_go(syntax, inner) {
         editor.remove(map, member);
         return Ok(None);
     }
@@ -145,23 +145,22 @@ fn variables_back(
             let value = editor.at(variable.node.span.clone());
             added.push(render::member(syntax, header, value));
         }
-        editor.remove(inner, variable);
+        take_away(editor, &member.node, inner, variable, kept);
     }
     Ok((!added.is_empty()).then(|| render::member(syntax, shape.headers, &render::map(&added))))
 }
 
 /// Takes one of several variables away; of one alone an empty map stays, as it was.
-fn take_away(editor: &mut Editor<'_>, node: &crate::document::Node, inner: &Map, member: &Member) {
-    if inner.members.len() == 1 {
-        editor.replace(node.span.clone(), "{}");
-    } else {
-        editor.remove(inner, member);
+fn take_away(editor: &mut Editor<'_>, node: &Node, inner: &Map, member: &Member, kept: &Kept) {
+    match &kept.empty {
+        Some(empty) if inner.members.len() == 1 => editor.replace(node.span.clone(), empty.clone()),
+        _ => editor.remove(inner, member),
     }
 }
 
 /// A table of TOML with its own heading is more than a member, and stays, empty.
 fn can_go(syntax: Syntax, map: &Map) -> bool {
-    syntax != Syntax::Toml || map.style == crate::document::Style::Flow
+    syntax != Syntax::Toml || map.style == Style::Flow
 }
 
 fn bearer_back(

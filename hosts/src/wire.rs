@@ -19,9 +19,9 @@ pub(crate) struct Kept {
     /// There was a list of arguments, were it empty.
     #[serde(default)]
     pub(crate) had_arguments: bool,
-    /// There were variables of its own.
-    #[serde(default)]
-    pub(crate) had_environment: bool,
+    /// How the map was spelled that had no headers or no variables in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) empty: Option<String>,
     /// The member with the address, whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) address: Option<Spelled>,
@@ -99,7 +99,12 @@ pub(crate) fn remote(
     id: &str,
 ) -> Kept {
     let syntax = editor.syntax();
-    let mut kept = Kept { had_environment: launch.environment.is_some(), ..Kept::default() };
+    let mut kept = Kept::default();
+    if let Some((member, inner)) = launch.headers.or(launch.environment)
+        && inner.members.is_empty()
+    {
+        kept.empty = Some(editor.at(member.node.span.clone()).to_owned());
+    }
     let parts = Parts::of(launch.url);
     // What is on a command line can be seen by everybody on the machine.
     let is_hidden = parts.as_ref().is_some_and(|parts| parts.has_credentials);

@@ -104,15 +104,20 @@ impl Builder<'_> {
     }
 
     fn scalar(&mut self, value: &str, style: ScalarStyle, mut span: Range<usize>, is_shared: bool) {
-        // A plain one ends where its last word does; what follows belongs to the line.
         let spelled = self.text.get(span.clone()).unwrap_or_default();
-        span.end = span.start + spelled.trim_end().len();
-        let value = match style {
-            ScalarStyle::Plain if !is_text(value) => Value::Other(value.to_owned()),
-            _ => Value::Text(value.to_owned()),
+        // The end that is told may lie behind a comment. Where the text itself does not show the end, and for texts
+        // over several lines with their own rules for the space around them, the part is not taken apart.
+        let length = match style {
+            ScalarStyle::Plain => spelled.starts_with(value).then_some(value.len()),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => quoted_length(spelled),
+            ScalarStyle::Literal | ScalarStyle::Folded => None,
         };
-        // Texts over several lines with their own rules for the space around them are not taken apart.
-        let is_shared = is_shared || matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        span.end = span.start + length.unwrap_or(spelled.trim_end().len());
+        let is_word = style == ScalarStyle::Plain && !is_text(value);
+        let value = match length {
+            Some(_) if !is_word => Value::Text(value.to_owned()),
+            _ => Value::Other(value.to_owned()),
+        };
         self.close(Node { span, value, is_shared });
     }
 
@@ -166,6 +171,23 @@ impl Builder<'_> {
             },
         }
     }
+}
+
+/// How long a text in quotes is, with its quotes.
+fn quoted_length(spelled: &str) -> Option<usize> {
+    let quote = spelled.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let mut characters = spelled.char_indices().skip(1).peekable();
+    while let Some((at, c)) = characters.next() {
+        if c == '\\' && quote == '"' {
+            characters.next();
+        } else if c == quote {
+            if quote == '"' || characters.peek().is_none_or(|(_, next)| *next != quote) {
+                return Some(at + 1);
+            }
+            characters.next();
+        }
+    }
+    None
 }
 
 /// Whether a plain word is a text, and not null, a truth or a number, in any of YAML's versions.
