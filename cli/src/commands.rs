@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod approve;
+pub(crate) mod attest;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -9,6 +10,7 @@ pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod hash;
 pub(crate) mod history;
+pub(crate) mod hosts;
 pub(crate) mod incident;
 pub(crate) mod lifecycle;
 pub(crate) mod man;
@@ -19,3 +21,6 @@ pub(crate) mod run;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod store;
+pub(crate) mod unwire;
+pub(crate) mod wire;
+pub(crate) mod wiring;

@@ -12,6 +12,8 @@ pub(crate) enum Exit {
     Held,
     Unreachable,
     Internal,
+    /// Admission, policy or a preflight rule says no.
+    Denied,
     /// Evidence does not verify.
     Evidence,
     /// As the server ended that `run` stood in front of.
@@ -26,6 +28,7 @@ impl Exit {
             Exit::Held => 10,
             Exit::Unreachable => 11,
             Exit::Internal => 12,
+            Exit::Denied => 13,
             Exit::Evidence => 14,
             Exit::Server(code) => code,
         }
@@ -69,6 +72,11 @@ impl Failure {
     /// A capture that cannot be read in one way is held, as the list it came from would be.
     pub(crate) fn unreadable_capture(message: impl fmt::Display) -> Failure {
         Failure { exit: Exit::Held, ..Failure::unreadable(message) }
+    }
+
+    /// What was asked about is not admitted.
+    pub(crate) fn denied(reason: &'static str, message: impl fmt::Display) -> Failure {
+        Failure { exit: Exit::Denied, reason: Some(reason), message: message.to_string() }
     }
 
     pub(crate) fn evidence(message: impl fmt::Display) -> Failure {

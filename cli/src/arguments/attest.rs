@@ -1,0 +1,121 @@
+//! What can be typed after `holdpoint attest`.
+
+use attest::{Host, KeyId};
+use clap::{Args, Subcommand};
+use contract::time::Timestamp;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct AttestCommand {
+    #[command(subcommand)]
+    pub(crate) command: AttestSubcommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AttestSubcommand {
+    /// Make a key that signs, and its public half
+    #[command(
+        after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest keygen acme-2026.pem --passphrase env:PASSPHRASE\n\nWrites FILE (PKCS#8, for you alone) and FILE.pub (SPKI), both as PEM. Neither is ever written over."
+    )]
+    Keygen(KeygenCommand),
+    /// Sign a document or a revocation list
+    #[command(
+        after_help = "Examples:\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest sign revoked.json --key security.pem --passphrase prompt > list.json"
+    )]
+    Sign(SignCommand),
+    /// Say whether a document admits a server, and if not, which clause decided
+    #[command(
+        after_help = "Examples:\n  holdpoint attest verify mail.json --trust-root root.json --required internal --host mail.example.com\n  holdpoint attest verify mail.json --trust-root root.json --required MNPI --scheme financial-services --json\n\nExits with 0 (ADMIT) or 13 (DENY)."
+    )]
+    Verify(VerifyCommand),
+    /// Show what a document says, in words, and what its signature is worth
+    #[command(
+        after_help = "Examples:\n  holdpoint attest inspect mail.json\n  holdpoint attest inspect mail.json --trust-root root.json --json"
+    )]
+    Inspect(InspectCommand),
+    /// Show classification schemes, or check one of your own
+    #[command(
+        after_help = "Examples:\n  holdpoint attest schemes\n  holdpoint attest schemes us-government\n  holdpoint attest schemes ours.json"
+    )]
+    Schemes(SchemesCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeygenCommand {
+    /// Where to write the private key
+    pub(crate) file: PathBuf,
+    /// Encrypt it with a passphrase, read from `env:VARIABLE`, `file:PATH` or `prompt`
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) passphrase: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SignCommand {
+    /// The document, or the revocation list
+    #[arg(value_name = "DOC")]
+    pub(crate) document: PathBuf,
+    /// The private key, as PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// What the key is called in trust roots [default: `signerKeyId` of the document]
+    #[arg(long, value_name = "ID")]
+    pub(crate) key_id: Option<KeyId>,
+    /// The key's passphrase, read from `env:VARIABLE`, `file:PATH` or `prompt`
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) passphrase: Option<String>,
+    /// Where to write what was signed [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyCommand {
+    /// The document
+    #[arg(value_name = "DOC")]
+    pub(crate) document: PathBuf,
+    /// Whose signatures count
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trust_root: PathBuf,
+    /// The level that the server needs
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) required: String,
+    /// A built-in scheme, or a file with one of your own
+    #[arg(long, value_name = "SCHEME", default_value = "default")]
+    pub(crate) scheme: String,
+    /// The host that the document came from
+    #[arg(long, value_name = "HOST", conflicts_with = "program")]
+    pub(crate) host: Option<Host>,
+    /// The file that would be started, for a server on this machine
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// A signed list of signers and documents that no longer count
+    #[arg(long, value_name = "FILE")]
+    pub(crate) revocations: Option<PathBuf>,
+    /// The moment that counts as now, in UTC [default: now]
+    #[arg(long, value_name = "TIME", value_parser = read_moment)]
+    pub(crate) now: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectCommand {
+    /// The document
+    #[arg(value_name = "DOC")]
+    pub(crate) document: PathBuf,
+    /// Check the signature with the keys in here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trust_root: Option<PathBuf>,
+    /// A built-in scheme, or a file with one of your own
+    #[arg(long, value_name = "SCHEME", default_value = "default")]
+    pub(crate) scheme: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemesCommand {
+    /// A built-in scheme, or a file with one of your own [default: all built-in ones]
+    pub(crate) scheme: Option<String>,
+}
+
+fn read_moment(text: &str) -> Result<Timestamp, String> {
+    let expected = "expected a moment in UTC like `2027-01-31T00:00:00Z`, or a date";
+    Timestamp::parse(text).ok_or_else(|| expected.to_owned())
+}

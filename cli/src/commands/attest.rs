@@ -1,0 +1,64 @@
+//! `holdpoint attest`: keys, signatures, verdicts and schemes of attestation documents.
+
+mod inspect;
+mod keys;
+mod passphrase;
+mod schemes;
+mod verdict;
+
+use crate::arguments::Options;
+use crate::arguments::attest::{AttestCommand, AttestSubcommand};
+use crate::failure::{Exit, Failure};
+use attest::{MAX_SCHEME_BYTES, MAX_TRUST_ROOT_BYTES, Scheme, TrustRoot};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+pub(crate) fn run(command: &AttestCommand, options: &Options) -> Result<Exit, Failure> {
+    match &command.command {
+        AttestSubcommand::Keygen(command) => keys::generate(command, options),
+        AttestSubcommand::Sign(command) => keys::sign(command, options),
+        AttestSubcommand::Verify(command) => verdict::run(command, options),
+        AttestSubcommand::Inspect(command) => inspect::run(command, options),
+        AttestSubcommand::Schemes(command) => schemes::run(command, options),
+    }
+}
+
+/// The file's bytes, or one more than the limit: whoever reads them says that it is too much.
+fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
+    let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    File::open(path).map_err(wrong)?.take(limit).read_to_end(&mut bytes).map_err(wrong)?;
+    Ok(bytes)
+}
+
+fn read_text(path: &Path, limit: usize) -> Result<String, Failure> {
+    let wrong = |_| Failure::usage(format!("`{}`: it is not text", path.display()));
+    String::from_utf8(read(path, limit)?).map_err(wrong)
+}
+
+fn read_trust_root(path: &Path) -> Result<TrustRoot, Failure> {
+    TrustRoot::parse(&read(path, MAX_TRUST_ROOT_BYTES)?)
+        .map_err(|error| Failure::usage(format!("the trust root `{}`: {error}", path.display())))
+}
+
+/// A built-in scheme by its name, or one from a file.
+fn find_scheme(name: &str) -> Result<Cow<'static, Scheme>, Failure> {
+    if let Some(scheme) = Scheme::built_in(name) {
+        return Ok(Cow::Borrowed(scheme));
+    }
+    let path = Path::new(name);
+    if !path.is_file() {
+        let known: Vec<&str> = Scheme::built_ins().iter().map(Scheme::id).collect();
+        let known = known.join(", ");
+        return Err(Failure::usage(format!(
+            "`{name}` is neither a built-in scheme ({known}) nor a file"
+        )));
+    }
+    match Scheme::parse(&read(path, MAX_SCHEME_BYTES)?) {
+        Ok(scheme) => Ok(Cow::Owned(scheme)),
+        Err(error) => Err(Failure::usage(format!("the scheme `{name}`: {error}"))),
+    }
+}

@@ -1,0 +1,163 @@
+//! `attest inspect`: what a document says, in words. It judges nothing but the signature.
+
+use super::{find_scheme, read, read_trust_root};
+use crate::arguments::Options;
+use crate::arguments::attest::InspectCommand;
+use crate::failure::{Exit, Failure};
+use crate::screen::{self, BOLD, DIM, styled};
+use attest::{
+    Clearance, KeyId, MAX_DOCUMENT_BYTES, Scheme, SignatureState, TrustRoot, UnverifiedAttestation,
+};
+use gate::words::escape_hidden;
+use serde_json::{Map, Value, json};
+
+/// What is known of a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Missing,
+    /// There is nothing to check it with.
+    Unchecked,
+    UnknownSigner,
+    Verifies,
+    DoesNotVerify,
+}
+
+impl State {
+    fn of(document: &UnverifiedAttestation, root: Option<&TrustRoot>) -> State {
+        let Some(signer) = document.signer().filter(|_| document.is_signed()) else {
+            return State::Missing;
+        };
+        let Some(root) = root else { return State::Unchecked };
+        let Some(signer) = root.find(signer) else { return State::UnknownSigner };
+        match document.signature_by(signer.public_key()) {
+            SignatureState::Missing => State::Missing,
+            SignatureState::Verifies => State::Verifies,
+            SignatureState::DoesNotVerify => State::DoesNotVerify,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            State::Missing => "missing",
+            State::Unchecked => "unchecked",
+            State::UnknownSigner => "unknown_signer",
+            State::Verifies => "verifies",
+            State::DoesNotVerify => "does_not_verify",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            State::Missing => "missing: nobody vouches for any of this",
+            State::Unchecked => "not checked: name a trust root with `--trust-root`",
+            State::UnknownSigner => "not checked: the trust root does not have this signer",
+            State::Verifies => "verifies with the key in the trust root",
+            State::DoesNotVerify => {
+                "does NOT verify: somebody changed it, or another key signed it"
+            }
+        }
+    }
+}
+
+pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, Failure> {
+    let root = command.trust_root.as_deref().map(read_trust_root).transpose()?;
+    let scheme = find_scheme(&command.scheme)?;
+    let document = UnverifiedAttestation::parse(&read(&command.document, MAX_DOCUMENT_BYTES)?)
+        .map_err(|denial| Failure::denied(denial.reason().as_str(), denial))?;
+    let state = State::of(&document, root.as_ref());
+    if options.json {
+        screen::print_json(&as_json(&document, &scheme, state))?;
+    } else {
+        tell(&document, &scheme, state);
+    }
+    Ok(Exit::Fine)
+}
+
+fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: State) -> Value {
+    let levels = document.tool_clearances().map(|(tool, level)| (tool.to_owned(), level.into()));
+    let digests =
+        document.tool_digests().map(|(tool, hash)| (tool.to_owned(), hash.to_string().into()));
+    json!({
+        "document_version": document.document_version(),
+        "id": document.id(),
+        "publisher": document.publisher(),
+        "version": document.version(),
+        "clearance": document.clearance(),
+        "level": scheme.level(document.clearance()).as_ref().map(Clearance::name),
+        "capabilities": document.capabilities(),
+        "hosts": document.net_allowed_hosts(),
+        "verification": document.verification(),
+        "not_before": document.not_before(),
+        "expires": document.expires(),
+        "package_digest": document.package_digest().map(ToString::to_string),
+        "tool_clearance": Value::Object(levels.collect::<Map<_, _>>()),
+        "tool_digests": Value::Object(digests.collect::<Map<_, _>>()),
+        "signer": document.signer().map(KeyId::as_str),
+        "signature": state.as_str(),
+        "digest": document.digest().as_str(),
+        "unsigned_members": document.unsigned_members(),
+    })
+}
+
+fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: State) {
+    let title = format!("{} {}", document.id(), document.version());
+    let publisher = escape_hidden(document.publisher());
+    screen::say(format!("{}, published by {publisher}", styled(BOLD, escape_hidden(&title))));
+    let line = |name: &str, text: &str| {
+        screen::say(format!("  {} {}", styled(DIM, format!("{name:<13}")), escape_hidden(text)));
+    };
+    line("level", &level_words(document, scheme));
+    let kind =
+        if document.is_for_mcp_server() { "" } else { "  (not a document for an MCP server)" };
+    line("capabilities", &format!("{}{kind}", document.capabilities().join(", ")));
+    line("for", &bound_words(document));
+    line("verification", document.verification().unwrap_or("not said"));
+    line("counts", &window_words(document));
+    for (tool, level) in document.tool_clearances() {
+        line("tool", &format!("{tool}: level {level}"));
+    }
+    for (tool, hash) in document.tool_digests() {
+        line("tool", &format!("{tool}: contract {hash}"));
+    }
+    line("signer", document.signer().map_or("nobody", KeyId::as_str));
+    line("signature", state.words());
+    line("digest", document.digest().as_str());
+    if !document.unsigned_members().is_empty() {
+        let names = document.unsigned_members().join(", ");
+        line("not signed", &format!("{names}: anybody may have written it, and nobody reads it"));
+    }
+}
+
+fn level_words(document: &UnverifiedAttestation, scheme: &Scheme) -> String {
+    let (written, scheme_id) = (document.clearance(), scheme.id());
+    match scheme.level(written) {
+        Some(level) => {
+            let highest = scheme.levels().len().saturating_sub(1);
+            format!(
+                "{} (rank {} of 0 to {highest} in `{scheme_id}`), written `{written}`",
+                level.name(),
+                level.rank()
+            )
+        }
+        None => format!("`{written}`, which the scheme `{scheme_id}` does not know"),
+    }
+}
+
+fn bound_words(document: &UnverifiedAttestation) -> String {
+    let hosts = document.net_allowed_hosts();
+    match (hosts.is_empty(), document.package_digest()) {
+        (true, None) => "any server that presents it".to_owned(),
+        (false, None) => hosts.join(", "),
+        (true, Some(digest)) => format!("the package {digest}"),
+        (false, Some(digest)) => format!("{} and the package {digest}", hosts.join(", ")),
+    }
+}
+
+fn window_words(document: &UnverifiedAttestation) -> String {
+    match (document.not_before(), document.expires()) {
+        (None, None) => "as long as its signer does".to_owned(),
+        (Some(from), None) => format!("from {from} on"),
+        (None, Some(to)) => format!("until {to}"),
+        (Some(from), Some(to)) => format!("from {from} until {to}"),
+    }
+}
