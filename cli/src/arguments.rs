@@ -1,6 +1,7 @@
 //! What can be typed. Help texts are part of the interface: each command has an example.
 
 pub(crate) mod attest;
+pub(crate) mod hosts;
 pub(crate) mod incident;
 pub(crate) mod receipts;
 pub(crate) mod shell;
@@ -127,6 +128,21 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts verify\n  holdpoint receipts export --format ocsf -o events.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
     )]
     Receipts(receipts::ReceiptsCommand),
+    /// Show the configurations of MCP hosts, their servers, and which are guarded
+    #[command(
+        after_help = "Examples:\n  holdpoint hosts\n  holdpoint hosts cursor --json\n  holdpoint hosts --config ./mcp.json"
+    )]
+    Hosts(hosts::HostsCommand),
+    /// Put Holdpoint in front of the servers that your MCP hosts start
+    #[command(
+        after_help = "Examples:\n  holdpoint wire --dry-run\n  holdpoint wire\n  holdpoint wire cursor --server files --yes\n  holdpoint wire --config ./mcp.json\n\nShows the plan and asks. `holdpoint unwire` takes it back, byte for byte."
+    )]
+    Wire(hosts::WireCommand),
+    /// Take Holdpoint out of your MCP hosts' configurations again
+    #[command(
+        after_help = "Examples:\n  holdpoint unwire --dry-run\n  holdpoint unwire\n  holdpoint unwire cursor --server files --yes\n  holdpoint unwire --config ./mcp.json"
+    )]
+    Unwire(hosts::UnwireCommand),
     /// Move what Holdpoint remembers to another database
     #[command(
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
@@ -204,10 +220,10 @@ pub(crate) struct CaptureCommand {
 /// A server to start or to reach.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct UpstreamArguments {
-    /// A streamable HTTP server
+    /// A streamable HTTP server; `env:NAME` where the address itself is a secret
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub(crate) url: Option<String>,
-    /// A header for the server, its value read from `env:NAME` or `file:PATH`
+    /// A header for the server, its value read from `env:NAME` or `file:PATH`; `bearer-env:NAME` puts `Bearer` before it
     #[arg(long, value_name = "NAME=SOURCE", requires = "url")]
     pub(crate) header: Vec<String>,
     /// Reach the server also at a private or link-local address

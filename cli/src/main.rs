@@ -75,6 +75,9 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Receipts(command) => commands::receipts::run(command, options),
         Command::Completions(command) => commands::completions::run(command),
         Command::Man(command) => commands::man::run(command, options),
+        Command::Hosts(command) => commands::hosts::run(command, options),
+        Command::Wire(command) => commands::wire::run(command, options),
+        Command::Unwire(command) => commands::unwire::run(command, options),
         Command::Scenario(command) => scenario::run(command),
         Command::Store(command) => commands::store::run(command, options),
     }

@@ -203,6 +203,7 @@ impl Reach {
     }
 
     fn address(url: &str, arguments: &UpstreamArguments) -> Result<Reach, Failure> {
+        let url = read_address(url)?;
         // What was typed is not said again: a password may be in it.
         let endpoint: EndpointUrl =
             url.parse().map_err(|error| Failure::usage(format!("`--url`: {error}")))?;
@@ -236,15 +237,29 @@ impl Reach {
     }
 }
 
-/// A header as `NAME=env:VARIABLE` or `NAME=file:PATH`: a value on the command line would be there for all to see.
+/// An address as it is, or `env:VARIABLE`: one with a key in it would be there for all to see.
+fn read_address(argument: &str) -> Result<String, Failure> {
+    match argument.strip_prefix("env:") {
+        None => Ok(argument.to_owned()),
+        Some(variable) => std::env::var(variable)
+            .map_err(|_| Failure::usage(format!("`--url`: the variable `{variable}` is not set"))),
+    }
+}
+
+/// A header as `NAME=env:VARIABLE`, `NAME=bearer-env:VARIABLE` or `NAME=file:PATH`: a value on the command line would be there for all to see.
 fn read_header(argument: &str) -> Result<(http::HeaderName, http::HeaderValue), Failure> {
     let wrong = |what: &str| {
-        Failure::usage(format!("`--header`: {what}; expected NAME=env:VARIABLE or NAME=file:PATH"))
+        Failure::usage(format!(
+            "`--header`: {what}; expected NAME=env:VARIABLE, NAME=bearer-env:VARIABLE or NAME=file:PATH"
+        ))
     };
     let Some((name, source)) = argument.split_once('=') else { return Err(wrong("no `=`")) };
+    let of_variable = |variable: &str| {
+        std::env::var(variable).map_err(|_| wrong(&format!("the variable `{variable}` is not set")))
+    };
     let value = match source.split_once(':') {
-        Some(("env", variable)) => std::env::var(variable)
-            .map_err(|_| wrong(&format!("the variable `{variable}` is not set")))?,
+        Some(("env", variable)) => of_variable(variable)?,
+        Some(("bearer-env", variable)) => format!("Bearer {}", of_variable(variable)?),
         Some(("file", path)) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| wrong(&format!("`{path}`: {error}")))?;

@@ -16,12 +16,15 @@ pub(crate) struct Edit {
 pub(crate) struct Editor<'t> {
     text: &'t str,
     syntax: Syntax,
+    /// How lines end here.
+    newline: &'static str,
     edits: Vec<Edit>,
 }
 
 impl<'t> Editor<'t> {
     pub(crate) fn new(text: &'t str, syntax: Syntax) -> Editor<'t> {
-        Editor { text, syntax, edits: Vec::new() }
+        let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        Editor { text, syntax, newline, edits: Vec::new() }
     }
 
     pub(crate) fn syntax(&self) -> Syntax {
@@ -51,10 +54,10 @@ impl<'t> Editor<'t> {
         let prefix = self.line_prefix(member.key_span.start);
         match map.style {
             Style::Flow if prefix.trim().is_empty() && !self.is_on_first_line(member) => {
-                format!(",{}{prefix}", self.newline())
+                format!(",{}{prefix}", self.newline)
             }
             Style::Flow => ", ".to_owned(),
-            Style::Lines => format!("{}{}", self.newline(), self.continued(prefix)),
+            Style::Lines => format!("{}{}", self.newline, self.continued(prefix)),
         }
     }
 
@@ -78,7 +81,7 @@ impl<'t> Editor<'t> {
                     Style::Flow => format!("{added}, "),
                     Style::Lines => {
                         let prefix = self.continued(self.line_prefix(at));
-                        format!("{added}{}{prefix}", self.newline())
+                        format!("{added}{}{prefix}", self.newline)
                     }
                 };
                 self.replace(at..at, text);
@@ -131,7 +134,7 @@ impl<'t> Editor<'t> {
             }
             Style::Lines => {
                 let at = self.dash(first);
-                let indent = format!("{}{}", self.newline(), self.continued(self.line_prefix(at)));
+                let indent = format!("{}{}", self.newline, self.continued(self.line_prefix(at)));
                 let words: Vec<String> = words
                     .iter()
                     .map(|word| format!("- {}{indent}", render::string(word)))
@@ -173,11 +176,6 @@ impl<'t> Editor<'t> {
         }
         out.push_str(self.text.get(at..)?);
         Some(out)
-    }
-
-    /// How lines end here.
-    fn newline(&self) -> &'static str {
-        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
 
     fn line_start(&self, at: usize) -> usize {
@@ -231,6 +229,3 @@ impl<'t> Editor<'t> {
         before.trim_end().strip_suffix('-').map_or(item.span.start, str::len)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -413,6 +413,3 @@ fn is_as_expected(
     };
     is_behind && others(&before) == others(&after)
 }
-
-#[cfg(test)]
-mod tests;

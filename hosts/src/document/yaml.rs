@@ -196,7 +196,11 @@ fn is_text(word: &str) -> bool {
         &["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan"];
     let lower = word.to_ascii_lowercase();
     let number = lower.trim_start_matches(['+', '-']);
-    let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && number.chars().all(|c| c.is_ascii_hexdigit() || "._:xoe+-tz".contains(c));
-    !(WORDS.contains(&lower.as_str()) || is_number && number != "." && number != "..")
+    let is_hexadecimal = number
+        .strip_prefix("0x")
+        .is_some_and(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()));
+    let is_decimal = number.contains(|c: char| c.is_ascii_digit())
+        && number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && number.chars().all(|c| c.is_ascii_digit() || "._:oe+-tz".contains(c));
+    !(WORDS.contains(&lower.as_str()) || is_hexadecimal || is_decimal)
 }

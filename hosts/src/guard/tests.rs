@@ -1,1 +1,69 @@
 use super::*;
+
+fn words(line: &str) -> Option<Guarded> {
+    let mut words = line.split(' ');
+    let command = words.next().unwrap();
+    let arguments: Vec<Option<&str>> = words.map(Some).collect();
+    read(command, &arguments)
+}
+
+#[track_caller]
+fn is_program_behind(line: &str, server: Option<&str>, at: usize) {
+    let expected = Guarded { server: server.map(str::to_owned), behind: Behind::Program(at) };
+    assert_eq!(words(line), Some(expected), "{line}");
+}
+
+#[test]
+fn what_wire_writes_is_recognized_wherever_our_program_lies() {
+    for program in ["holdpoint", "/usr/bin/holdpoint", r"C:\Tools\Holdpoint.exe", "./holdpoint"] {
+        is_program_behind(&format!("{program} run --server a.b -- npx -y x"), Some("a.b"), 4);
+    }
+}
+
+#[test]
+fn what_a_person_wrote_is_recognized() {
+    is_program_behind("holdpoint run -- npx", None, 2);
+    is_program_behind("holdpoint run --posture shield --server=a -- npx --server b", Some("a"), 5);
+    is_program_behind("holdpoint run --allow-private --home /h -- npx", None, 5);
+}
+
+#[test]
+fn other_commands_are_not_ours() {
+    for line in [
+        "npx run --server a -- x",
+        "holdpoint-other run --server a -- x",
+        "holdpoint check --server a -- x",
+        "holdpoint run --server a",
+        "holdpoint run --server a --",
+        "holdpoint run --no-such-option a -- x",
+        "holdpoint run --url https://a.example -- x",
+        "holdpoint",
+    ] {
+        assert_eq!(words(line), None, "{line}");
+    }
+}
+
+#[test]
+fn a_word_that_is_no_text_ends_the_reading() {
+    assert_eq!(read("holdpoint", &[Some("run"), None, Some("--"), Some("x")]), None);
+    // Behind the gate anything may be.
+    assert!(read("holdpoint", &[Some("run"), Some("--"), Some("x"), None]).is_some());
+}
+
+#[test]
+fn an_address_is_read_with_its_headers() {
+    let found =
+        words("holdpoint run --server a --url https://x.example/mcp --header K=env:V").unwrap();
+    let headers = vec![("K".to_owned(), "env:V".to_owned())];
+    assert_eq!(found.behind, Behind::Address { url: "https://x.example/mcp".into(), headers });
+}
+
+#[test]
+fn every_header_has_a_variable_of_its_own() {
+    let names = ["X-Key", "x-key", "X_KEY", "Authorization", "日"];
+    let variables = header_variables(&names);
+    let unique: std::collections::BTreeSet<&String> = variables.iter().collect();
+    assert_eq!(unique.len(), names.len(), "{variables:?}");
+    let is_plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    assert!(variables.iter().all(|variable| variable.chars().all(is_plain)), "{variables:?}");
+}

@@ -1,1 +1,269 @@
 use super::*;
+use crate::Surroundings;
+use crate::surroundings::System;
+use std::collections::BTreeMap;
+
+const TEXT: &str = r#"{
+  "mcpServers": {
+    "files": { "command": "npx", "args": ["-y", "files"] },
+    // kept
+    "docs": { "url": "https://docs.example/mcp", "headers": { "Authorization": "Bearer abc" } },
+    "bare": { "command": "bare" }
+  }
+}
+"#;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    config: Config,
+    workshop: Workshop,
+}
+
+impl Bench {
+    fn new(text: &str) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("holdpoint");
+        fs::write(&program, "").unwrap();
+        let path = folder.path().join(".cursor").join("mcp.json");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        let workshop = Workshop::new(&program, &folder.path().join("home/wiring"), None).unwrap();
+        let surroundings = Bench::surroundings(folder.path());
+        let config = Config::named(&path, None, &surroundings).unwrap();
+        Bench { folder, config, workshop }
+    }
+
+    fn surroundings(folder: &Path) -> Surroundings {
+        let variables = BTreeMap::new();
+        Surroundings {
+            system: System::Linux,
+            home: folder.to_owned(),
+            variables,
+            projects: Vec::new(),
+        }
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.config.path).unwrap()
+    }
+
+    fn write(&self, text: &str) {
+        fs::write(&self.config.path, text).unwrap();
+    }
+
+    fn act(&self, aim: Aim, servers: &[&str]) -> Done {
+        let servers = servers.iter().map(|name| (*name).to_owned()).collect();
+        let choice = Choice { servers, ..Choice::default() };
+        let plan = self.workshop.plan(&self.config, aim, &choice).unwrap();
+        self.workshop.apply(plan).unwrap()
+    }
+
+    fn wire(&self) -> Done {
+        self.act(Aim::Wire, &[])
+    }
+
+    fn unwire(&self) -> Done {
+        self.act(Aim::Unwire, &[])
+    }
+
+    fn states(&self) -> Vec<(String, bool)> {
+        let servers = self.config.servers().unwrap();
+        let is_wired = |server: &Server| matches!(server.state, State::Wired { .. });
+        servers.iter().map(|server| (server.name.clone(), is_wired(server))).collect()
+    }
+
+    fn journal(&self) -> Vec<PathBuf> {
+        let surroundings = Bench::surroundings(self.folder.path());
+        let files = self.workshop.wired_files(&surroundings).unwrap();
+        files.into_iter().map(|config| config.path).collect()
+    }
+}
+
+#[test]
+fn there_and_back_are_the_same_bytes() {
+    let bench = Bench::new(TEXT);
+    assert_eq!(bench.wire().changed.len(), 3);
+    assert!(bench.states().iter().all(|(_, is_wired)| *is_wired));
+    assert_eq!(bench.journal(), std::slice::from_ref(&bench.config.path));
+    assert!(bench.wire().changed.is_empty());
+    let done = bench.unwire();
+    assert!(done.is_original && done.changed.len() == 3);
+    assert_eq!(bench.text(), TEXT);
+    assert!(bench.journal().is_empty());
+    assert!(bench.unwire().changed.is_empty());
+}
+
+#[test]
+fn one_after_the_other_ends_where_it_began() {
+    let bench = Bench::new(TEXT);
+    for name in ["bare", "files", "docs"] {
+        assert_eq!(bench.act(Aim::Wire, &[name]).changed.len(), 1);
+    }
+    for name in ["files", "bare", "docs"] {
+        assert_ne!(bench.text(), TEXT);
+        assert_eq!(bench.act(Aim::Unwire, &[name]).changed.len(), 1);
+    }
+    assert_eq!(bench.text(), TEXT);
+}
+
+#[test]
+fn what_somebody_else_wrote_in_between_stays() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let edited =
+        bench.text().replace("// kept", "// changed").replace("\"-y\"", "\"-y\", \"--more\"");
+    bench.write(&edited);
+    let done = bench.unwire();
+    assert!(!done.is_original && done.changed.len() == 3);
+    let expected = TEXT.replace("// kept", "// changed").replace("\"-y\"", "\"-y\", \"--more\"");
+    assert_eq!(bench.text(), expected);
+}
+
+/// Hosts write their whole file anew, in a form of their own.
+#[test]
+fn a_file_that_its_host_wrote_anew_is_taken_back_in_its_meaning() {
+    let text = TEXT.replace("    // kept\n", "");
+    let bench = Bench::new(&text);
+    bench.wire();
+    let value: serde_json::Value = serde_json::from_str(&bench.text()).unwrap();
+    bench.write(&serde_json::to_string(&value).unwrap());
+    assert_eq!(bench.unwire().changed.len(), 3);
+    let before: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&bench.text()).unwrap(), before);
+}
+
+#[test]
+fn a_server_that_was_added_later_is_wired_and_the_way_back_keeps_it() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let with_more = |text: &str| {
+        text.replacen(
+            "{\n    \"files\"",
+            "{\n    \"more\": { \"command\": \"more\" },\n    \"files\"",
+            1,
+        )
+    };
+    bench.write(&with_more(&bench.text()));
+    assert_eq!(bench.wire().changed.len(), 1);
+    let done = bench.unwire();
+    assert_eq!(done.changed.len(), 4);
+    assert!(done.is_original);
+    assert_eq!(bench.text(), with_more(TEXT));
+}
+
+#[test]
+fn without_its_journal_a_file_is_taken_back_in_its_meaning() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    fs::remove_dir_all(bench.folder.path().join("home")).unwrap();
+    assert_eq!(bench.unwire().changed.len(), 3);
+    assert!(bench.states().iter().all(|(_, is_wired)| !*is_wired));
+    assert!(
+        bench.text().contains("// kept")
+            && bench.text().contains("\"url\": \"https://docs.example/mcp\"")
+    );
+}
+
+#[test]
+fn an_original_that_was_tampered_with_is_not_written_back() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let home = bench.folder.path().join("home/wiring");
+    let kept = fs::read_dir(&home).unwrap().map(|name| name.unwrap().path());
+    let original = kept
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "original"))
+        .unwrap();
+    fs::write(original, "{\"mcpServers\": {\"evil\": {\"command\": \"evil\"}}}").unwrap();
+    bench.unwire();
+    assert_eq!(bench.text(), TEXT);
+}
+
+#[test]
+fn an_entry_whose_program_is_gone_is_pointed_to_ours() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let wired = bench.text();
+    let here = bench.folder.path().join("holdpoint").to_str().unwrap().to_owned();
+    let gone = bench.folder.path().join("gone/holdpoint").to_str().unwrap().to_owned();
+    bench.write(&wired.replace(&here, &gone));
+    assert_eq!(bench.wire().changed.len(), 3);
+    assert_eq!(bench.text(), wired);
+    // Another one that is there is left: two of them may be used side by side.
+    let other = bench.folder.path().join("other/holdpoint");
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    fs::write(&other, "").unwrap();
+    bench.write(&wired.replace(&here, other.to_str().unwrap()));
+    assert!(bench.wire().changed.is_empty());
+}
+
+#[test]
+fn consent_is_for_the_servers_that_were_shown() {
+    let bench = Bench::new(TEXT);
+    let plan = bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap();
+    bench.write(&TEXT.replacen(
+        "{\n    \"files\"",
+        "{\n    \"new\": { \"command\": \"new\" },\n    \"files\"",
+        1,
+    ));
+    assert_eq!(bench.workshop.apply(plan).unwrap().changed.len(), 3);
+    assert!(bench.states().contains(&("new".to_owned(), false)));
+    assert!(bench.states().contains(&("files".to_owned(), true)));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_left() {
+    let bench = Bench::new("{ \"mcpServers\": {");
+    let error = bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("mcp.json") && error.to_string().contains("line 1"),
+        "{error}"
+    );
+    bench.write("{}");
+    fs::write(&bench.config.path, b"\xff\xfe").unwrap();
+    let error = bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap_err();
+    assert!(matches!(error, WireError::Read { source: ReadError::NotText, .. }));
+}
+
+#[test]
+fn servers_up_to_the_limit_are_wired_and_one_more_is_refused() {
+    let many = |count: usize| {
+        let servers: Vec<String> =
+            (0..count).map(|number| format!("\"s{number}\":{{\"command\":\"x\"}}")).collect();
+        format!("{{\"mcpServers\":{{{}}}}}", servers.join(","))
+    };
+    let bench = Bench::new(&many(crate::MAX_SERVERS));
+    assert_eq!(bench.wire().changed.len(), crate::MAX_SERVERS);
+    bench.unwire();
+    assert_eq!(bench.text(), many(crate::MAX_SERVERS));
+    bench.write(&many(crate::MAX_SERVERS + 1));
+    assert!(bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_journal_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let folder = bench.folder.path().join("home/wiring");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    for name in fs::read_dir(&folder).unwrap() {
+        assert_eq!(mode(&name.unwrap().path()), 0o600);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn one_file_by_two_names_is_one_file() {
+    let bench = Bench::new(TEXT);
+    let link = bench.folder.path().join("linked.json");
+    std::os::unix::fs::symlink(&bench.config.path, &link).unwrap();
+    bench.wire();
+    let surroundings = Bench::surroundings(bench.folder.path());
+    let config = Config::named(&link, None, &surroundings).unwrap();
+    let plan = bench.workshop.plan(&config, Aim::Unwire, &Choice::default()).unwrap();
+    assert!(bench.workshop.apply(plan).unwrap().is_original);
+    assert_eq!(bench.text(), TEXT);
+}

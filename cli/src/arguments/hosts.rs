@@ -1,0 +1,67 @@
+//! What can be typed after `holdpoint hosts`, `wire` and `unwire`.
+
+use clap::Args;
+use hosts::Host;
+use hosts::table::{HOSTS, host};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct HostsCommand {
+    /// Only these hosts [default: all]
+    #[arg(value_name = "HOST", value_parser = read_host)]
+    pub(crate) hosts: Vec<&'static Host>,
+    /// This file, and no other
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WireCommand {
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    /// The servers named with `--server` need no sign-in: guard them although they have no header
+    #[arg(long, requires = "server")]
+    pub(crate) no_sign_in: bool,
+    /// The program to write into the entries [default: this one]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) program: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnwireCommand {
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+}
+
+/// Which servers of which files, and whether anybody is asked.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// Only these hosts [default: all that are found]
+    #[arg(value_name = "HOST", value_parser = read_host)]
+    pub(crate) hosts: Vec<&'static Host>,
+    /// Only this server, by its name or id; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// This file, and no other
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Show what would be done, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+fn read_host(id: &str) -> Result<&'static Host, String> {
+    if let Some(host) = host(id) {
+        return Ok(host);
+    }
+    let ids: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
+    let near = ids.iter().min_by_key(|known| strsim::damerau_levenshtein(known, id));
+    let guess = near
+        .filter(|known| strsim::damerau_levenshtein(known, id) <= 3)
+        .map(|known| format!("; did you mean `{known}`?"))
+        .unwrap_or_default();
+    Err(format!("no such host{guess} Known are {}", ids.join(", ")))
+}

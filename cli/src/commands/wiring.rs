@@ -1,0 +1,373 @@
+//! What `hosts`, `wire`, `unwire`, and whoever else works on hosts' files, have in common.
+
+use crate::arguments::Options;
+use crate::arguments::hosts::Selection;
+use crate::failure::{Exit, Failure};
+use crate::report::count;
+use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
+use crate::target::home_path;
+use gate::words::escape_hidden;
+use hosts::{
+    Aim, Choice, Config, Done, Host, Plan, Scope, Server, State, Surroundings, WireError, Workshop,
+};
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// What stands in place of something that may be a secret.
+const MASK: &str = "•••";
+
+/// Where hosts' files are on this machine, and in the project that this was called in.
+pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
+    let no_home = || Failure::usage("no home directory is known: set HOME");
+    Surroundings::here(projects()).ok_or_else(no_home)
+}
+
+/// The folder that we are in, and the root of its repository.
+fn projects() -> Vec<PathBuf> {
+    let Ok(here) = std::env::current_dir() else { return Vec::new() };
+    let root = here.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
+    let root = root.filter(|root| *root != here);
+    std::iter::once(here).chain(root).collect()
+}
+
+/// With what files are wired: this program or the one that is named, and the journal in our home.
+pub(crate) fn workshop(options: &Options, program: Option<&Path>) -> Result<Workshop, Failure> {
+    let home = std::path::absolute(home_path(options)?)?;
+    let program = match program {
+        Some(path) => std::path::absolute(path)?,
+        None => std::env::current_exe()?,
+    };
+    let usual = std::env::home_dir().map(|home| home.join(".holdpoint"));
+    let named = Some(&home).filter(|home| usual.as_ref() != Some(*home));
+    Workshop::new(&program, &home.join("wiring"), named.map(PathBuf::as_path))
+        .map_err(Failure::usage)
+}
+
+/// The files that are meant: the one that was named, or those of the hosts.
+pub(crate) fn configs(
+    hosts: &[&'static Host],
+    config: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<Vec<Config>, Failure> {
+    let Some(path) = config else { return Ok(hosts::locate(surroundings, hosts)) };
+    if hosts.len() > 1 {
+        return Err(Failure::usage("`--config` is one file: name one host with it at most"));
+    }
+    let named = Config::named(path, hosts.first().copied(), surroundings);
+    Ok(vec![named.map_err(Failure::usage)?])
+}
+
+/// One file in the answer of `wire` and `unwire`.
+#[derive(Debug, Serialize)]
+struct FileDocument {
+    host: &'static str,
+    path: String,
+    scope: &'static str,
+    /// planned, done, unchanged or failed
+    outcome: &'static str,
+    changed: Vec<ServerDocument>,
+    unchanged: Vec<ServerDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerDocument {
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
+    pub(crate) id: String,
+    /// unwired, wired or unguarded
+    pub(crate) state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<String>,
+}
+
+impl ServerDocument {
+    pub(crate) fn of(server: &Server) -> ServerDocument {
+        let (state, reason, program) = match &server.state {
+            State::Unwired => ("unwired", None, None),
+            State::Wired { program, .. } => ("wired", None, Some(program.clone())),
+            State::Unguarded(reason) => ("unguarded", Some(reason.code()), None),
+        };
+        ServerDocument {
+            name: server.name.clone(),
+            project: server.project.clone(),
+            id: server.id.clone(),
+            state,
+            reason,
+            program,
+        }
+    }
+}
+
+pub(crate) const fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::User => "user",
+        Scope::Project => "project",
+    }
+}
+
+/// What became of one file.
+#[derive(Debug)]
+enum Outcome {
+    Planned(Plan),
+    Done(Plan, Done),
+    Failed(Config, WireError),
+}
+
+impl Outcome {
+    fn document(&self) -> FileDocument {
+        let (config, plan) = match self {
+            Outcome::Planned(plan) | Outcome::Done(plan, _) => (&plan.config, Some(plan)),
+            Outcome::Failed(config, _) => (config, None),
+        };
+        let documents = |servers: Option<&[Server]>| {
+            servers.unwrap_or_default().iter().map(ServerDocument::of).collect()
+        };
+        FileDocument {
+            host: config.host.id,
+            path: config.path.display().to_string(),
+            scope: scope_name(config.scope),
+            outcome: match self {
+                Outcome::Planned(plan) if plan.is_empty() => "unchanged",
+                Outcome::Planned(_) => "planned",
+                Outcome::Done(..) => "done",
+                Outcome::Failed(..) => "failed",
+            },
+            changed: plan.map(changed).unwrap_or_default(),
+            unchanged: documents(plan.map(|plan| plan.unchanged.as_slice())),
+            original: match self {
+                Outcome::Done(plan, done) if plan.aim == Aim::Unwire => Some(done.is_original),
+                _ => None,
+            },
+            error: match self {
+                Outcome::Failed(_, error) => Some(error.to_string()),
+                Outcome::Planned(_) | Outcome::Done(..) => None,
+            },
+        }
+    }
+}
+
+/// The servers of a plan as they are once it is carried out.
+fn changed(plan: &Plan) -> Vec<ServerDocument> {
+    let state = match plan.aim {
+        Aim::Wire => "wired",
+        Aim::Unwire => "unwired",
+    };
+    let after = |server| ServerDocument { state, program: None, ..ServerDocument::of(server) };
+    plan.changed.iter().map(after).collect()
+}
+
+/// Plans, shows the plan, asks, and does it.
+pub(crate) fn run(
+    aim: Aim,
+    workshop: &Workshop,
+    configs: &[Config],
+    choice: &Choice,
+    selection: &Selection,
+    options: &Options,
+) -> Result<Exit, Failure> {
+    let mut outcomes: Vec<Outcome> = configs
+        .iter()
+        .map(|config| match workshop.plan(config, aim, choice) {
+            Ok(plan) => Outcome::Planned(plan),
+            Err(error) => Outcome::Failed(config.clone(), error),
+        })
+        .collect();
+    need_known_servers(&outcomes, choice)?;
+    if !options.json {
+        outcomes.iter().for_each(|outcome| show(outcome, choice, options));
+    }
+    let (servers, files) = amount(&outcomes);
+    if files > 0 && !selection.dry_run {
+        if !selection.yes {
+            ask(aim, servers, files)?;
+        }
+        // Made private by whoever comes first.
+        store::Home::open(&home_path(options)?)?;
+        outcomes = outcomes.into_iter().map(|outcome| carry_out(workshop, outcome)).collect();
+    }
+    if options.json {
+        let files: Vec<FileDocument> = outcomes.iter().map(Outcome::document).collect();
+        screen::print_json(&serde_json::json!({ "dry_run": selection.dry_run, "files": files }))?;
+    } else {
+        conclude(aim, &outcomes, selection);
+    }
+    Ok(exit(&outcomes))
+}
+
+fn carry_out(workshop: &Workshop, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Planned(plan) if !plan.is_empty() => match workshop.apply(plan.clone()) {
+            Ok(done) => Outcome::Done(plan, done),
+            Err(error) => {
+                leave_alone(&error);
+                Outcome::Failed(plan.config, error)
+            }
+        },
+        other => other,
+    }
+}
+
+fn leave_alone(error: &WireError) {
+    let words = screen::readable(&error.to_string());
+    screen::remark(format!("{} {words}", styled(RED.bold(), "left alone:")));
+}
+
+/// A server that was named and is nowhere is a slip of the pen.
+fn need_known_servers(outcomes: &[Outcome], choice: &Choice) -> Result<(), Failure> {
+    let is_known = |wanted: &String| {
+        outcomes.iter().any(|outcome| match outcome {
+            Outcome::Planned(plan) | Outcome::Done(plan, _) => {
+                let mut servers = plan.changed.iter().chain(&plan.unchanged);
+                servers.any(|server| server.name == *wanted || server.id == *wanted)
+            }
+            Outcome::Failed(..) => false,
+        })
+    };
+    match choice.servers.iter().find(|wanted| !is_known(wanted)) {
+        Some(wanted) => Err(Failure::usage(format!(
+            "no server `{wanted}` is configured: `holdpoint hosts` lists those that are"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// How many servers in how many files would be changed.
+fn amount(outcomes: &[Outcome]) -> (usize, usize) {
+    let plans = outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Planned(plan) | Outcome::Done(plan, _) if !plan.is_empty() => Some(plan),
+        _ => None,
+    });
+    plans.fold((0, 0), |(servers, files), plan| (servers + plan.changed.len(), files + 1))
+}
+
+fn ask(aim: Aim, servers: usize, files: usize) -> Result<(), Failure> {
+    let act = match aim {
+        Aim::Wire => "Put Holdpoint in front of",
+        Aim::Unwire => "Take Holdpoint away from",
+    };
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "nobody can be asked here: `--dry-run` shows the plan, `--yes` carries it out",
+        ));
+    }
+    let (servers, files) = (count(servers, "server", "servers"), count(files, "file", "files"));
+    screen::ask(format!("{act} {servers} in {files}? [y/N] "));
+    match crate::approver::read_line()?.to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::held("nothing was changed")),
+    }
+}
+
+/// A path as a person writes it.
+pub(crate) fn short(path: &Path) -> String {
+    let home = std::env::home_dir();
+    let inside = home.as_deref().and_then(|home| path.strip_prefix(home).ok());
+    let text = match inside {
+        Some(inside) => Path::new("~").join(inside).display().to_string(),
+        None => path.display().to_string(),
+    };
+    escape_hidden(&text)
+}
+
+fn show(outcome: &Outcome, choice: &Choice, options: &Options) {
+    let plan = match outcome {
+        Outcome::Planned(plan) | Outcome::Done(plan, _) => plan,
+        Outcome::Failed(_, error) => {
+            leave_alone(error);
+            return;
+        }
+    };
+    let is_chosen = |server: &&Server| {
+        choice.servers.is_empty()
+            || choice.servers.iter().any(|wanted| *wanted == server.name || *wanted == server.id)
+    };
+    let left: Vec<&Server> = plan
+        .unchanged
+        .iter()
+        .filter(is_chosen)
+        .filter(|server| matches!(server.state, State::Unguarded(_)))
+        .collect();
+    let is_worth_it =
+        !plan.is_empty() || plan.aim == Aim::Wire && !left.is_empty() || options.verbose;
+    if !is_worth_it {
+        return;
+    }
+    screen::say(format!("{}  {}", styled(BOLD, plan.config.host.title), short(&plan.config.path)));
+    if !plan.is_empty() && !options.quiet {
+        show_changes(plan);
+    }
+    if plan.aim == Aim::Wire {
+        for server in left {
+            let State::Unguarded(reason) = &server.state else { continue };
+            screen::say(format!("    {}  {}", escape_hidden(&server.name), styled(YELLOW, reason)));
+        }
+    }
+}
+
+/// The lines that change, without what may be secret in them.
+fn show_changes(plan: &Plan) {
+    let mut secrets = plan.config.secrets(&plan.before);
+    secrets.extend(plan.config.secrets(&plan.after));
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let masked = |line: &str| {
+        let hidden =
+            secrets.iter().fold(line.to_owned(), |line, secret| line.replace(secret, MASK));
+        escape_hidden(hidden.trim_end_matches(['\r', '\n']).trim_end())
+    };
+    let diff = TextDiff::from_lines(plan.before.as_str(), plan.after.as_str());
+    for change in diff.iter_all_changes() {
+        let line = masked(&change.value().replace('\t', "    "));
+        match change.tag() {
+            ChangeTag::Equal => {}
+            ChangeTag::Delete => screen::say(styled(RED, format!("  - {line}"))),
+            ChangeTag::Insert => screen::say(styled(GREEN, format!("  + {line}"))),
+        }
+    }
+}
+
+fn conclude(aim: Aim, outcomes: &[Outcome], selection: &Selection) {
+    let (servers, files) = amount(outcomes);
+    let amount =
+        format!("{} in {}", count(servers, "server", "servers"), count(files, "file", "files"));
+    let verb = match aim {
+        Aim::Wire => "wire",
+        Aim::Unwire => "unwire",
+    };
+    if files == 0 {
+        screen::say(format!("nothing to {verb}"));
+    } else if selection.dry_run {
+        screen::say(format!("would {verb} {amount}; nothing was changed"));
+    } else {
+        screen::say(format!("{} {amount}", styled(GREEN.bold(), format!("{verb}d"))));
+        if aim == Aim::Wire {
+            screen::say(styled(DIM, "start your hosts anew, then: holdpoint status"));
+        }
+    }
+}
+
+/// A file that cannot be read is a matter of configuration; one that cannot be written is our own trouble.
+fn exit(outcomes: &[Outcome]) -> Exit {
+    let mut exit = Exit::Fine;
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Failed(_, WireError::Read { .. } | WireError::Program { .. })
+                if exit == Exit::Fine =>
+            {
+                exit = Exit::Usage;
+            }
+            Outcome::Failed(_, WireError::Read { .. } | WireError::Program { .. }) => {}
+            Outcome::Failed(..) => exit = Exit::Internal,
+            Outcome::Planned(_) | Outcome::Done(..) => {}
+        }
+    }
+    exit
+}
