@@ -5,6 +5,7 @@ use crate::hash::{DefinitionHash, EntryHash, Hasher, SurfaceHash};
 use crate::json::{Document, Node, escape_into};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -199,8 +200,7 @@ impl fmt::Display for EntryId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     id: EntryId,
-    /// Shared by all copies of the entry.
-    raw: Arc<str>,
+    raw: Text,
     entry_hash: EntryHash,
     definition_hash: Option<DefinitionHash>,
 }
@@ -213,7 +213,7 @@ impl Entry {
     }
 
     fn from_node(id: EntryId, node: Node<'_>) -> Entry {
-        Hashes::of(id.entry_type, node).with_text(id, node.raw())
+        Hashes::of(id.entry_type, node).with_text(id, node.raw().into())
     }
 
     /// Stands for an entry that somebody accepted to be gone.
@@ -222,7 +222,7 @@ impl Entry {
     }
 
     pub fn is_gone(&self) -> bool {
-        &*self.raw == "null"
+        self.raw() == "null"
     }
 
     pub fn id(&self) -> &EntryId {
@@ -239,7 +239,7 @@ impl Entry {
 
     /// The JSON of the entry, byte for byte as it came.
     pub fn raw(&self) -> &str {
-        &self.raw
+        self.raw.as_str()
     }
 
     pub fn entry_hash(&self) -> EntryHash {
@@ -249,6 +249,39 @@ impl Entry {
     /// Tools have one.
     pub fn definition_hash(&self) -> Option<DefinitionHash> {
         self.definition_hash
+    }
+}
+
+/// The text of an entry: a part of one that all copies of it share, and perhaps others.
+#[derive(Clone)]
+struct Text {
+    whole: Arc<str>,
+    part: Range<usize>,
+}
+
+impl Text {
+    fn as_str(&self) -> &str {
+        self.whole.get(self.part.clone()).unwrap_or_default()
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Text { whole: text.into(), part: 0..text.len() }
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Text {}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(formatter)
     }
 }
 
@@ -265,8 +298,8 @@ impl Hashes {
         Hashes { entry: entry_hash(entry_type, node), definition }
     }
 
-    fn with_text(self, id: EntryId, text: &str) -> Entry {
-        Entry { id, raw: text.into(), entry_hash: self.entry, definition_hash: self.definition }
+    fn with_text(self, id: EntryId, raw: Text) -> Entry {
+        Entry { id, raw, entry_hash: self.entry, definition_hash: self.definition }
     }
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use store::receipts::ReceiptsError;
 use store::{
     Act, Baseline, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Observation,
-    Revision, RevokedKind, Sighting, StatisticsStore, Store, StoreError, Witnessed,
+    Revision, RevokedKind, Sighting, StatisticsStore, Store, StoreError, Wanted, Witnessed,
 };
 
 /// How often a write is tried that somebody else came before.
@@ -75,7 +75,7 @@ impl Seen {
         Some(surface)
     }
 
-    pub(crate) fn pages(&self) -> BTreeMap<ListKind, Arc<Vec<String>>> {
+    pub(crate) fn pages(&self) -> BTreeMap<ListKind, Arc<Vec<Arc<str>>>> {
         let pages = self.lists.iter().filter_map(|(list, outcome)| match outcome {
             ListOutcome::Pages(pages) => Some((*list, pages.clone())),
             ListOutcome::NotOffered | ListOutcome::Unreadable(_) => None,
@@ -152,7 +152,7 @@ impl Judge {
         at: Timestamp,
     ) -> Result<Judged, StoreError> {
         let mut standing = self.read_standing()?;
-        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
+        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(surface))?;
         let status = status_of(&baseline);
         let revision = baseline.revision();
         let mut book = baseline.pins;
@@ -224,8 +224,8 @@ impl Judge {
         if self.standing.as_ref() == Some(&now) {
             return Ok(None);
         }
-        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
         let surface = seen.surface().unwrap_or_default();
+        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
         let judgement = self.judge(&baseline.pins, &surface, at)?;
         let now = Standing { status: status_of(&baseline), ..now };
         Ok(Some(self.judged(seen, &surface, &baseline.pins, judgement, now, 0)))
@@ -255,7 +255,7 @@ impl Judge {
     pub fn begin(&mut self) -> Result<Judged, StoreError> {
         let standing = self.read_standing()?;
         // Tools and the like are read when there is something to judge them against.
-        let baseline = self.store.baseline(&self.rules.server, is_told_at_handshake)?;
+        let baseline = self.store.baseline(&self.rules.server, Wanted::Of(is_told_at_handshake))?;
         let standing = Standing { status: status_of(&baseline), ..standing };
         let nothing = SurfaceJudgement {
             posture: self.rules.settings.posture,
@@ -317,8 +317,8 @@ impl Judge {
         id: &EntryId,
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
-        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
         let surface = seen.surface().unwrap_or_default();
+        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
         let judgement = self.judge(&baseline.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
@@ -332,10 +332,10 @@ impl Judge {
         by: &str,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let baseline = self.store.baseline(&self.rules.server, |_| true)?;
+        let surface = seen.surface().unwrap_or_default();
+        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
         let status = status_of(&baseline);
         let is_sound = baseline.pins.lost.is_none() && baseline.pins.tampered.is_empty();
-        let surface = seen.surface().unwrap_or_default();
         let entry = surface.entry(id);
         if !is_sound || entry.map(Entry::entry_hash) != hash {
             return Ok(false);

@@ -359,7 +359,7 @@ impl Keeper {
             self.discovery = None;
             self.has_discovered = true;
             if let OwnAnswer::Result(result) = answer {
-                self.session.state().handshake.get_or_insert(result.into());
+                self.session.state().handshake.get_or_insert(result);
             }
             return;
         }

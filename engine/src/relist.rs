@@ -20,7 +20,7 @@ const MIN_TTL: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListOutcome {
     /// Shared with the view: a list is kept once.
-    Pages(Arc<Vec<String>>),
+    Pages(Arc<Vec<Arc<str>>>),
     /// The server does not have it.
     NotOffered,
     Unreadable(String),
@@ -29,7 +29,7 @@ pub enum ListOutcome {
 impl ListOutcome {
     pub fn read_into(&self, list: ListKind, reader: &mut SurfaceReader) {
         match self {
-            ListOutcome::Pages(pages) => reader.list(list, pages),
+            ListOutcome::Pages(pages) => reader.list_shared(list, pages),
             ListOutcome::NotOffered => {}
             ListOutcome::Unreadable(reason) => reader.unreadable(list, reason.clone()),
         }
@@ -38,7 +38,7 @@ impl ListOutcome {
     /// How long the server says that its list holds.
     pub fn ttl(&self) -> Option<Duration> {
         let ListOutcome::Pages(pages) = self else { return None };
-        let milliseconds = |page: &String| {
+        let milliseconds = |page: &Arc<str>| {
             let (_, value) = members(page.as_bytes()).find(|(name, _)| name == "ttlMs")?;
             serde_json::from_slice::<u64>(value).ok()
         };
@@ -59,7 +59,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Listing {
     list: ListKind,
-    pages: Vec<String>,
+    pages: Vec<Arc<str>>,
     bytes: usize,
     cursors: HashSet<String>,
     pub begun: Instant,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn page(text: &str) -> OwnAnswer {
-        OwnAnswer::Result(text.to_owned())
+        OwnAnswer::Result(text.into())
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         let first = r#"{"tools":[],"nextCursor":"a"}"#;
         assert_eq!(listing.hear(page(first)), Step::Ask(Some("a".to_owned())));
         let last = r#"{"tools":[]}"#;
-        let pages = vec![first.to_owned(), last.to_owned()];
+        let pages = vec![first.into(), last.into()];
         assert_eq!(listing.hear(page(last)), Step::Done(ListOutcome::Pages(Arc::new(pages))));
     }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_server_may_shorten_the_age_but_not_below_the_floor() {
-        let ttl = |text: &str| ListOutcome::Pages(Arc::new(vec![text.to_owned()])).ttl();
+        let ttl = |text: &str| ListOutcome::Pages(Arc::new(vec![text.into()])).ttl();
         assert_eq!(ttl(r#"{"tools":[],"ttlMs":5000}"#), Some(Duration::from_secs(5)));
         assert_eq!(ttl(r#"{"tools":[],"ttlMs":1}"#), Some(MIN_TTL));
         assert_eq!(ttl(r#"{"tools":[]}"#), None);

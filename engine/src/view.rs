@@ -35,7 +35,7 @@ pub struct Materials<'a> {
     pub mode: ListMode,
     pub scope: DriftScope,
     /// The answers of the server to each list, as they came.
-    pub pages: &'a BTreeMap<ListKind, Arc<Vec<String>>>,
+    pub pages: &'a BTreeMap<ListKind, Arc<Vec<Arc<str>>>>,
 }
 
 /// Where an entry stands.

@@ -4,10 +4,11 @@ use crate::act::Act;
 use crate::by::StoreEvent;
 use crate::database::Backend;
 use crate::error::StoreError;
-use crate::record::{Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
+use crate::record::{
+    Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot, Wanted,
+};
 use crate::tables::{events, history, observation, pins, servers};
 use crate::{Store, write};
-use contract::surface::EntryType;
 use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
 use gate::time::Timestamp;
@@ -33,19 +34,15 @@ impl<B: Backend> Store for B {
     fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError> {
         self.read(|rows| {
             let key = self.keys().read()?;
-            let pins::Read { server, book, .. } = pins::read(rows, &key, id, |_| true)?;
+            let pins::Read { server, book, .. } = pins::read(rows, &key, id, Wanted::Of(|_| true))?;
             Ok(Snapshot { server, pins: book, observation: observation::read(rows, id)? })
         })
     }
 
-    fn baseline(
-        &self,
-        id: &ServerId,
-        is_wanted: fn(EntryType) -> bool,
-    ) -> Result<Baseline, StoreError> {
+    fn baseline(&self, id: &ServerId, wanted: Wanted<'_>) -> Result<Baseline, StoreError> {
         self.read(|rows| {
             let key = self.keys().read()?;
-            let pins::Read { server, book, has_pins } = pins::read(rows, &key, id, is_wanted)?;
+            let pins::Read { server, book, has_pins } = pins::read(rows, &key, id, wanted)?;
             let sighting = observation::sighting(rows, id)?;
             Ok(Baseline { server, pins: book, has_pins, sighting })
         })

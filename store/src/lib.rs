@@ -51,7 +51,7 @@ pub use named::{BadId, MAX_ID_BYTES};
 pub use postgres::{Address, AddressError, PostgresStore};
 pub use record::{
     Baseline, HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision,
-    ServerRecord, Sighting, Snapshot,
+    ServerRecord, Sighting, Snapshot, Wanted,
 };
 pub use relocate::{Relocated, relocate};
 pub use sqlite::{BUSY_TIMEOUT_SECONDS, SqliteStore};
@@ -62,7 +62,6 @@ pub use tables::history::MAX_HISTORY_EVENTS;
 pub use witnessed::{MAX_NAMED_ENTRIES, Witnessed};
 pub use write::{MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER};
 
-use contract::surface::EntryType;
 use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
 use gate::time::Timestamp;
@@ -86,12 +85,8 @@ pub trait Store:
     /// Record, pins and observation of a server as they stood at one moment.
     fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError>;
 
-    /// What a server is judged by as it stood at one moment, with the pins of those types that are wanted.
-    fn baseline(
-        &self,
-        id: &ServerId,
-        is_wanted: fn(EntryType) -> bool,
-    ) -> Result<Baseline, StoreError>;
+    /// What a server is judged by as it stood at one moment, with the pins that are wanted.
+    fn baseline(&self, id: &ServerId, wanted: Wanted<'_>) -> Result<Baseline, StoreError>;
 
     /// Writes all of an act, or nothing of it.
     fn record(&mut self, act: Act<'_>) -> Result<Recorded, StoreError>;

@@ -74,6 +74,32 @@ impl Baseline {
     }
 }
 
+/// Which pins of a [`Baseline`] are kept in memory. All of them are authenticated in any case.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// Those of some types.
+    Of(fn(EntryType) -> bool),
+    /// All. One whose text is that of an entry of this surface shares it.
+    Beside(&'a Surface),
+}
+
+impl Wanted<'_> {
+    pub(crate) fn is_of(self, entry_type: EntryType) -> bool {
+        match self {
+            Wanted::Of(is_wanted) => is_wanted(entry_type),
+            Wanted::Beside(_) => true,
+        }
+    }
+
+    /// The entry of the surface that is exactly this one.
+    pub(crate) fn same(&self, id: &EntryId, raw: &str) -> Option<&Entry> {
+        match self {
+            Wanted::Of(_) => None,
+            Wanted::Beside(surface) => surface.entry(id).filter(|entry| entry.raw() == raw),
+        }
+    }
+}
+
 /// What an observation shows, without its texts: enough to tell whether another one shows the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {

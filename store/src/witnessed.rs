@@ -7,7 +7,9 @@ use crate::act::Act;
 use crate::by::StoreEvent;
 use crate::error::StoreError;
 use crate::receipts::{Journal, ReceiptsError};
-use crate::record::{Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot};
+use crate::record::{
+    Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot, Wanted,
+};
 use crate::write::OLDER_COPY;
 use crate::{Home, Revision, Store};
 use contract::surface::{EntryId, EntryType};
@@ -200,13 +202,9 @@ impl Store for Witnessed {
         Ok(Snapshot { server, pins, observation: snapshot.observation })
     }
 
-    fn baseline(
-        &self,
-        id: &ServerId,
-        is_wanted: fn(EntryType) -> bool,
-    ) -> Result<Baseline, StoreError> {
+    fn baseline(&self, id: &ServerId, wanted: Wanted<'_>) -> Result<Baseline, StoreError> {
         self.look();
-        let baseline = self.store.baseline(id, is_wanted)?;
+        let baseline = self.store.baseline(id, wanted)?;
         let (server, pins) = self.doubted_pair(id, baseline.server, baseline.pins);
         Ok(Baseline { server, pins, ..baseline })
     }

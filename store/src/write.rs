@@ -7,7 +7,7 @@ use crate::act::{Act, MAX_LAUNCH_BYTES, within};
 use crate::database::{Transaction, Value};
 use crate::error::StoreError;
 use crate::key::{Key, KeyProblem, Keys};
-use crate::record::{Observation, Recorded, Revision};
+use crate::record::{Observation, Recorded, Revision, Wanted};
 use crate::tables::history::{Line, Lines, MAX_HISTORY_EVENTS};
 use crate::tables::observation;
 use crate::tables::pins::{PinRow, columns, named};
@@ -237,7 +237,8 @@ fn bad_rows(rows: &dyn Transaction, key: &Key, act: &Act<'_>) -> Result<BTreeSet
     );
     let mut bad = BTreeSet::new();
     rows.query_each(&query, &entries_of(act), &mut |row| {
-        if PinRow::from_row(row).and_then(|pin| pin.authentic(key)).is_none() {
+        if PinRow::from_row(row).and_then(|pin| pin.authentic(key, Wanted::Of(|_| true))).is_none()
+        {
             bad.extend(row.cell(0).integer());
         }
         Ok(ControlFlow::Continue(()))

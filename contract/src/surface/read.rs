@@ -2,11 +2,12 @@
 
 use super::{
     Entry, EntryId, EntryType, Hashes, ListKind, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES,
-    MAX_LIST_PAGES, Surface, member_name,
+    MAX_LIST_PAGES, Surface, Text, member_name,
 };
 use crate::json::{Document, Kind, Node, ReadError, escape_into};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 const STATELESS_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
@@ -62,7 +63,7 @@ pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
         _ => return Err(CaptureError::NotACapture),
     }
     drop(document);
-    reader.settle(std::str::from_utf8(bytes).unwrap_or_default());
+    reader.settle(Source::Copied(std::str::from_utf8(bytes).unwrap_or_default()));
     let surface = reader.finish();
     match surface.unreadable.values().next() {
         Some(unreadable) => Err(CaptureError::Unreadable(unreadable.clone())),
@@ -82,6 +83,29 @@ pub struct SurfaceReader {
     surface: Surface,
     /// Entries that were read and hashed, with where their text is.
     pending: BTreeMap<EntryId, (Range<usize>, Hashes)>,
+}
+
+/// Where the texts of entries come from.
+#[derive(Debug, Clone, Copy)]
+enum Source<'t> {
+    Copied(&'t str),
+    Shared(&'t Arc<str>),
+}
+
+impl<'t> Source<'t> {
+    fn as_str(self) -> &'t str {
+        match self {
+            Source::Copied(text) => text,
+            Source::Shared(text) => text,
+        }
+    }
+
+    fn part(self, part: Range<usize>) -> Text {
+        match self {
+            Source::Copied(text) => text.get(part).unwrap_or_default().into(),
+            Source::Shared(text) => Text { whole: text.clone(), part },
+        }
+    }
 }
 
 /// How much of a list was read.
@@ -106,18 +130,30 @@ impl SurfaceReader {
 
     /// Takes over the pages of a list: each the result of one request, in the order they came.
     pub fn list(&mut self, list: ListKind, pages: &[impl AsRef<str>]) {
+        self.pages(list, pages.iter().map(|page| Source::Copied(page.as_ref())));
+    }
+
+    /// The same for pages that are kept anyway: the entries' texts are those of the pages, not copies.
+    pub fn list_shared(&mut self, list: ListKind, pages: &[Arc<str>]) {
+        self.pages(list, pages.iter().map(Source::Shared));
+    }
+
+    fn pages<'p>(
+        &mut self,
+        list: ListKind,
+        pages: impl ExactSizeIterator<Item = Source<'p>> + Clone,
+    ) {
         if pages.len() > MAX_LIST_PAGES {
             return self.unreadable(list, format!("more than {MAX_LIST_PAGES} pages"));
         }
-        let bytes: usize = pages.iter().map(|page| page.as_ref().len()).sum();
+        let bytes: usize = pages.clone().map(|page| page.as_str().len()).sum();
         if bytes > MAX_LIST_BYTES {
             return self.unreadable(list, format!("larger than {MAX_LIST_BYTES} bytes"));
         }
         self.surface.listed.insert(list);
         let mut size = Size::default();
         for page in pages {
-            let page = page.as_ref();
-            if let Err(unreadable) = self.page(list, page, &mut size) {
+            if let Err(unreadable) = self.page(list, page.as_str(), &mut size) {
                 return self.unreadable(list, unreadable.0);
             }
             self.settle(page);
@@ -245,11 +281,11 @@ impl SurfaceReader {
         }
     }
 
-    /// Copies the texts of the entries that were read from this text, now that its document is gone: a document and
+    /// Takes the texts of the entries that were read from this text, now that its document is gone: a document and
     /// copies of all entries at once would be more memory than the limits allow for.
-    fn settle(&mut self, text: &str) {
+    fn settle(&mut self, source: Source<'_>) {
         for (id, (span, hashes)) in std::mem::take(&mut self.pending) {
-            let raw = text.get(span).unwrap_or_default();
+            let raw = source.part(span);
             self.surface.entries.insert(id.clone(), hashes.with_text(id, raw));
         }
     }

@@ -8,6 +8,7 @@ use contract::surface::ListKind;
 use gate::counters::Counter;
 use ledger::record::OutcomeStatus;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::envelope::{
     Batch, Envelope, Id, Kind, Outcome, ScanError, ScanErrorKind, Scanned, read_torn, scan,
@@ -257,7 +258,7 @@ impl Session {
 /// What the server answered to a request of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnAnswer {
-    Result(String),
+    Result(Arc<str>),
     Error { code: i64 },
     Unreadable(String),
 }
@@ -265,9 +266,7 @@ pub enum OwnAnswer {
 impl OwnAnswer {
     fn of(outcome: &Outcome<'_>) -> OwnAnswer {
         match outcome {
-            Outcome::Result(result) => {
-                OwnAnswer::Result(String::from_utf8_lossy(result).into_owned())
-            }
+            Outcome::Result(result) => OwnAnswer::Result(String::from_utf8_lossy(result).into()),
             Outcome::Error(error) => {
                 let error: Option<serde_json::Value> = serde_json::from_slice(error).ok();
                 let code = error.and_then(|error| error.get("code")?.as_i64());

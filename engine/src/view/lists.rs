@@ -13,7 +13,7 @@ pub struct ListView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pages {
     /// As the server sent them.
-    Sent(Arc<Vec<String>>),
+    Sent(Arc<Vec<Arc<str>>>),
     Made(Vec<Vec<u8>>),
 }
 
@@ -27,13 +27,13 @@ pub struct Page<'v> {
 
 impl ListView {
     /// The server's only page, as it came.
-    pub(super) fn verbatim(pages: Arc<Vec<String>>) -> ListView {
+    pub(super) fn verbatim(pages: Arc<Vec<Arc<str>>>) -> ListView {
         ListView { pages: Pages::Sent(pages) }
     }
 
     /// Some entries, in pages as long as the longest of the server's.
-    pub(super) fn of(list: ListKind, server_pages: &[String], entries: &[&str]) -> ListView {
-        let template = server_pages.first().map_or("{}", String::as_str).as_bytes();
+    pub(super) fn of(list: ListKind, server_pages: &[Arc<str>], entries: &[&str]) -> ListView {
+        let template = server_pages.first().map_or("{}", |page| page).as_bytes();
         let template = with_member(template, "nextCursor", None);
         let per_page = match server_pages.len() {
             0 | 1 => usize::MAX,

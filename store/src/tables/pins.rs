@@ -5,7 +5,7 @@ use crate::authenticate::{PinFields, Seal};
 use crate::database::{Cell, Row, Transaction, Value};
 use crate::error::StoreError;
 use crate::key::{Key, KeyProblem};
-use crate::record::ServerRecord;
+use crate::record::{ServerRecord, Wanted};
 use crate::write::MAX_PINS_PER_SERVER;
 use contract::surface::{Entry, EntryId, EntryType, MAX_ENTRY_BYTES};
 use gate::pins::{Basis, Pin, PinBook};
@@ -58,14 +58,17 @@ impl<'a> PinRow<'a> {
         })
     }
 
-    /// The pin, where the row authenticates. Hashes are made anew from the entry's text.
-    pub(crate) fn authentic(&self, key: &Key) -> Option<Pin> {
+    /// The pin, where the row authenticates. Hashes are made anew from the entry's text, but for one that is known.
+    pub(crate) fn authentic(&self, key: &Key, wanted: Wanted<'_>) -> Option<Pin> {
         let fields = &self.fields;
         if !fields.matches(key, self.authentication) {
             return None;
         }
         let id = EntryId::new(fields.entry_type.parse().ok()?, fields.key);
-        let entry = Entry::from_raw(id.clone(), fields.raw).ok()?;
+        let entry = match wanted.same(&id, fields.raw) {
+            Some(known) => known.clone(),
+            None => Entry::from_raw(id.clone(), fields.raw).ok()?,
+        };
         let is_gone = entry.is_gone() && fields.definition_hash.is_none();
         Some(Pin {
             entry: if is_gone { Entry::gone(id) } else { entry },
@@ -86,7 +89,7 @@ pub(crate) fn book(
     key: &Result<Key, KeyProblem>,
     id: &ServerId,
 ) -> Result<PinBook, StoreError> {
-    Ok(read(rows, key, id, |_| true)?.book)
+    Ok(read(rows, key, id, Wanted::Of(|_| true))?.book)
 }
 
 /// A server and its pins.
@@ -98,12 +101,12 @@ pub(crate) struct Read {
     pub(crate) has_pins: bool,
 }
 
-/// A server with its pins of the wanted types. All are authenticated; only those that are wanted are kept.
+/// A server with its pins that are wanted. All are authenticated; only those that are wanted are kept.
 pub(crate) fn read(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
     id: &ServerId,
-    is_wanted: fn(EntryType) -> bool,
+    wanted: Wanted<'_>,
 ) -> Result<Read, StoreError> {
     let mut read = Read::default();
     let Some(server) = ServerRow::read(rows, id)? else {
@@ -117,7 +120,7 @@ pub(crate) fn read(
         return Ok(read);
     };
     let wrong = match key {
-        Ok(key) => read.authenticate(rows, key, &server, is_wanted)?,
+        Ok(key) => read.authenticate(rows, key, &server, wanted)?,
         Err(problem) => Some(problem.to_string()),
     };
     read.book.lost = wrong.clone().or(read.book.lost);
@@ -132,7 +135,7 @@ impl Read {
         rows: &dyn Transaction,
         key: &Key,
         server: &ServerRow,
-        is_wanted: fn(EntryType) -> bool,
+        wanted: Wanted<'_>,
     ) -> Result<Option<String>, StoreError> {
         let query = format!("SELECT {} FROM pins WHERE server = $1 ORDER BY seq", columns());
         let mut seal = Seal::new(key, &server.id);
@@ -143,7 +146,7 @@ impl Read {
                 return Ok(ControlFlow::Break(()));
             }
             feed(&mut seal, row, [0, 2, 3, 10, 12]);
-            self.take(row, key, is_wanted);
+            self.take(row, key, wanted);
             Ok(ControlFlow::Continue(()))
         })?;
         if count > MAX_PINS_PER_SERVER {
@@ -152,18 +155,18 @@ impl Read {
         Ok(server.wrong_seal(seal))
     }
 
-    fn take(&mut self, row: &dyn Row, key: &Key, is_wanted: fn(EntryType) -> bool) {
+    fn take(&mut self, row: &dyn Row, key: &Key, wanted: Wanted<'_>) {
         let Some(pin) = PinRow::from_row(row) else { return distrust(row, &mut self.book) };
         let is_withdrawn = pin.fields.withdrawn_at.is_some();
         // What is not wanted is not read, but one that somebody else changed is told of.
-        if pin.fields.entry_type.parse().is_ok_and(|entry_type| !is_wanted(entry_type)) {
+        if pin.fields.entry_type.parse().is_ok_and(|entry_type| !wanted.is_of(entry_type)) {
             if !pin.fields.matches(key, pin.authentication) {
                 return distrust(row, &mut self.book);
             }
             self.has_pins |= !is_withdrawn;
             return;
         }
-        match pin.authentic(key) {
+        match pin.authentic(key, wanted) {
             Some(_) if is_withdrawn => {}
             Some(pin) => {
                 self.has_pins = true;

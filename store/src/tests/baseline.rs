@@ -1,7 +1,8 @@
 //! What a server is judged by, without the texts that nobody asked for.
 
-use crate::Sighting;
 use crate::tests::bench::*;
+use crate::{Sighting, Wanted};
+use contract::surface::{Entry, EntryType};
 use gate::pins::Basis;
 use gate::time::Timestamp;
 
@@ -9,15 +10,15 @@ fn a_baseline_has_the_wanted_pins_and_knows_of_the_others(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
     let server = id("reports");
-    let none = store.baseline(&server, |_| true).unwrap();
+    let none = store.baseline(&server, Wanted::Of(|_| true)).unwrap();
     assert!(!none.has_pins && none.server.is_none() && none.sighting.is_none());
     pin_tools(&mut *store, "reports", &[("make", "one"), ("send", "one")]);
     let snapshot = store.snapshot(&server).unwrap();
-    let all = store.baseline(&server, |_| true).unwrap();
+    let all = store.baseline(&server, Wanted::Of(|_| true)).unwrap();
     assert_eq!((&all.server, &all.pins), (&snapshot.server, &snapshot.pins));
     assert!(all.has_pins && all.pins.get(&tool_id("make")).is_some());
     assert_eq!(all.revision(), snapshot.revision());
-    let nothing = store.baseline(&server, |_| false).unwrap();
+    let nothing = store.baseline(&server, Wanted::Of(|_| false)).unwrap();
     assert!(nothing.has_pins && nothing.pins.is_empty());
     assert_eq!(nothing.server, snapshot.server);
 }
@@ -30,9 +31,25 @@ fn a_server_whose_pins_are_all_withdrawn_has_none(kind: Kind) {
     let mut rollback = act(&server, "server.rollback");
     rollback.withdraw = vec![tool_id("make")];
     store.record(rollback).unwrap();
-    for is_wanted in [|_| true, |_| false] {
-        assert!(!store.baseline(&server, is_wanted).unwrap().has_pins);
+    for is_wanted in [|_| true, |_| false] as [fn(EntryType) -> bool; 2] {
+        assert!(!store.baseline(&server, Wanted::Of(is_wanted)).unwrap().has_pins);
     }
+}
+
+fn pins_beside_a_surface_are_the_same_as_without_it(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    pin_tools(&mut *store, "reports", &[("make", "one"), ("send", "one"), ("drop", "one")]);
+    let server = id("reports");
+    // One as it was pinned, one in other words of the same length, one that is gone.
+    let raw = tool("send", "one").raw().replace("one", "two");
+    let other = Entry::from_raw(tool_id("send"), &raw).unwrap();
+    let surface = surface(&[tool("make", "one"), other]);
+    let beside = store.baseline(&server, Wanted::Beside(&surface)).unwrap();
+    assert_eq!(beside, store.baseline(&server, Wanted::Of(|_| true)).unwrap());
+    bench.edit("UPDATE pins SET by = 'eve' WHERE key = 'make'");
+    let beside = store.baseline(&server, Wanted::Beside(&surface)).unwrap();
+    assert!(beside.pins.tampered.contains_key(&tool_id("make")), "known and still authenticated");
 }
 
 fn a_sighting_is_that_of_the_last_observation(kind: Kind) {
@@ -45,11 +62,11 @@ fn a_sighting_is_that_of_the_last_observation(kind: Kind) {
         let mut seen = act(&server, "server.observe");
         seen.observation = Some(&observation);
         store.record(seen).unwrap();
-        let sighting = store.baseline(&server, |_| true).unwrap().sighting;
+        let sighting = store.baseline(&server, Wanted::Of(|_| true)).unwrap().sighting;
         assert_eq!(sighting, Some(Sighting::of(&surface)), "{description}");
     }
     bench.edit("UPDATE observations SET notes = '{}'");
-    let error = store.baseline(&server, |_| true).unwrap_err();
+    let error = store.baseline(&server, Wanted::Of(|_| true)).unwrap_err();
     assert!(error.to_string().contains("the last observation of server `reports`"), "{error}");
 }
 
@@ -75,6 +92,7 @@ fn lines_of_history_are_counted_by_basis_and_moment(kind: Kind) {
 on_both![
     a_baseline_has_the_wanted_pins_and_knows_of_the_others,
     a_server_whose_pins_are_all_withdrawn_has_none,
+    pins_beside_a_surface_are_the_same_as_without_it,
     a_sighting_is_that_of_the_last_observation,
     lines_of_history_are_counted_by_basis_and_moment,
 ];

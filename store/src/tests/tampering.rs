@@ -1,5 +1,6 @@
 //! Rows that something else than Holdpoint changed: each is noticed, and the entry or the server is held.
 
+use crate::Wanted;
 use crate::tests::bench::*;
 use gate::pins::Basis;
 use gate::server::ServerStatus;
@@ -34,7 +35,7 @@ fn check_entry_is_held(kind: Kind, edit: &str) {
     assert_eq!(book.tampered.keys().collect::<Vec<_>>(), [&tool_id("make")], "{edit}");
     assert!(book.tampered[&tool_id("make")].contains("`tool:make`"));
     assert_eq!(book.lost, None, "{edit}");
-    let unread = store.baseline(&id("reports"), |_| false).unwrap();
+    let unread = store.baseline(&id("reports"), Wanted::Of(|_| false)).unwrap();
     assert_eq!(unread.pins.tampered, book.tampered, "noticed though not wanted: {edit}");
     assert_eq!(pinned(&*store, "reports", "make"), ["one"], "{edit}");
     assert!(is_sound(&*store, "mail"), "{edit}");
@@ -48,7 +49,7 @@ fn check_server_is_lost(kind: Kind, edit: &str) {
     let store = bench.store();
     let lost = store.pins(&id("reports")).unwrap().lost.expect(edit);
     assert!(lost.contains("`reports`"), "{lost}");
-    let unread = store.baseline(&id("reports"), |_| false).unwrap();
+    let unread = store.baseline(&id("reports"), Wanted::Of(|_| false)).unwrap();
     assert_eq!(unread.pins.lost.as_ref(), Some(&lost), "noticed though not wanted: {edit}");
     let record = store.servers().unwrap().into_iter().find(|server| server.id == id("reports"));
     assert_eq!(record.unwrap().lost, Some(lost));
