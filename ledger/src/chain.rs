@@ -124,6 +124,10 @@ impl Rotation {
     pub const NEVER: Rotation = Rotation { bytes: u64::MAX, age_milliseconds: i64::MAX };
 }
 
+/// A segment of this length is not gone on with by the next writer: whoever resumes a chain reads its last segment
+/// before anything else can be done, and the process after that one would read all of it again.
+pub const MAX_RESUMED_BYTES: u64 = 512 * 1024;
+
 /// Why a record was not written. The call that it belongs to must not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
@@ -147,6 +151,8 @@ pub struct ChainWriter<F> {
     /// None where the segment has no line yet.
     segment_begun: Option<Timestamp>,
     segment_bytes: u64,
+    /// The segment is that of a writer before this one, and long enough.
+    is_segment_full: bool,
     /// How many lines the newest checkpoint covers.
     covered: u64,
     /// When the oldest line was written that it does not cover.
@@ -198,6 +204,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             segment: SegmentNumber::FIRST,
             segment_begun: None,
             segment_bytes: 0,
+            is_segment_full: false,
             covered: 0,
             uncovered_since: None,
             buffer: Vec::new(),
@@ -237,6 +244,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             segment: tail.segment,
             segment_begun: tail.segment_begun,
             segment_bytes: tail.segment_bytes,
+            is_segment_full: rotation != Rotation::NEVER && tail.segment_bytes >= MAX_RESUMED_BYTES,
             covered: tail.covered,
             uncovered_since: None,
             buffer: Vec::new(),
@@ -279,6 +287,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             self.segment = self.segment.next();
             self.segment_begun = None;
             self.segment_bytes = 0;
+            self.is_segment_full = false;
             self.written = self.mark();
         }
         if self.segment_begun.is_none() {
@@ -339,7 +348,8 @@ impl<F: ChainFiles> ChainWriter<F> {
     pub fn is_rotation_due(&self, now: Timestamp) -> bool {
         let age = |begun: Timestamp| now.0.saturating_sub(begun.0);
         self.segment_begun.is_some_and(|begun| {
-            self.segment_bytes >= self.rotation.bytes
+            self.is_segment_full
+                || self.segment_bytes >= self.rotation.bytes
                 || age(begun) >= self.rotation.age_milliseconds
         })
     }

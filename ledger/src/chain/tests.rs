@@ -125,6 +125,37 @@ fn segments_are_rotated_by_size_and_by_age() {
     assert_eq!(tail(&folder).unwrap().head(), writer.head());
 }
 
+#[test]
+fn a_writer_goes_on_with_a_short_segment_and_begins_another_after_a_long_one() {
+    let rotation = Rotation { bytes: u64::MAX, age_milliseconds: i64::MAX - 1 };
+    let line_bytes = {
+        let mut writer = create(&MemoryFolder::default(), rotation);
+        let before = writer.segment_bytes;
+        writer.append(&Record::Outcome(&outcome(1))).unwrap();
+        writer.segment_bytes - before
+    };
+    for (rotation, is_long) in [(rotation, false), (rotation, true), (Rotation::NEVER, true)] {
+        let folder = MemoryFolder::default();
+        let mut writer = create(&folder, rotation);
+        let enough = MAX_RESUMED_BYTES - if is_long { 0 } else { 2 * line_bytes };
+        while writer.segment_bytes < enough {
+            writer.append(&Record::Outcome(&outcome(1))).unwrap();
+        }
+        assert_eq!(writer.segment_bytes >= MAX_RESUMED_BYTES, is_long);
+        let first = writer.segment();
+        drop(writer);
+        let mut resumed = resume(&folder, rotation).unwrap();
+        let expected = if is_long && rotation != Rotation::NEVER { first.next() } else { first };
+        assert_eq!(resumed.segment(), expected);
+        // It is the writer before whose segment is long: this one's grows.
+        for number in 0..3 {
+            resumed.append(&Record::Outcome(&outcome(number))).unwrap();
+        }
+        assert_eq!(resumed.segment(), expected);
+        assert_eq!(tail(&folder).unwrap().head(), resumed.head());
+    }
+}
+
 /// Fails at each step in turn, with each amount of the failed append left behind, then goes on.
 #[test]
 fn after_a_failure_at_any_step_the_chain_goes_on_and_nothing_written_is_lost() {
