@@ -5,6 +5,7 @@ use crate::view::{View, with_member};
 use contract::surface::ListKind;
 use gate::reason::Reason;
 use ledger::record::OutcomeStatus;
+use std::borrow::Cow;
 
 /// `invalid params`.
 const INVALID_PARAMS: i64 = -32602;
@@ -37,9 +38,10 @@ pub fn answer(view: &View, list: ListKind, cursor: Option<&[u8]>, id: &[u8]) -> 
         return error(id, INVALID_PARAMS, "an unknown cursor: list again from the beginning");
     };
     let next = number.filter(|_| page.has_next).map(|number| format!("\"{CURSOR}{}\"", number + 1));
+    // A list may be most of a gate's memory: it is copied once, into the message.
     let result = match &next {
-        Some(next) => with_member(page.result, "nextCursor", Some(next.as_bytes())),
-        None => page.result.to_vec(),
+        Some(next) => with_member(page.result, "nextCursor", Some(next.as_bytes())).into(),
+        None => Cow::Borrowed(page.result),
     };
     let message =
         [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#, &result, b"}"].concat();
