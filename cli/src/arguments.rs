@@ -118,9 +118,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident status\n  holdpoint incident off\n  holdpoint incident revoke principal ada"
     )]
     Incident(incident::IncidentCommand),
-    /// Make, sign and verify attestation documents: who vouches for a server, and at which level
+    /// Make, sign and verify attestation documents, which vouch for servers
     #[command(
-        after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest verify signed.json --trust-root root.json --required internal --host mail.example.com"
+        after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest verify signed.json --trust-root root.json --required internal --host a.example"
     )]
     Attest(attest::AttestCommand),
     /// Look at the ledger: what was decided on every call, provably
