@@ -1,0 +1,324 @@
+//! Keys, signatures, what a document says, schemes, and what is refused.
+
+use crate::bench::*;
+use crate::{draft, verify, write_root};
+use serde_json::{Value, json};
+use std::fs;
+
+/// A key, a trust root that trusts it, and a signed document.
+fn prepared(bench: &Bench) {
+    bench.run(["attest", "keygen", "key.pem"]).exits(0).says("not encrypted");
+    write_root(bench, "acme-2026", &bench.path("key.pem.pub"));
+    bench.file("draft.json", draft().to_string());
+    let words = [
+        "attest",
+        "sign",
+        "draft.json",
+        "--key",
+        "key.pem",
+        "--key-id",
+        "acme-2026",
+        "-o",
+        "signed.json",
+    ];
+    bench.run(words).exits(0).says("signed.json");
+}
+
+#[test]
+fn what_is_signed_here_is_admitted_here() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let admitted = bench.run(verify("signed.json", &[])).exits(0).json();
+    let expected = json!({ "verdict": "ADMIT", "clause": null, "reason": null, "clearance": "INTERNAL", "signer": "acme-2026" });
+    assert_eq!(admitted, expected);
+    let unsigned = bench.run(verify("draft.json", &[])).exits(13).json();
+    assert_eq!(unsigned["reason"], "unsigned");
+    let signed = fs::read_to_string(bench.path("signed.json")).unwrap();
+    bench.file("tampered.json", signed.replace("mail.example.com", "evil.example.com"));
+    let tampered = bench.run(verify("tampered.json", &[])).exits(13).json();
+    assert_eq!((&tampered["clause"], &tampered["reason"]), (&json!("f"), &json!("bad_signature")));
+}
+
+#[test]
+fn without_an_output_the_document_is_printed_and_nothing_else() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let words = ["attest", "sign", "draft.json", "--key", "key.pem", "--key-id", "acme-2026"];
+    let printed = bench.run(words).exits(0);
+    assert_eq!(printed.out, fs::read_to_string(bench.path("signed.json")).unwrap());
+    assert_eq!(printed.err, "");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_private_key_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    bench.run(["attest", "keygen", "key.pem"]).exits(0);
+    let mode = |name: &str| fs::metadata(bench.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("key.pem"), 0o600);
+    assert_eq!(mode("key.pem.pub") & 0o600, 0o600);
+    let private = fs::read_to_string(bench.path("key.pem")).unwrap();
+    assert!(private.starts_with("-----BEGIN PRIVATE KEY-----\n"));
+}
+
+#[test]
+fn a_key_is_never_written_over() {
+    let bench = Bench::new();
+    bench.file("key.pem", "mine");
+    bench.run(["attest", "keygen", "key.pem"]).exits(2).says("is there already");
+    assert_eq!(fs::read_to_string(bench.path("key.pem")).unwrap(), "mine");
+    assert!(!bench.path("key.pem.pub").exists());
+    bench.file("other.pem.pub", "mine too");
+    bench.run(["attest", "keygen", "other.pem"]).exits(2).says("other.pem.pub");
+    assert!(!bench.path("other.pem").exists());
+    assert_eq!(fs::read_to_string(bench.path("other.pem.pub")).unwrap(), "mine too");
+}
+
+#[test]
+fn two_keys_differ() {
+    let bench = Bench::new();
+    let fingerprint = |name: &str| {
+        bench.run(["attest", "keygen", name, "--json"]).exits(0).json()["fingerprint"].clone()
+    };
+    assert_ne!(fingerprint("a.pem"), fingerprint("b.pem"));
+}
+
+#[test]
+fn an_encrypted_key_signs_with_its_passphrase_alone() {
+    let bench = Bench::new();
+    bench.file("passphrase", "correct horse\n");
+    bench.file("wrong", "battery staple\n");
+    let made =
+        bench.run(["attest", "keygen", "key.pem", "--passphrase", "file:passphrase", "--json"]);
+    assert_eq!(made.exits(0).json()["encrypted"], true);
+    let private = fs::read_to_string(bench.path("key.pem")).unwrap();
+    assert!(private.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
+    bench.file("draft.json", draft().to_string());
+    write_root(&bench, "acme-2026", &bench.path("key.pem.pub"));
+    let sign = [
+        "attest",
+        "sign",
+        "draft.json",
+        "--key",
+        "key.pem",
+        "--key-id",
+        "acme-2026",
+        "-o",
+        "signed.json",
+    ];
+    bench.run(sign).exits(2).says("say where its passphrase is");
+    bench
+        .run(sign.iter().chain(&["--passphrase", "file:wrong"]))
+        .exits(2)
+        .says("passphrase is wrong");
+    assert!(!bench.path("signed.json").exists());
+    let mut command = bench.command(sign.iter().chain(&["--passphrase", "env:PHRASE"]));
+    command.env("PHRASE", "correct horse");
+    answer(command).exits(0);
+    bench.run(verify("signed.json", &[])).exits(0);
+}
+
+#[test]
+fn a_passphrase_is_no_argument_and_is_not_repeated() {
+    let bench = Bench::new();
+    let refused = bench.run(["attest", "keygen", "key.pem", "--passphrase", "hunter2"]);
+    refused.exits(2).says("env:VARIABLE").never_says("hunter2");
+    // Without a terminal nobody can be asked.
+    let refused = bench.run(["attest", "keygen", "key.pem", "--passphrase", "prompt"]);
+    refused.exits(2).says("at a terminal");
+    assert!(!bench.path("key.pem").exists());
+}
+
+#[test]
+fn what_cannot_be_signed_is_refused_with_its_reason() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let refused = |document: Value, key_id: &str, words: &str| {
+        bench.file("other.json", document.to_string());
+        let answer =
+            bench.run(["attest", "sign", "other.json", "--key", "key.pem", "--key-id", key_id]);
+        answer.exits(2).says(words);
+    };
+    let mut document = draft();
+    document["expires"] = json!("2027-01-01");
+    refused(document, "acme-2026", "`expires` is not a member that belongs here");
+    let mut document = draft();
+    document["capabilities"] = json!(["tool.invoke"]);
+    refused(document, "acme-2026", "nobody would admit it");
+    let mut document = draft();
+    document["signerKeyId"] = json!("other");
+    refused(document, "acme-2026", "the key is called `acme-2026`");
+    refused(draft(), " ", "a key's id has 1 to 256 bytes");
+    let unnamed = bench.run(["attest", "sign", "draft.json", "--key", "key.pem"]);
+    unnamed.exits(2).says("no signer is named");
+    let public =
+        bench.run(["attest", "sign", "draft.json", "--key", "key.pem.pub", "--key-id", "a"]);
+    public.exits(2).says("expected a private key");
+}
+
+#[test]
+fn a_document_is_shown_in_words_with_the_state_of_its_signature() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let words =
+        bench.run(["attest", "inspect", "signed.json", "--trust-root", "root.json"]).exits(0);
+    let words =
+        words.says("mcp.example.mail 2.3.1, published by acme").says("INTERNAL (rank 1 of 0 to 5");
+    words.says("mail.example.com").says("verifies with the key in the trust root");
+    bench.run(["attest", "inspect", "signed.json"]).exits(0).says("not checked");
+    bench.run(["attest", "inspect", "draft.json"]).exits(0).says("nobody vouches");
+    let signed = fs::read_to_string(bench.path("signed.json")).unwrap();
+    bench.file("tampered.json", signed.replace("2.3.1", "2.3.2"));
+    let tampered = ["attest", "inspect", "tampered.json", "--trust-root", "root.json"];
+    bench.run(tampered).exits(0).says("does NOT verify");
+    let document = bench.run(tampered.iter().chain(&["--json"])).exits(0).json();
+    assert_eq!(document["signature"], "does_not_verify");
+    bench.file("bad.json", "{}");
+    let refused = bench.run(["attest", "inspect", "bad.json", "--json"]).exits(13).json();
+    assert_eq!(refused["error"]["reason"], "manifest_invalid");
+}
+
+#[test]
+fn nothing_that_hides_reaches_the_terminal() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let mut document = draft();
+    document["id"] = json!("mail\u{1b}[2J\u{202e}");
+    document["clearance"] = json!("\u{1b}]0;x\u{7}");
+    bench.file("odd.json", document.to_string());
+    let shown = bench.run(["attest", "inspect", "odd.json"]).exits(0);
+    assert!(!shown.out.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{:?}", shown.out);
+    let mut human = verify("odd.json", &[]);
+    human.retain(|word| *word != "--json");
+    let denied = bench.run(human).exits(13);
+    assert!(!denied.out.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{:?}", denied.out);
+}
+
+#[test]
+fn schemes_are_listed_and_own_ones_are_checked() {
+    let bench = Bench::new();
+    bench
+        .run(["attest", "schemes"])
+        .exits(0)
+        .says("RESTRICTED-PLUS")
+        .says("BAA-COVERED")
+        .says("M_AND_A");
+    let all = bench.run(["attest", "schemes", "--json"]).exits(0).json();
+    assert_eq!(all["schemes"].as_array().unwrap().len(), 5);
+    bench.file("ours.json", r#"{"id":"ours","levels":[{"rank":0,"canonicalName":"OPEN"},{"rank":1,"canonicalName":"CLOSED","aliases":["X"]}]}"#);
+    let ours = bench.run(["attest", "schemes", "ours.json", "--json"]).exits(0).json();
+    assert_eq!(
+        ours["schemes"][0]["levels"][1],
+        json!({ "rank": 1, "name": "CLOSED", "aliases": ["X"] })
+    );
+    bench.file("gap.json", r#"{"id":"ours","levels":[{"rank":1,"canonicalName":"OPEN"}]}"#);
+    bench.run(["attest", "schemes", "gap.json"]).exits(2).says("without a gap");
+    bench.run(["attest", "schemes", "nowhere"]).exits(2).says("neither a built-in scheme");
+}
+
+#[test]
+fn an_own_scheme_decides() {
+    let bench = Bench::new();
+    prepared(&bench);
+    bench.file("ours.json", r#"{"id":"ours","levels":[{"rank":0,"canonicalName":"INTERNAL"},{"rank":1,"canonicalName":"CLOSED"}]}"#);
+    let judge = |required: &str| {
+        bench.run([
+            "attest",
+            "verify",
+            "signed.json",
+            "--trust-root",
+            "root.json",
+            "--host",
+            "mail.example.com",
+            "--scheme",
+            "ours.json",
+            "--required",
+            required,
+            "--json",
+        ])
+    };
+    judge("internal").exits(0);
+    assert_eq!(judge("closed").exits(13).json()["reason"], "below_required");
+    judge("restricted").exits(2).says("has no level `restricted`");
+}
+
+#[test]
+fn a_document_for_a_program_admits_that_file_alone() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let digest = attest::Digest::sha256(b"#!/bin/sh\n").to_string();
+    bench.file("server", "#!/bin/sh\n");
+    bench.file("other", "#!/bin/sh\nexit\n");
+    let mut document = draft();
+    document["v"] = json!(2);
+    document["netAllowedHosts"] = json!([]);
+    document["packageDigest"] = json!(digest);
+    bench.file("draft2.json", document.to_string());
+    let sign = [
+        "attest",
+        "sign",
+        "draft2.json",
+        "--key",
+        "key.pem",
+        "--key-id",
+        "acme-2026",
+        "-o",
+        "signed2.json",
+    ];
+    bench.run(sign).exits(0);
+    let judge = |program: &[&str]| {
+        let words = [
+            "attest",
+            "verify",
+            "signed2.json",
+            "--trust-root",
+            "root.json",
+            "--required",
+            "internal",
+            "--json",
+        ];
+        bench.run(words.iter().chain(program))
+    };
+    judge(&["--program", "server"]).exits(0);
+    assert_eq!(judge(&["--program", "other"]).exits(13).json()["reason"], "host_not_bound");
+    assert_eq!(judge(&[]).exits(13).json()["reason"], "host_not_bound");
+    judge(&["--program", "server", "--host", "a.example"]).exits(2);
+}
+
+#[test]
+fn a_revocation_list_counts_only_when_one_who_may_has_signed_it() {
+    let bench = Bench::new();
+    prepared(&bench);
+    bench.run(["attest", "keygen", "security.pem"]).exits(0);
+    let mut root: Value =
+        serde_json::from_slice(&fs::read(bench.path("root.json")).unwrap()).unwrap();
+    let pem = fs::read_to_string(bench.path("security.pem.pub")).unwrap();
+    let revoker = json!({ "keyId": "security", "publicKeyPem": pem, "approvedClearance": [], "mayRevoke": true });
+    root["signers"].as_array_mut().unwrap().push(revoker);
+    bench.file("root.json", root.to_string());
+    let digest =
+        bench.run(["attest", "inspect", "signed.json", "--json"]).exits(0).json()["digest"].clone();
+    let list = json!({
+        "v": 1, "type": "mcp-attestation-revocations", "issued": "2026-01-01T00:00:00Z",
+        "expires": "2026-02-01T00:00:00Z", "signers": [], "documents": [digest],
+    });
+    bench.file("list.json", list.to_string());
+    for (key, id, output) in
+        [("security.pem", "security", "revoked.json"), ("key.pem", "acme-2026", "forged.json")]
+    {
+        bench
+            .run(["attest", "sign", "list.json", "--key", key, "--key-id", id, "-o", output])
+            .exits(0);
+    }
+    let judge = |list: &str, now: &str| {
+        bench.run(verify("signed.json", &["--revocations", list, "--now", now]))
+    };
+    assert_eq!(
+        judge("revoked.json", "2026-01-15").exits(13).json()["reason"],
+        "attestation_revoked"
+    );
+    judge("forged.json", "2026-01-15").exits(2).says("may not revoke");
+    judge("revoked.json", "2026-03-01").exits(2).says("a newer one is needed");
+    bench.run(verify("signed.json", &["--now", "2026-01-15"])).exits(0);
+}
