@@ -214,11 +214,71 @@ fn every_schema_is_used_and_refuses_something() {
     switches(&mut schemas, &prepared());
     evidence(&mut schemas, &Bench::new());
     reading(&mut schemas, &Bench::new());
+    attestation(&mut schemas, &Bench::new());
     let names: BTreeSet<&str> = schemas.validators.keys().map(String::as_str).collect();
     assert_eq!(names, schemas.used);
     for (name, validator) in &schemas.validators {
         assert!(!validator.is_valid(&json!({ "tools": 7, "verdict": "FINE" })), "{name}.json");
     }
+}
+
+/// Keys, documents, verdicts and schemes, and the files that go with them.
+fn attestation(schemas: &mut Schemas, bench: &Bench) {
+    let key = schemas.run("attest-key", bench, &["attest", "keygen", "key.pem"], 0);
+    let signer = json!({
+        "keyId": "acme", "publicKeyPem": key["public_key_pem"], "approvedClearance": ["internal"],
+        "notAfter": "2099-01-01", "mayRevoke": true, "description": "ours",
+    });
+    let root = json!({ "v": 1, "signers": [signer] });
+    schemas.check("attest-trust-root", &root);
+    bench.file("root.json", root.to_string());
+    let draft = json!({
+        "v": 2, "id": "mail", "publisher": "acme", "version": "1", "clearance": "internal",
+        "capabilities": ["mcp-server"], "netAllowedHosts": ["a.example"], "verification": "tested",
+        "notBefore": "2026-01-01T00:00:00Z", "expires": "2099-01-01", "signerKeyId": "acme",
+        "toolClearance": { "search": "public" }, "toolDigests": { "search": "ab".repeat(32) },
+    });
+    let list = json!({
+        "v": 1, "type": "mcp-attestation-revocations", "issued": "2026-01-01", "expires": "2099-01-01",
+        "signers": ["old"], "documents": ["ab".repeat(32)], "signerKeyId": "acme",
+    });
+    for (name, document) in [("attest-document", draft), ("attest-revocations", list)] {
+        bench.file("draft.json", document.to_string());
+        let sign = ["attest", "sign", "draft.json", "--key", "key.pem"];
+        schemas.run(name, bench, &sign, 0);
+        let output = format!("{name}.json");
+        schemas.run("attest-signed", bench, &[&sign[..], &["-o", &output]].concat(), 0);
+    }
+    let inspect = ["attest", "inspect", "attest-document.json"];
+    schemas.run("attest-inspect", bench, &inspect, 0);
+    schemas.run(
+        "attest-inspect",
+        bench,
+        &[&inspect[..], &["--trust-root", "root.json"]].concat(),
+        0,
+    );
+    schemas.run("error", bench, &["attest", "inspect", "root.json"], 13);
+    let verify =
+        ["attest", "verify", "attest-document.json", "--trust-root", "root.json", "--required"];
+    for (required, host, exit) in
+        [("internal", "a.example", 0), ("internal", "b.example", 13), ("sci", "a.example", 13)]
+    {
+        schemas.run(
+            "attest-verify",
+            bench,
+            &[&verify[..], &[required, "--host", host]].concat(),
+            exit,
+        );
+    }
+    let unreadable =
+        ["attest", "verify", "root.json", "--trust-root", "root.json", "--required", "sci"];
+    schemas.run("attest-verify", bench, &unreadable, 13);
+    schemas.run("attest-schemes", bench, &["attest", "schemes"], 0);
+}
+
+#[test]
+fn attestation_documents() {
+    attestation(&mut Schemas::read(), &Bench::new());
 }
 
 /// What was counted, what happened, and what is switched.
