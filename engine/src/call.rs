@@ -52,6 +52,15 @@ impl Method {
         }
     }
 
+    /// The list that has to be known before the method can be decided on.
+    pub fn list(self) -> Option<ListKind> {
+        match self {
+            Method::List(list) => Some(list),
+            Method::Use(entry_type) => entry_type.list(),
+            Method::Handshake | Method::Ping | Method::Other => None,
+        }
+    }
+
     /// The entry that a gated call is about; nothing where it cannot be read in one way.
     pub fn target<'a>(self, params: Option<&'a Params<'a>>) -> Option<Target<'a>> {
         let Method::Use(entry_type) = self else { return None };

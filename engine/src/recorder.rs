@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::receipts::{Batch, Receipts, ReceiptsError};
 
 /// How many ids are made with one question for randomness.
-const IDS_AT_ONCE: usize = 64;
+const IDS_AT_ONCE: usize = 128;
 
 /// Who makes the calls of a session, as far as anybody knows.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +45,14 @@ pub enum Unrecorded {
     NoRandomness(getrandom::Error),
 }
 
+/// A decision that is recorded once its batch is settled.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded {
+    pub receipt_id: ReceiptId,
+    pub batch: Batch,
+    pub decided: Instant,
+}
+
 /// What a decision is about, beside the call itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances<'a> {
@@ -68,11 +76,14 @@ impl Recorder {
         call: &Call<'_>,
         answer: &Answer,
         about: Circumstances<'_>,
-    ) -> Result<(ReceiptId, Batch), Unrecorded> {
+    ) -> Result<Recorded, Unrecorded> {
         let receipt_id = self.next_id()?;
         let drift = Drifted::of(call, answer, about.situation);
         let reasons = reason_of(answer).map(ReasonCode::as_str);
         let key = self.receipts.args_key();
+        let args_hash = call.arguments.map(|arguments| key.hash(arguments));
+        let decided = Instant::now();
+        let ours = decided.saturating_duration_since(about.begun);
         let decision = Decision {
             ts: now(),
             receipt_id,
@@ -90,7 +101,7 @@ impl Recorder {
                 trust_level: TrustLevel::Unknown,
             },
             request: Request {
-                args_hash: call.arguments.map(|arguments| key.hash(arguments)),
+                args_hash,
                 args_hash_kind: key.kind(),
                 size_bytes_in: call.bytes as u64,
             },
@@ -113,10 +124,10 @@ impl Recorder {
             drift: drift.as_ref().map(|drift| drift.to_record(about.view_age)),
             admission: None,
             incident_mode: about.situation.is_incident,
-            latency_us: Latency { ours: microseconds(about.begun.elapsed()), theirs: None },
+            latency_us: Latency { ours: microseconds(ours), theirs: None },
         };
         let batch = self.receipts.decision_later(&decision)?;
-        Ok((receipt_id, batch))
+        Ok(Recorded { receipt_id, batch, decided })
     }
 
     /// Makes sure that all decisions of a batch are written.

@@ -62,8 +62,9 @@ impl Sentinel {
         }
     }
 
-    pub fn has_just_looked(&self) -> bool {
-        self.looked_at.get().elapsed() < JUST
+    /// Whether it was looked at so shortly before then that it counts for what began then.
+    pub fn had_just_looked(&self, begun: Instant) -> bool {
+        begun.saturating_duration_since(self.looked_at.get()) < JUST
     }
 
     fn look(&self) -> Result<Sign, StoreError> {

@@ -22,7 +22,7 @@ use crate::keeper::Wake;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
 use crate::path::{Answer, Path};
 use crate::reason::ReasonCode;
-use crate::recorder::{Circumstances, Recorder};
+use crate::recorder::{Caller, Circumstances, Recorded, Recorder};
 use crate::refusal::Refusal;
 use crate::sentinel::Sentinel;
 use crate::situation::Situation;
@@ -96,6 +96,8 @@ pub struct Session {
     is_current: AtomicBool,
     /// Whether more of the client's messages were read already.
     is_gathering: AtomicBool,
+    /// Whether there may be outcomes that are not written yet.
+    has_unsettled: AtomicBool,
     keeper: Sender<Wake>,
     errands: Sender<Errand>,
     errors: ErrorLog,
@@ -149,6 +151,13 @@ struct Passage<'a> {
     was_asked: bool,
 }
 
+/// What a request is decided on, as it was at one moment.
+struct Met {
+    situation: Arc<Situation>,
+    caller: Arc<Caller>,
+    view_age: Option<Duration>,
+}
+
 impl Session {
     pub fn new(parts: Parts) -> Session {
         Session {
@@ -167,6 +176,7 @@ impl Session {
             }),
             is_current: AtomicBool::new(false),
             is_gathering: AtomicBool::new(false),
+            has_unsettled: AtomicBool::new(false),
             keeper: parts.keeper,
             errands: parts.errands,
             errors: parts.errors,
@@ -235,7 +245,19 @@ impl Session {
                 self.wake(Wake::ClientGone);
             }
         }
-        let _ = self.recorder.settle(None);
+        // Where the client's messages are being taken, what is settled for them takes this along. Both sides set their own
+        // flag before they look at the other's, so one of them sees to it.
+        self.has_unsettled.store(true, Ordering::SeqCst);
+        if !self.is_gathering.load(Ordering::SeqCst) {
+            self.settle_rest();
+        }
+    }
+
+    /// Writes outcomes that nobody has written yet.
+    fn settle_rest(&self) {
+        if self.has_unsettled.swap(false, Ordering::SeqCst) {
+            let _ = self.recorder.settle(None);
+        }
     }
 
     fn server_side(&self) -> MutexGuard<'_, ServerSide> {
@@ -257,6 +279,8 @@ impl Session {
     /// Nothing more of the client is there for now: what was gathered is recorded, then sent.
     pub fn client_paused(&self) {
         self.send_gathered();
+        self.is_gathering.store(false, Ordering::SeqCst);
+        self.settle_rest();
         self.is_current.store(false, Ordering::Release);
     }
 
@@ -334,10 +358,10 @@ impl Session {
     }
 
     /// INVARIANT: what somebody approved, stopped or declared counts for every call that begins after it was written.
-    fn look_for_changes(&self) -> Result<(), store::StoreError> {
+    fn look_for_changes(&self, begun: Instant) -> Result<(), store::StoreError> {
         // All that was read at once began at once, unless the server kept it waiting here.
         let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_current.load(Ordering::Acquire) && sentinel.has_just_looked() {
+        if self.is_current.load(Ordering::Acquire) && sentinel.had_just_looked(begun) {
             return Ok(());
         }
         if let Some(news) = sentinel.news()? {
@@ -414,20 +438,20 @@ impl Session {
     }
 
     /// Decides on a request, records it, and passes it on or refuses it.
-    fn pass(&self, passage: &Passage<'_>, view_age: Option<Duration>) {
-        let (situation, caller) = {
-            let state = self.state();
-            (state.situation.clone(), state.client.caller.clone())
-        };
+    fn pass(&self, passage: &Passage<'_>, met: &Met) {
+        let Met { situation, caller, view_age } = met;
         let Passage { id, call, begun, .. } = *passage;
-        let answer = self.path.decide(&call, &situation);
+        let answer = self.path.decide(&call, situation);
         if let Answer::Hold(standing) = &answer
             && self.may_ask(passage, standing)
         {
             return self.ask(passage, standing);
         }
-        let about = Circumstances { situation: &situation, caller: &caller, view_age, begun };
-        let (receipt_id, batch) = match self.recorder.decision(&call, &answer, about) {
+        let about = Circumstances { situation, caller, view_age: *view_age, begun };
+        let Recorded { receipt_id, batch, decided } = match self
+            .recorder
+            .decision(&call, &answer, about)
+        {
             Ok(recorded) => recorded,
             Err(error) => {
                 self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
@@ -448,7 +472,7 @@ impl Session {
                     is_handshake: passage.is_handshake,
                     is_call,
                     begun,
-                    dispatched: Instant::now(),
+                    dispatched: decided,
                     deadline: self.settings.call_timeout.map(|timeout| begun + timeout),
                 };
                 self.dispatch(passage, pending, batch);
@@ -468,7 +492,8 @@ impl Session {
         }
         if is_call {
             let found = call.target.map(|target| situation.view.find(target));
-            self.tally.call(&call, &answer, found, begun.elapsed());
+            let ours = decided.saturating_duration_since(begun);
+            self.tally.call(&call, &answer, found, ours);
         } else {
             self.tally.add(Counter::Requests);
         }

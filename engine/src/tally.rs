@@ -6,7 +6,7 @@ use crate::view::Found;
 use contract::surface::EntryType;
 use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
 use gate::posture::Posture;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::envelope::member_names;
@@ -23,14 +23,15 @@ pub struct Tally {
 
 #[derive(Debug, Default)]
 struct Counts {
-    plain: HashMap<Counter, u64>,
+    /// There are few kinds, and most calls add to the same two.
+    plain: Vec<(Counter, u64)>,
     tools: HashMap<Box<str>, ToolCounts>,
 }
 
 #[derive(Debug, Default)]
 struct ToolCounts {
     calls: u64,
-    parameters: HashMap<Box<str>, u64>,
+    parameters: BTreeMap<Box<str>, u64>,
 }
 
 impl Tally {
@@ -39,13 +40,13 @@ impl Tally {
     }
 
     pub fn add_many(&self, counter: Counter, count: u64) {
-        *self.lock().plain.entry(counter).or_default() += count;
+        self.lock().add(counter, count);
     }
 
     /// Counts a gated call that was decided.
     pub fn call(&self, call: &Call<'_>, answer: &Answer, found: Option<Found<'_>>, ours: Duration) {
         let mut counts = self.lock();
-        let mut count = |counter| *counts.plain.entry(counter).or_default() += 1;
+        let mut count = |counter| counts.add(counter, 1);
         count(Counter::Calls);
         count(added_bucket(u64::try_from(ours.as_micros()).unwrap_or(u64::MAX)));
         match answer {
@@ -74,7 +75,7 @@ impl Tally {
     /// Everything since the last time.
     pub fn take(&self) -> Vec<(Counter, u64)> {
         let Counts { plain, tools } = std::mem::take(&mut *self.lock());
-        let mut all: Vec<(Counter, u64)> = plain.into_iter().collect();
+        let mut all = plain;
         for (tool, counts) in tools {
             all.push((tool_called(&tool), counts.calls));
             let parameters = counts.parameters.into_iter();
@@ -89,6 +90,13 @@ impl Tally {
 }
 
 impl Counts {
+    fn add(&mut self, counter: Counter, count: u64) {
+        match self.plain.iter_mut().find(|(known, _)| *known == counter) {
+            Some((_, known)) => *known += count,
+            None => self.plain.push((counter, count)),
+        }
+    }
+
     /// A call whose parameters are not counted is not counted for its tool either: "used in 0 of N" must be true.
     fn tool(&mut self, tool: &str, arguments: Option<&[u8]>) {
         if arguments.is_some_and(|arguments| arguments.len() > MAX_COUNTED_ARGUMENT_BYTES) {
@@ -102,20 +110,22 @@ impl Counts {
         }
         counts.calls += 1;
         for name in names() {
-            if let Some(count) = entry(&mut counts.parameters, &name) {
+            if let Some(count) = counts.parameters.get_mut(&*name) {
                 *count += 1;
+            } else if counts.parameters.len() < MAX_COUNTED_NAMES {
+                counts.parameters.insert(name.into(), 1);
             }
         }
     }
 }
 
-/// The value of a name, made where there is room for it. A name that is known costs no allocation.
-fn entry<'m, V: Default>(map: &'m mut HashMap<Box<str>, V>, name: &str) -> Option<&'m mut V> {
-    if !map.contains_key(name) {
-        if map.len() >= MAX_COUNTED_NAMES {
-            return None;
-        }
-        map.insert(name.into(), V::default());
+/// The counts of a tool, made where there is room for them. A tool that is known costs one look-up.
+fn entry<'m>(map: &'m mut HashMap<Box<str>, ToolCounts>, name: &str) -> Option<&'m mut ToolCounts> {
+    if map.contains_key(name) {
+        return map.get_mut(name);
     }
-    map.get_mut(name)
+    if map.len() >= MAX_COUNTED_NAMES {
+        return None;
+    }
+    Some(map.entry(name.into()).or_default())
 }

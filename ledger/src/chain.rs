@@ -5,7 +5,7 @@
 
 use crate::checkpoint::{Checkpoint, origin};
 use crate::folder::{ChainFiles, ChainId, SegmentNumber};
-use crate::line::{EncodeError, LineHash, Place, encode};
+use crate::line::{EncodeError, Encoder, LineHash, Place};
 use crate::note::SigningKey;
 use crate::record::{Event, Record};
 use crate::tree::{Frontier, leaf};
@@ -157,6 +157,7 @@ pub struct ChainWriter<F> {
     covered: u64,
     /// When the oldest line was written that it does not cover.
     uncovered_since: Option<Timestamp>,
+    encoder: Encoder,
     /// Lines that are not written yet.
     buffer: Vec<u8>,
     /// How the chain was before them.
@@ -207,6 +208,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             is_segment_full: false,
             covered: 0,
             uncovered_since: None,
+            encoder: Encoder::default(),
             buffer: Vec::new(),
             written: Mark::NONE,
         };
@@ -247,6 +249,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             is_segment_full: rotation != Rotation::NEVER && tail.segment_bytes >= MAX_RESUMED_BYTES,
             covered: tail.covered,
             uncovered_since: None,
+            encoder: Encoder::default(),
             buffer: Vec::new(),
             written: Mark::NONE,
         };
@@ -360,8 +363,8 @@ impl<F: ChainFiles> ChainWriter<F> {
         let mut hashes = [LineHash::NONE; 2];
         let mut place = Place { seq: self.tree.size(), prev: self.last };
         for (record, hash) in records.iter().zip(&mut hashes) {
-            *hash = encode(record, place, &mut self.buffer)
-                .inspect_err(|_| self.buffer.truncate(before))?;
+            let encoded = self.encoder.encode(record, place, &mut self.buffer);
+            *hash = encoded.inspect_err(|_| self.buffer.truncate(before))?;
             place = Place { seq: place.seq + 1, prev: *hash };
         }
         self.tree.newest.extend(hashes.iter().take(records.len()));

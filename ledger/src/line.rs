@@ -79,71 +79,106 @@ pub struct Place {
 const HASH_NAME: &[u8] = b"\"hash\":\"";
 const HASH_DIGITS: usize = 64;
 
+/// What most lines have room in.
+const USUAL_LINE_BYTES: usize = 2_048;
+
 /// Appends a record's line, with its newline, to `out`. After an error `out` holds nothing more than before.
 pub fn encode(
     record: &Record<'_>,
     place: Place,
     out: &mut Vec<u8>,
 ) -> Result<LineHash, EncodeError> {
-    let start = out.len();
-    let written = write_line(record, place, out, start);
-    if written.is_err() {
-        out.truncate(start);
-    }
-    written
+    Encoder::default().encode(record, place, out)
 }
 
-fn write_line(
-    record: &Record<'_>,
-    place: Place,
-    out: &mut Vec<u8>,
-    start: usize,
-) -> Result<LineHash, EncodeError> {
-    match record {
-        Record::Decision(decision) => {
-            json::write(&DecisionHead::of(decision), out)?;
-            write_rest(out, start, &DecisionTail::of(decision, place))
-        }
-        Record::Outcome(outcome) => {
-            out.extend_from_slice(b"{}");
-            write_rest(out, start, &OutcomeTail::of(outcome, place))
-        }
-        Record::Event(event) => {
-            let data = event.data.map(canonical_data).transpose()?;
-            serde_json::to_writer(&mut *out, &EventHead { by: event.by, data })?;
-            write_rest(out, start, &EventTail::of(event, place))
-        }
-    }
+/// Writes the lines of one chain.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    beginning: Beginning,
 }
 
-/// `out` holds the members before `hash` as an object of their own; the rest follows with the hash over both.
-fn write_rest(
-    out: &mut Vec<u8>,
-    start: usize,
-    tail: &impl Serialize,
-) -> Result<LineHash, EncodeError> {
-    out.pop();
-    if out.last() != Some(&b'{') {
-        out.push(b',');
+impl Encoder {
+    /// See [`encode`].
+    pub fn encode(
+        &mut self,
+        record: &Record<'_>,
+        place: Place,
+        out: &mut Vec<u8>,
+    ) -> Result<LineHash, EncodeError> {
+        let start = out.len();
+        out.reserve(USUAL_LINE_BYTES);
+        let written = self.write_line(record, place, out, start);
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
     }
-    let hash_at = out.len();
-    out.extend_from_slice(HASH_NAME);
-    let digits_at = out.len();
-    out.extend_from_slice(&[b'0'; HASH_DIGITS]);
-    out.push(b'"');
-    // The tail's opening brace becomes the comma after the hash.
-    let comma_at = out.len();
-    json::write(tail, out)?;
-    if let Some(brace) = out.get_mut(comma_at) {
-        *brace = b',';
+
+    fn write_line(
+        &mut self,
+        record: &Record<'_>,
+        place: Place,
+        out: &mut Vec<u8>,
+        start: usize,
+    ) -> Result<LineHash, EncodeError> {
+        match record {
+            Record::Decision(decision) => {
+                json::write(&DecisionHead::of(decision), out)?;
+                self.write_rest(out, start, &DecisionTail::of(decision, place))
+            }
+            Record::Outcome(outcome) => {
+                out.extend_from_slice(b"{}");
+                self.write_rest(out, start, &OutcomeTail::of(outcome, place))
+            }
+            Record::Event(event) => {
+                let data = event.data.map(canonical_data).transpose()?;
+                serde_json::to_writer(&mut *out, &EventHead { by: event.by, data })?;
+                self.write_rest(out, start, &EventTail::of(event, place))
+            }
+        }
     }
-    let hash = hash_without(out, start, hash_at, comma_at + 1);
-    if let Some(digits) = out.get_mut(digits_at..digits_at + HASH_DIGITS) {
-        digits.copy_from_slice(&digits::encode::<32, HASH_DIGITS>(&hash.0));
+
+    /// `out` holds the members before `hash` as an object of their own; the rest follows with the hash over both.
+    fn write_rest(
+        &mut self,
+        out: &mut Vec<u8>,
+        start: usize,
+        tail: &impl Serialize,
+    ) -> Result<LineHash, EncodeError> {
+        let (hash, digits_at) = self.write_members(out, start, tail)?;
+        if let Some(digits) = out.get_mut(digits_at..digits_at + HASH_DIGITS) {
+            digits.copy_from_slice(&digits::encode::<32, HASH_DIGITS>(&hash.0));
+        }
+        out.push(b'\n');
+        let length = out.len() - start;
+        if length > MAX_LINE_BYTES { Err(EncodeError::TooLong(length)) } else { Ok(hash) }
     }
-    out.push(b'\n');
-    let length = out.len() - start;
-    if length > MAX_LINE_BYTES { Err(EncodeError::TooLong(length)) } else { Ok(hash) }
+
+    fn write_members(
+        &mut self,
+        out: &mut Vec<u8>,
+        start: usize,
+        tail: &impl Serialize,
+    ) -> Result<(LineHash, usize), EncodeError> {
+        out.pop();
+        if out.last() != Some(&b'{') {
+            out.push(b',');
+        }
+        let hash_at = out.len();
+        out.extend_from_slice(HASH_NAME);
+        let digits_at = out.len();
+        out.extend_from_slice(&[b'0'; HASH_DIGITS]);
+        out.push(b'"');
+        // The tail's opening brace becomes the comma after the hash.
+        let comma_at = out.len();
+        json::write(tail, out)?;
+        if let Some(brace) = out.get_mut(comma_at) {
+            *brace = b',';
+        }
+        let before = out.get(start..hash_at).unwrap_or_default();
+        let after = out.get(comma_at + 1..).unwrap_or_default();
+        Ok((self.beginning.hash(before, after), digits_at))
+    }
 }
 
 /// The hash over the bytes from `start`, those between `cut_from` and `cut_to` left out.
@@ -152,6 +187,40 @@ fn hash_without(bytes: &[u8], start: usize, cut_from: usize, cut_to: usize) -> L
     state.update(bytes.get(start..cut_from).unwrap_or_default());
     state.update(bytes.get(cut_to..).unwrap_or_default());
     LineHash(state.finalize().into())
+}
+
+/// What the line before began with, and the hash over that. Decisions on one tool begin alike, with the hashes of its
+/// contract: that is a third of the line, and hashing it costs more than seeing that it is the same.
+#[derive(Debug, Default)]
+struct Beginning {
+    bytes: Vec<u8>,
+    state: Sha256,
+}
+
+impl Beginning {
+    /// A beginning ends where the hash function's block does, and before what differs from call to call.
+    const BLOCK: usize = 64;
+    const DIFFERING: usize = 24;
+
+    /// The hash over a line of two parts.
+    fn hash(&mut self, before: &[u8], after: &[u8]) -> LineHash {
+        let blocks = before.len().saturating_sub(Self::DIFFERING) / Self::BLOCK;
+        let (beginning, rest) =
+            before.split_at_checked(blocks * Self::BLOCK).unwrap_or((&[], before));
+        let mut state = if beginning.is_empty() {
+            Sha256::new()
+        } else {
+            if beginning != self.bytes {
+                self.state = Sha256::new_with_prefix(beginning);
+                self.bytes.clear();
+                self.bytes.extend_from_slice(beginning);
+            }
+            self.state.clone()
+        };
+        state.update(rest);
+        state.update(after);
+        LineHash(state.finalize().into())
+    }
 }
 
 /// Events are rare: their data takes the long way through the canonical form.

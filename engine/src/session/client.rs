@@ -1,15 +1,15 @@
 //! What the client sends.
 
 use super::state::Waiting;
-use super::{Passage, Session};
+use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::errands::Errand;
 use crate::keeper::Wake;
 use crate::outlet::Outgoing;
 use crate::path::{Answer, Denial};
 use crate::reason::ReasonCode;
-use crate::recorder::{Caller, Circumstances};
-use contract::surface::{EntryType, ListKind};
+use crate::recorder::{Caller, Circumstances, Recorded};
+use contract::surface::ListKind;
 use gate::counters::Counter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,7 @@ impl Session {
     /// until [`Session::client_paused`] at the latest.
     pub fn client_said(&self, frame: &[u8], has_more: bool) {
         let begun = Instant::now();
-        self.is_gathering.store(has_more, Ordering::Release);
+        self.is_gathering.store(has_more, Ordering::SeqCst);
         match scan(frame) {
             Ok(Scanned::Message(envelope)) => {
                 // What passes keeps its bytes, white space around it too.
@@ -75,38 +75,60 @@ impl Session {
         };
         let is_handshake = sort == Method::Handshake;
         let passage = Passage { id, call, outgoing, is_handshake, begun, was_asked: false };
-        let (is_taken, has_ended) = {
+        if let Err(reason) = self.prepare(&passage, sort, params) {
+            return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
+        }
+        // All that the request is decided on is taken together: each look under the lock costs as much as a check.
+        let (met, is_fresh) = {
             let mut state = self.state();
             if let Some(params) = params.filter(|_| version.is_some()) {
                 state.client.stateless_meta = params.meta.map(<[u8]>::to_vec);
             }
-            (state.is_taken(id.key()), state.ended.is_some())
+            if let Some(reason) = state.reason_against(id.key()) {
+                drop(state);
+                return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
+            }
+            let freshness = sort.list().map(|list| state.freshness(list));
+            let max_age = self.settings.relist_max_age;
+            let met = Met {
+                situation: state.situation.clone(),
+                caller: state.client.caller.clone(),
+                view_age: freshness.and_then(|freshness| freshness.age(begun)),
+            };
+            (met, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
-        if is_taken {
-            let reason = ReasonCode::AmbiguousMessage;
-            return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
+        match (sort, sort.list()) {
+            (_, Some(list)) if !is_fresh => self.wait_for(&passage, list, envelope),
+            (Method::List(list), _) => self.answer_list(&passage, list, envelope),
+            _ => self.pass(&passage, &met),
         }
-        if has_ended {
-            let reason = ReasonCode::UpstreamUnreachable;
-            return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
-        }
+    }
+
+    /// What has to be known before a request is decided on; a reason, where it cannot be.
+    fn prepare(
+        &self,
+        passage: &Passage<'_>,
+        sort: Method,
+        params: Option<&Params<'_>>,
+    ) -> Result<(), ReasonCode> {
         match sort {
-            Method::Handshake => {
-                if method == "initialize" {
-                    self.meet(params);
-                }
-                self.pass(&passage, None);
+            Method::Handshake if passage.call.method == "initialize" => self.meet(params),
+            Method::Other if passage.call.method == "logging/setLevel" => {
+                let level = params.and_then(|params| params.level.as_deref());
+                self.state().client.log_level = level.map(str::to_owned);
             }
-            Method::List(list) => self.ask_list(&passage, list, envelope),
-            Method::Use(entry_type) => self.use_entry(&passage, entry_type, envelope),
-            Method::Ping | Method::Other => {
-                if method == "logging/setLevel" {
-                    let level = params.and_then(|params| params.level.as_deref());
-                    self.state().client.log_level = level.map(str::to_owned);
+            Method::List(_) | Method::Use(_) => {
+                if let Err(error) = self.look_for_changes(passage.begun) {
+                    self.remark(&format!("the store cannot be read: {error}"));
+                    // A list may be shown as it was last judged; a call is not made on that.
+                    if matches!(sort, Method::Use(_)) {
+                        return Err(ReasonCode::Internal);
+                    }
                 }
-                self.pass(&passage, None);
             }
+            Method::Handshake | Method::Ping | Method::Other => {}
         }
+        Ok(())
     }
 
     /// Remembers who the client says it is, and what it can do.
@@ -123,34 +145,6 @@ impl Session {
         let client = name.and_then(|name| serde_json::from_slice(&name).ok());
         state.client.caller = Arc::new(Caller { client, ..(*state.client.caller).clone() });
         state.client.can_be_asked = can_be_asked;
-    }
-
-    fn use_entry(&self, passage: &Passage<'_>, entry_type: EntryType, envelope: &Envelope<'_>) {
-        if let Err(error) = self.look_for_changes() {
-            self.remark(&format!("the store cannot be read: {error}"));
-            let reason = ReasonCode::Internal;
-            let id = passage.id.to_owned();
-            return self.deny(&id, passage.call.method, envelope.raw.len(), reason, passage.begun);
-        }
-        let Some(list) = entry_type.list() else { return self.pass(passage, None) };
-        let freshness = self.state().freshness(list);
-        if freshness.is_fresh(passage.begun, self.settings.relist_max_age) {
-            self.pass(passage, freshness.age(passage.begun));
-        } else {
-            self.wait_for(passage, list, envelope);
-        }
-    }
-
-    fn ask_list(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
-        if let Err(error) = self.look_for_changes() {
-            self.remark(&format!("the store cannot be read: {error}"));
-        }
-        let freshness = self.state().freshness(list);
-        if freshness.is_fresh(passage.begun, self.settings.relist_max_age) {
-            self.answer_list(passage, list, envelope);
-        } else {
-            self.wait_for(passage, list, envelope);
-        }
     }
 
     fn wait_for(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
@@ -218,8 +212,15 @@ impl Session {
         match sort {
             Method::List(list) => self.answer_list(&passage, list, &envelope),
             _ => {
-                let age = self.state().freshness(waiting.list).age(Instant::now());
-                self.pass(&passage, age);
+                let met = {
+                    let state = self.state();
+                    Met {
+                        situation: state.situation.clone(),
+                        caller: state.client.caller.clone(),
+                        view_age: state.freshness(waiting.list).age(Instant::now()),
+                    }
+                };
+                self.pass(&passage, &met);
                 if let Some(cancellation) = &waiting.cancellation {
                     let method = Some("notifications/cancelled");
                     let outgoing = Outgoing { frame: cancellation, method, ..Outgoing::default() };
@@ -246,8 +247,9 @@ impl Session {
         };
         let id = passage.id.raw();
         let recorded = self.recorder.decision(&passage.call, &Answer::Continue, about);
-        let settled = recorded
-            .and_then(|(receipt_id, batch)| self.recorder.settle(Some(batch)).map(|()| receipt_id));
+        let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
+            self.recorder.settle(Some(batch)).map(|()| receipt_id)
+        });
         let Ok(receipt_id) = settled else {
             return self.refuse(id, ReasonCode::LedgerUnavailable);
         };
@@ -367,7 +369,7 @@ impl Session {
         let answer = Answer::Deny(Denial { reason, message: String::new() });
         let about = Circumstances { situation: &situation, caller: &caller, view_age: None, begun };
         let recorded = self.recorder.decision(&call, &answer, about);
-        let recorded = recorded.and_then(|(_, batch)| self.recorder.settle(Some(batch)));
+        let recorded = recorded.and_then(|recorded| self.recorder.settle(Some(recorded.batch)));
         self.tally.add(Counter::Denied);
         self.refuse(
             id.raw(),

@@ -1,6 +1,7 @@
 //! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
 
 use crate::judge::{Judged, Seen};
+use crate::reason::ReasonCode;
 use crate::recorder::Caller;
 use crate::situation::Situation;
 use contract::surface::{EntryId, ListKind};
@@ -147,8 +148,17 @@ impl State {
         self.freshness.get(&list).copied().unwrap_or_default()
     }
 
+    /// Why a request with this id can go no further.
+    pub fn reason_against(&self, key: &[u8]) -> Option<ReasonCode> {
+        if self.is_taken(key) {
+            Some(ReasonCode::AmbiguousMessage)
+        } else {
+            self.ended.map(|_| ReasonCode::UpstreamUnreachable)
+        }
+    }
+
     /// Whether a request with this id is on its way already.
-    pub fn is_taken(&self, key: &[u8]) -> bool {
+    fn is_taken(&self, key: &[u8]) -> bool {
         self.pending.contains_key(key)
             || self.released.contains_key(key)
             || self.waiting.iter().any(|waiting| waiting.id.key() == key)

@@ -66,6 +66,28 @@ fn hash_the_long_way(line: &str) -> String {
 }
 
 #[test]
+fn a_line_is_the_same_whatever_was_written_before_it() {
+    let with_age = |age: u64, hash: u8| {
+        let mut decision = decision("read", &["contract_drift"], RulingResult::Deny);
+        if let Some(drift) = &mut decision.drift {
+            drift.view_age_ms = age;
+            drift.entry_hash.before = Some(Digest32([hash; 32]));
+        }
+        decision
+    };
+    let short = Decision { drift: None, ..with_age(0, 0) };
+    let mut encoder = Encoder::default();
+    // Alike, of another age, of an age with more digits, of another contract, without one, and back.
+    let all = [with_age(5, 3), with_age(6, 3), with_age(123_456_789, 3), with_age(5, 4), short];
+    for decision in all.iter().chain(all.iter().rev()) {
+        let record = Record::Decision(decision);
+        let mut line = Vec::new();
+        encoder.encode(&record, PLACE, &mut line).unwrap();
+        assert_eq!(String::from_utf8(line).unwrap(), String::from_utf8(line_of(&record)).unwrap());
+    }
+}
+
+#[test]
 fn every_kind_of_line_is_canonical_and_hashed_without_its_hash() {
     let decision = decision("say \"hi\"\u{1b}\u{7f}é😀\\", &["contract_drift"], RulingResult::Deny);
     let outcome = Outcome {

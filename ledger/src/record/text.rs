@@ -52,6 +52,9 @@ pub(super) fn hex_digits<const BYTES: usize, const DIGITS: usize, S: Serializer>
     bytes: [u8; BYTES],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
+    if !serializer.is_human_readable() {
+        return serializer.serialize_bytes(&bytes);
+    }
     let digits: [u8; DIGITS] = digits::encode(&bytes);
     serializer.serialize_str(std::str::from_utf8(&digits).map_err(serde::ser::Error::custom)?)
 }

@@ -96,6 +96,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The name of the next member of the object that was stepped into, with the cursor at its value; none past its brace.
+    #[inline]
     pub(super) fn member(&mut self, is_first: bool) -> Result<Option<Text<'a>>, Fault> {
         if self.leaves(b'}', is_first)? { Ok(None) } else { self.name().map(Some) }
     }
@@ -105,6 +106,7 @@ impl<'a> Cursor<'a> {
         Ok(!self.leaves(b']', is_first)?)
     }
 
+    #[inline]
     fn leaves(&mut self, closing: u8, is_first: bool) -> Result<bool, Fault> {
         self.white_space();
         match self.peek() {
@@ -263,7 +265,7 @@ impl<'a> Cursor<'a> {
         }
         self.at += 1;
         let start = self.at;
-        let mut is_escaped = false;
+        let mut escapes = 0;
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
             self.at += plain_bytes(rest);
@@ -271,10 +273,10 @@ impl<'a> Cursor<'a> {
                 Some(b'"') => {
                     let inner = self.since(start);
                     self.at += 1;
-                    return Ok(Text { inner, is_escaped });
+                    return Ok(Text { inner, escapes });
                 }
                 Some(b'\\') => {
-                    is_escaped = true;
+                    escapes += 1;
                     self.escape()?;
                 }
                 _ => return Err(Fault::Syntax),

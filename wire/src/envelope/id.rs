@@ -25,7 +25,7 @@ impl<'a> Id<'a> {
 
     /// A string by its token; nothing where there is a lone surrogate in it.
     pub(super) fn string(raw: &'a [u8], text: Text<'a>) -> Option<Self> {
-        if !text.is_escaped {
+        if text.escapes == 0 {
             return Some(Id { raw, key: Cow::Borrowed(raw) });
         }
         // The opening quote alone tells it from a number.

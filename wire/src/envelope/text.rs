@@ -6,14 +6,16 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a> {
     pub(super) inner: &'a [u8],
-    pub(super) is_escaped: bool,
+    /// How many escapes there are in it. A number, because a flag would make every result that carries this a thing of odd
+    /// size, and moving those about costs as much as reading the string.
+    pub(super) escapes: usize,
 }
 
 impl<'a> Text<'a> {
     /// What it says; nothing where no text says that, which is a lone surrogate.
     pub(super) fn decode(self) -> Option<Cow<'a, str>> {
         let inner = std::str::from_utf8(self.inner).ok()?;
-        if !self.is_escaped {
+        if self.escapes == 0 {
             return Some(Cow::Borrowed(inner));
         }
         let (text, is_whole) = unescape(inner);
@@ -21,8 +23,9 @@ impl<'a> Text<'a> {
     }
 
     /// What it says as bytes, without looking at them again where it has no escapes. The frame is UTF-8.
+    #[inline]
     pub(super) fn decode_bytes(self) -> Option<Cow<'a, [u8]>> {
-        if !self.is_escaped {
+        if self.escapes == 0 {
             return Some(Cow::Borrowed(self.inner));
         }
         self.decode().map(|text| Cow::Owned(text.into_owned().into_bytes()))
@@ -31,7 +34,7 @@ impl<'a> Text<'a> {
     /// What it says, with U+FFFD for what no text can.
     pub(super) fn decode_lossy(self) -> Cow<'a, str> {
         let inner = String::from_utf8_lossy(self.inner);
-        if self.is_escaped { Cow::Owned(unescape(&inner).0) } else { inner }
+        if self.escapes > 0 { Cow::Owned(unescape(&inner).0) } else { inner }
     }
 }
 
