@@ -204,9 +204,40 @@ fn a_server_that_is_started() {
     live(&mut Schemas::read(), &prepared());
 }
 
+/// Hosts' files: found, wired and unwired, with every state that a server can be in.
+fn configured(schemas: &mut Schemas, bench: &Bench) {
+    let servers = json!({ "mcpServers": {
+        "files": { "command": "npx", "args": ["-y", "files"] },
+        "login": { "url": "https://login.example.com/mcp" },
+    }, "projects": { "/p": { "mcpServers": { "files": { "command": "x" } } } } });
+    bench.file(".claude.json", servers.to_string());
+    schemas.run("hosts", bench, &["hosts"], 0);
+    schemas.run("wire", bench, &["wire", "--dry-run"], 0);
+    schemas.run("error", bench, &["wire"], 2);
+    schemas.run("wire", bench, &["wire", "--yes"], 0);
+    schemas.run("wire", bench, &["wire", "--yes"], 0);
+    bench.file("capture.json", capture(&report_tool(), "one"));
+    let pin = ["pin", "--server", "claude-code.files", "--file", "capture.json"];
+    schemas.run("pin", bench, &pin, 0);
+    let hosts = schemas.run("hosts", bench, &["hosts"], 0);
+    assert_eq!(hosts["files"][0]["servers"][0]["pins"]["tools"], 1, "{hosts}");
+    let unwired = schemas.run("unwire", bench, &["unwire", "--yes"], 0);
+    assert_eq!(unwired["files"][0]["original"], true, "{unwired}");
+    bench.file(".claude.json", "{");
+    schemas.run("hosts", bench, &["hosts"], 2);
+    schemas.run("wire", bench, &["wire", "--yes"], 2);
+    schemas.run("unwire", bench, &["unwire", "--yes"], 2);
+}
+
+#[test]
+fn files_of_hosts() {
+    configured(&mut Schemas::read(), &Bench::new());
+}
+
 #[test]
 fn every_schema_is_used_and_refuses_something() {
     let mut schemas = Schemas::read();
+    configured(&mut schemas, &Bench::new());
     lifecycle(&mut schemas, &prepared());
     live(&mut schemas, &prepared());
     schemas.run("hash", &prepared(), &["hash", "old.json"], 0);
