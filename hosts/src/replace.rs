@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 /// What the names of our temporary files begin with, in the folder of the file that is replaced.
 const PREFIX: &str = ".holdpoint-";
 
+/// How often a file is put back that somebody goes on writing.
+#[cfg(unix)]
+const MAX_SWAPS: usize = 100;
+
 /// How it ended.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +93,7 @@ fn exchange(
 ) -> Result<Swap, ReplaceError> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     let swap = || renameat_with(CWD, temporary.path(), CWD, real, RenameFlags::EXCHANGE);
+    let mut placed = fs::read(temporary.path())?;
     match swap() {
         Ok(()) => {}
         // Not every file system can: there the moment between looking and replacing stays.
@@ -98,10 +103,19 @@ fn exchange(
         }
         Err(error) => return Err(io::Error::from(error).into()),
     }
-    if fs::read(temporary.path())? == expected {
+    let mut out = fs::read(temporary.path())?;
+    if out == expected {
         return Ok(Swap::Done);
     }
-    swap().map_err(io::Error::from)?;
+    // It goes back. What comes out then should be ours; if it is not, somebody wrote again, and theirs is the newest.
+    for _ in 0..MAX_SWAPS {
+        swap().map_err(io::Error::from)?;
+        let next = fs::read(temporary.path())?;
+        if next == placed {
+            break;
+        }
+        placed = std::mem::replace(&mut out, next);
+    }
     Ok(Swap::Moved)
 }
 

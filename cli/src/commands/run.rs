@@ -22,6 +22,8 @@ use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
 use engine::sentinel::Sentinel;
 use engine::session::state::State;
 use engine::session::{Parts, Session};
+use engine::situation::Situation;
+use gate::reason::Reason;
 use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -125,6 +127,19 @@ fn end(ended: Ended) -> Result<Exit, Failure> {
     }
 }
 
+/// Hosts keep what a server writes to standard error: whoever wonders why nothing is served finds what to do there.
+fn say_if_stopped(situation: &Situation) {
+    let Some(standing) = situation.view.stopped() else { return };
+    let id = &situation.server;
+    let act = match standing.reason {
+        Some(Reason::ServerQuarantined) => "release",
+        _ => "review",
+    };
+    screen::remark(format!(
+        "holdpoint: `{id}` is held, nothing of it is served until a person decides: holdpoint {act} {id}"
+    ));
+}
+
 /// What of the way to the server is known only while it is being started or reached.
 enum FirstLook {
     Program(PathBuf),
@@ -164,6 +179,9 @@ fn prepare(
     let sentinel = Sentinel::new(store.index_path(), shared)?;
     let mut judge = Judge::new(store, rules, Some(launch));
     let begun = judge.begin()?;
+    if !options.quiet {
+        say_if_stopped(&begun.situation);
+    }
     let caller = Caller { subject: approver::name(), client: None };
     let (keeper, wakes) = channel();
     let (to_errands, errands) = channel();

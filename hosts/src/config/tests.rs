@@ -131,6 +131,19 @@ fn only_files_that_are_there_are_found_and_each_once() {
 }
 
 #[test]
+fn a_star_stands_for_so_many_files_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = |total: usize| {
+        (0..total).for_each(|number| {
+            write(folder.path(), &format!(".kiro/agents/{number}.json"), "{}");
+        });
+        locate(&user(folder.path()), &[]).len()
+    };
+    assert_eq!(count(MAX_MATCHES), MAX_MATCHES);
+    assert_eq!(count(MAX_MATCHES + 1), MAX_MATCHES);
+}
+
+#[test]
 fn a_file_that_is_named_is_the_hosts_it_belongs_to() {
     let folder = tempfile::tempdir().unwrap();
     let surroundings = user(folder.path());

@@ -1,0 +1,203 @@
+//! What a person types, and what becomes of the files.
+
+use crate::bench::*;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+pub(crate) const CURSOR: &str = r#"{
+  // my servers
+  "mcpServers": {
+    "files": { "command": "npx", "args": ["-y", "files"] },
+    "docs": {
+      "url": "https://docs.example.com/mcp",
+      "headers": { "Authorization": "Bearer s3cr3t-of-ada" }
+    },
+    "login": { "url": "https://login.example.com/mcp" },
+  },
+}
+"#;
+const CODEX: &str = "# mine\n[mcp_servers.memory]\ncommand = \"memory\" # here\n";
+
+/// A file in the home of the person.
+pub(crate) fn place(bench: &Bench, path: &str, text: &str) -> PathBuf {
+    let path = bench.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn read(path: &PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// Two hosts with their files.
+fn two() -> (Bench, PathBuf, PathBuf) {
+    let bench = Bench::new();
+    let cursor = place(&bench, ".cursor/mcp.json", CURSOR);
+    let codex = place(&bench, ".codex/config.toml", CODEX);
+    (bench, cursor, codex)
+}
+
+fn states(document: &Value) -> Vec<String> {
+    let files = document["files"].as_array().unwrap().iter();
+    let servers = files.flat_map(|file| file["servers"].as_array().unwrap());
+    servers.map(|server| format!("{} {}", server["id"], server["state"]).replace('"', "")).collect()
+}
+
+#[test]
+fn there_and_back_with_all_hosts() {
+    let (bench, cursor, codex) = two();
+    let before = states(&bench.run(["hosts", "--json"]).exits(0).json());
+    assert_eq!(
+        before,
+        [
+            "cursor.files unwired",
+            "cursor.docs unwired",
+            "cursor.login unguarded",
+            "codex.memory unwired"
+        ]
+    );
+    let plan = bench.run(["wire", "--dry-run"]).exits(0).out;
+    assert!(
+        plan.contains("would wire 3 servers in 2 files")
+            && plan.contains("needs sign-in, not guarded"),
+        "{plan}"
+    );
+    assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
+    assert!(!bench.home().exists(), "looking makes no home");
+    bench.run(["wire", "--yes"]).exits(0);
+    let after = states(&bench.run(["hosts", "--json"]).exits(0).json());
+    assert_eq!(
+        after,
+        ["cursor.files wired", "cursor.docs wired", "cursor.login unguarded", "codex.memory wired"]
+    );
+    let wired = (read(&cursor), read(&codex));
+    assert!(bench.run(["wire", "--yes"]).exits(0).out.contains("nothing to wire"));
+    assert_eq!((read(&cursor), read(&codex)), wired);
+    assert!(
+        wired.0.contains("// my servers")
+            && wired.0.contains("\"run\", \"--server\", \"cursor.files\"")
+    );
+    // This home is not the usual one, so the entry names it.
+    assert!(
+        wired.0.contains(&format!("\"--home\", \"{}\"", bench.home().display())),
+        "{}",
+        wired.0
+    );
+    bench.run(["unwire", "--yes"]).exits(0);
+    assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
+}
+
+#[test]
+fn nobody_is_asked_where_nobody_is() {
+    let (bench, cursor, _) = two();
+    let answer = bench.run(["wire"]).exits(2);
+    assert!(answer.err.contains("`--yes`"), "{}", answer.err);
+    assert_eq!(read(&cursor), CURSOR);
+}
+
+#[test]
+fn one_host_and_one_server_are_wired_alone() {
+    let (bench, cursor, codex) = two();
+    bench.run(["wire", "codex", "--yes"]).exits(0);
+    assert_eq!(read(&cursor), CURSOR);
+    assert_ne!(read(&codex), CODEX);
+    bench.run(["wire", "--server", "cursor.docs", "--yes"]).exits(0);
+    let states = states(&bench.run(["hosts", "cursor", "--json"]).exits(0).json());
+    assert_eq!(states, ["cursor.files unwired", "cursor.docs wired", "cursor.login unguarded"]);
+    bench.run(["unwire", "--server", "docs", "--yes"]).exits(0);
+    assert_eq!(read(&cursor), CURSOR);
+}
+
+#[test]
+fn a_server_that_needs_no_sign_in_is_wired_when_a_person_says_so() {
+    let (bench, cursor, _) = two();
+    bench.run(["wire", "--server", "login", "--yes"]).exits(0);
+    assert_eq!(read(&cursor), CURSOR);
+    bench.run(["wire", "--server", "login", "--no-sign-in", "--yes"]).exits(0);
+    assert!(read(&cursor).contains("\"cursor.login\""));
+    bench.run(["wire", "--no-sign-in", "--yes"]).exits(2);
+}
+
+#[test]
+fn the_file_that_is_named_is_the_only_one_that_is_touched() {
+    let (bench, cursor, codex) = two();
+    let other = place(&bench, "elsewhere/servers.json", CURSOR);
+    bench.run(["wire", "--config", "elsewhere/servers.json", "--yes"]).exits(0);
+    assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
+    assert!(read(&other).contains("\"--server\", \"config.files-"));
+    // It is in no usual place, and is found again all the same.
+    bench.run(["unwire", "--yes"]).exits(0);
+    assert_eq!(read(&other), CURSOR);
+    bench.run(["wire", "--config", "elsewhere/none.json", "--yes"]).exits(2);
+    bench.run(["wire", "cursor", "codex", "--config", "elsewhere/servers.json", "--yes"]).exits(2);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_others_are_done() {
+    let (bench, cursor, codex) = two();
+    fs::write(&cursor, "{ \"mcpServers\": { ").unwrap();
+    let answer = bench.run(["wire", "--yes"]).exits(2);
+    assert!(answer.err.contains("mcp.json") && answer.err.contains("left alone"), "{}", answer.err);
+    assert_eq!(read(&cursor), "{ \"mcpServers\": { ");
+    assert!(read(&codex).contains("codex.memory"));
+    let document = bench.run(["hosts", "--json"]).exits(2).json();
+    assert!(document["files"][0]["error"].as_str().unwrap().contains("line 1"), "{document}");
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let (bench, _, _) = two();
+    for words in [
+        vec!["hosts"],
+        vec!["hosts", "--json"],
+        vec!["wire", "--dry-run"],
+        vec!["wire", "--yes"],
+        vec!["unwire", "--yes", "--json"],
+    ] {
+        let answer = bench.run(&words).exits(0);
+        assert!(
+            !format!("{}{}", answer.out, answer.err).contains("s3cr3t"),
+            "{words:?}: {}",
+            answer.out
+        );
+    }
+}
+
+#[test]
+fn slips_of_the_pen_are_told() {
+    let (bench, _, _) = two();
+    let answer = bench.run(["wire", "curser", "--yes"]).exits(2);
+    assert!(answer.err.contains("did you mean `cursor`?"), "{}", answer.err);
+    let answer = bench.run(["wire", "--server", "flies", "--yes"]).exits(2);
+    assert!(answer.err.contains("no server `flies`"), "{}", answer.err);
+    let program = bench.path("bin/holdpoint");
+    bench.run(["wire", "--program", program.to_str().unwrap(), "--yes"]).exits(0);
+    let document = bench.run(["hosts", "--json"]).exits(0).json();
+    assert_eq!(document["files"][0]["servers"][0]["program"], program.to_str().unwrap());
+}
+
+#[test]
+fn files_of_the_project_are_found_from_inside_it() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("project/.git")).unwrap();
+    fs::create_dir_all(bench.path("project/deep/down")).unwrap();
+    let file = place(&bench, "project/.mcp.json", "{\"mcpServers\":{\"a\":{\"command\":\"x\"}}}");
+    let mut command = bench.command(["wire", "--yes"]);
+    command.current_dir(bench.path("project/deep/down"));
+    answer(command).exits(0);
+    assert!(read(&file).contains("claude-code.a-"), "{}", read(&file));
+}
+
+#[test]
+fn pins_and_status_are_shown_beside_the_server() {
+    let (bench, _, _) = two();
+    let capture = r#"{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}"#;
+    bench.file("capture.json", capture);
+    bench.run(["pin", "--server", "cursor.files", "--file", "capture.json"]).exits(0);
+    let document = bench.run(["hosts", "--json"]).exits(0).json();
+    let pins = &document["files"][0]["servers"][0]["pins"];
+    assert_eq!((&pins["status"], &pins["tools"]), (&"verified".into(), &1.into()), "{document}");
+    assert!(bench.run(["hosts"]).exits(0).out.contains("1 tool pinned"));
+}
