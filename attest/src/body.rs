@@ -7,7 +7,6 @@ use crate::digest::Digest;
 use crate::key_id::KeyId;
 use crate::limits::{MAX_CAPABILITIES, MAX_HOSTS, MAX_TOOLS};
 use crate::shape::{Fields, Moment, ShapeError};
-use contract::hash::EntryHash;
 use contract::json::{escape_into, utf16_order};
 use std::collections::BTreeMap;
 
@@ -53,7 +52,8 @@ pub(crate) struct Added {
     pub(crate) expires: Option<Moment>,
     pub(crate) package_digest: Option<Digest>,
     pub(crate) tool_clearance: BTreeMap<String, String>,
-    pub(crate) tool_digests: BTreeMap<String, EntryHash>,
+    /// Entry hashes, as they are written: digits in lower case.
+    pub(crate) tool_digests: BTreeMap<String, String>,
 }
 
 impl Body {
@@ -121,8 +121,6 @@ impl Body {
     }
 
     fn canonical_2(&self, added: &Added) -> Vec<u8> {
-        let digests = added.tool_digests.iter().map(|(tool, hash)| (tool, hash.to_string()));
-        let digests: BTreeMap<&String, String> = digests.collect();
         let digest = added.package_digest.as_ref().map(ToString::to_string);
         let moment = |moment: &Option<Moment>| moment.as_ref().map(|moment| moment.text.clone());
         let mut out = Object::new(self.room());
@@ -136,7 +134,7 @@ impl Body {
         out.text("publisher", &self.publisher);
         out.optional("signerKeyId", self.signer.as_ref().map(KeyId::as_str));
         out.table("toolClearance", added.tool_clearance.iter());
-        out.table("toolDigests", digests.iter().map(|(tool, hash)| (*tool, hash)));
+        out.table("toolDigests", added.tool_digests.iter());
         out.raw("v", b"2");
         out.optional("verification", self.verification.as_deref());
         out.text("version", &self.version);
@@ -164,15 +162,12 @@ impl Added {
                 expected: "a digest like `sha512-` and base64",
             })
         });
-        let mut tool_digests = BTreeMap::new();
-        for (tool, text) in fields.table("toolDigests", MAX_TOOLS)? {
-            // One spelling only: the canonical body writes the digits in lower case.
-            let hash = text.parse::<EntryHash>().ok().filter(|hash| hash.to_string() == text);
-            let hash = hash.ok_or(ShapeError::Unexpected {
+        let tool_digests = fields.table("toolDigests", MAX_TOOLS)?;
+        if !tool_digests.values().all(|text| is_hash(text)) {
+            return Err(ShapeError::Unexpected {
                 member: "toolDigests",
                 expected: "an object of tools' names and 64 hexadecimal digits in lower case",
-            })?;
-            tool_digests.insert(tool, hash);
+            });
         }
         let added = Added {
             not_before: fields.moment("notBefore")?,
@@ -188,6 +183,12 @@ impl Added {
             _ => Ok(added),
         }
     }
+}
+
+/// One spelling only, so that there is one body.
+fn is_hash(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.len() == 64 && text.bytes().all(is_digit)
 }
 
 #[derive(Clone, Copy)]

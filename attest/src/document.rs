@@ -141,7 +141,7 @@ impl UnverifiedAttestation {
     /// Tools with the entry hash that the publisher vouches for.
     pub fn tool_digests(&self) -> impl Iterator<Item = (&str, EntryHash)> {
         let tables = self.body.added.iter().map(|added| &added.tool_digests);
-        tables.flatten().map(|(tool, hash)| (tool.as_str(), *hash))
+        tables.flatten().filter_map(|(tool, hash)| Some((tool.as_str(), hash.parse().ok()?)))
     }
 
     /// Members that no signature covers: they are passed over, and anybody may have written them.

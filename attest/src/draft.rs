@@ -131,7 +131,7 @@ fn attestation(body: &Body) -> Map<String, Value> {
         }
         if !added.tool_digests.is_empty() {
             let digests = added.tool_digests.iter();
-            let digests = digests.map(|(tool, hash)| (tool.clone(), hash.to_string().into()));
+            let digests = digests.map(|(tool, hash)| (tool.clone(), hash.as_str().into()));
             put("toolDigests", Value::Object(digests.collect()));
         }
     }

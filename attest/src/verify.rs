@@ -73,10 +73,11 @@ pub struct VerifiedAttestation {
     version: String,
     clearance: Clearance,
     required: Clearance,
-    digest: AttestationDigest,
+    /// What was signed: its digest is seldom asked for.
+    body: Vec<u8>,
     valid_until: Option<Timestamp>,
     tool_clearance: BTreeMap<String, Clearance>,
-    tool_digests: BTreeMap<String, EntryHash>,
+    tool_digests: BTreeMap<String, String>,
 }
 
 /// What stays the same as long as it is the same server: pins are anchored to it.
@@ -141,10 +142,9 @@ impl UnverifiedAttestation {
                 Err(Denial::by(Clause::F, Reason::BadSignature, detail))
             }
         })?;
-        let digest = AttestationDigest::of(&body);
         claims.judge(check_freshness(&self.body, *now))?;
         if let Some(list) = revocations {
-            claims.judge(list.check_document(&digest))?;
+            claims.judge(list.check_document(&AttestationDigest::of(&body)))?;
         }
         if !clearance.dominates(required) {
             let detail = format!("the level {clearance} is below the required {required}");
@@ -164,7 +164,7 @@ impl UnverifiedAttestation {
             version: self.body.version,
             clearance,
             required: required.clone(),
-            digest,
+            body,
             valid_until,
             tool_clearance,
             tool_digests: self.body.added.map(|added| added.tool_digests).unwrap_or_default(),
@@ -323,8 +323,8 @@ impl VerifiedAttestation {
     }
 
     /// What a revocation list names the document by.
-    pub fn digest(&self) -> &AttestationDigest {
-        &self.digest
+    pub fn digest(&self) -> AttestationDigest {
+        AttestationDigest::of(&self.body)
     }
 
     /// The last moment at which this can still count: a copy that is kept must not outlive it.
@@ -351,7 +351,7 @@ impl VerifiedAttestation {
 
     /// The entry hash that the publisher vouches for.
     pub fn tool_digest(&self, tool: &str) -> Option<EntryHash> {
-        self.tool_digests.get(tool).copied()
+        self.tool_digests.get(tool).and_then(|hash| hash.parse().ok())
     }
 
     /// Whether a tool has the contract that the publisher vouches for.

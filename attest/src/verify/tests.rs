@@ -331,8 +331,8 @@ fn what_was_revoked_does_not_count() {
     let verified = judge(json!({ "signers": ["other"], "documents": ["ab".repeat(32)] })).unwrap();
     assert_eq!(verified.valid_until().unwrap().to_string(), "2026-11-17T00:00:00Z");
     denied(judge(json!({ "signers": [SIGNER] })), Clause::D, Reason::SignerRevoked);
-    let digest = verified.digest().as_str();
-    denied(judge(json!({ "documents": [digest] })), Clause::F, Reason::AttestationRevoked);
+    let digest = verified.digest();
+    denied(judge(json!({ "documents": [digest.as_str()] })), Clause::F, Reason::AttestationRevoked);
 }
 
 #[test]
