@@ -34,6 +34,45 @@ impl Memory {
     }
 }
 
+/// The cores that this process had before it, and all that it starts, was put on one of them. Dropped, it has them back.
+#[derive(Debug)]
+pub struct Cores {
+    #[cfg(target_os = "linux")]
+    before: rustix::thread::CpuSet,
+}
+
+#[cfg(target_os = "linux")]
+impl Cores {
+    /// Stays on one core, another one for each turn.
+    pub fn only_one(turn: usize) -> std::io::Result<Cores> {
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+        let before = sched_getaffinity(None)?;
+        let count = usize::try_from(before.count()).unwrap_or(1).max(1);
+        let all = (0..CpuSet::MAX_CPU).filter(|core| before.is_set(*core));
+        let mut one = CpuSet::new();
+        for core in all.skip(turn % count).take(1) {
+            one.set(core);
+        }
+        sched_setaffinity(None, &one)?;
+        Ok(Cores { before })
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Cores {
+    fn drop(&mut self) {
+        let _ = rustix::thread::sched_setaffinity(None, &self.before);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Cores {
+    /// Where cores cannot be chosen, all of them are used.
+    pub fn only_one(_: usize) -> std::io::Result<Cores> {
+        Ok(Cores {})
+    }
+}
+
 /// Its open files, pipes and the like.
 pub fn descriptors(process_id: u32) -> Option<usize> {
     Some(std::fs::read_dir(format!("/proc/{process_id}/fd")).ok()?.flatten().count())
