@@ -16,15 +16,12 @@ pub(crate) struct Edit {
 pub(crate) struct Editor<'t> {
     text: &'t str,
     syntax: Syntax,
-    /// How lines end here.
-    newline: &'static str,
     edits: Vec<Edit>,
 }
 
 impl<'t> Editor<'t> {
     pub(crate) fn new(text: &'t str, syntax: Syntax) -> Editor<'t> {
-        let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        Editor { text, syntax, newline, edits: Vec::new() }
+        Editor { text, syntax, edits: Vec::new() }
     }
 
     pub(crate) fn syntax(&self) -> Syntax {
@@ -54,10 +51,12 @@ impl<'t> Editor<'t> {
         let prefix = self.line_prefix(member.key_span.start);
         match map.style {
             Style::Flow if prefix.trim().is_empty() && !self.is_on_first_line(member) => {
-                format!(",{}{prefix}", self.newline)
+                format!(",{}{prefix}", self.newline(member.key_span.start))
             }
             Style::Flow => ", ".to_owned(),
-            Style::Lines => format!("{}{}", self.newline, self.continued(prefix)),
+            Style::Lines => {
+                format!("{}{}", self.newline(member.key_span.start), self.continued(prefix))
+            }
         }
     }
 
@@ -81,7 +80,7 @@ impl<'t> Editor<'t> {
                     Style::Flow => format!("{added}, "),
                     Style::Lines => {
                         let prefix = self.continued(self.line_prefix(at));
-                        format!("{added}{}{prefix}", self.newline)
+                        format!("{added}{}{prefix}", self.newline(at))
                     }
                 };
                 self.replace(at..at, text);
@@ -134,7 +133,8 @@ impl<'t> Editor<'t> {
             }
             Style::Lines => {
                 let at = self.dash(first);
-                let indent = format!("{}{}", self.newline, self.continued(self.line_prefix(at)));
+                let indent =
+                    format!("{}{}", self.newline(at), self.continued(self.line_prefix(at)));
                 let words: Vec<String> = words
                     .iter()
                     .map(|word| format!("- {}{indent}", render::string(word)))
@@ -176,6 +176,13 @@ impl<'t> Editor<'t> {
         }
         out.push_str(self.text.get(at..)?);
         Some(out)
+    }
+
+    /// How lines end around here: as the one before does, so that taking a line away takes what was put there.
+    fn newline(&self, at: usize) -> &'static str {
+        let before = self.at(0..self.line_start(at));
+        let ending = if before.is_empty() { self.at(at..self.behind_newline(at)) } else { before };
+        if ending.ends_with("\r\n") { "\r\n" } else { "\n" }
     }
 
     fn line_start(&self, at: usize) -> usize {

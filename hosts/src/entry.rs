@@ -264,6 +264,10 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
             .ok_or(Reason::Shape)
     };
     let headers = inner(shape.headers)?;
+    if headers.is_some_and(|(_, map)| !map.members.iter().all(|header| is_header_name(&header.key)))
+    {
+        return Err(Reason::Shape);
+    }
     let environment = inner(shape.environment)?;
     let bearer = shape.bearer.and_then(|(name, _)| map.member(name));
     let hands_on = shape.bearer.is_some_and(|(_, name)| map.member(name).is_some());
@@ -274,6 +278,12 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
         return Err(Reason::HeadersAndVariables);
     }
     Ok(Remote { address, url, kind, headers, environment, bearer })
+}
+
+/// What HTTP calls a token. Anything else could be read differently between `NAME=SOURCE` and the header itself.
+fn is_header_name(name: &str) -> bool {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !name.is_empty() && name.chars().all(is_token)
 }
 
 /// `oauth: false` and the like say that there is nothing.
@@ -293,8 +303,9 @@ impl Remote<'_> {
             return Some(Reason::Variables);
         }
         let Some(parts) = Parts::of(self.url) else {
-            // With a variable for its beginning nothing more can be said of it.
-            return (!has_variables(self.url)).then_some(Reason::UnknownType);
+            // With a variable for its beginning nothing more can be said of it; `env:` at it means something to `run`.
+            let can_be_anything = has_variables(self.url) && !self.url.starts_with("env:");
+            return (!can_be_anything).then_some(Reason::UnknownType);
         };
         if !parts.is_encrypted && !parts.is_loopback() {
             return Some(Reason::PlainHttp);

@@ -152,8 +152,13 @@ fn there_and_back(name: &str, text: &str, choice: &Choice) {
     assert_eq!(rewrite::servers(&wired.text, &manner).unwrap().len(), before.len());
 }
 
+/// Told to take their time, the tests do.
+fn cases() -> u32 {
+    if std::env::var_os("HOLDPOINT_LONG").is_some() { 400_000 } else { 4_000 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_files_are_read_or_refused_and_never_harmed(

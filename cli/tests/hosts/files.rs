@@ -1,9 +1,12 @@
 //! What a person types, and what becomes of the files.
 
 use crate::bench::*;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::Command;
 
 pub(crate) const CURSOR: &str = r#"{
   // my servers
@@ -94,6 +97,39 @@ fn nobody_is_asked_where_nobody_is() {
     let (bench, cursor, _) = two();
     let answer = bench.run(["wire"]).exits(2);
     assert!(answer.err.contains("`--yes`"), "{}", answer.err);
+    assert_eq!(read(&cursor), CURSOR);
+}
+
+/// Runs a command at a terminal on which a line was typed.
+fn typed(line: &str, mut command: Command) -> Answer {
+    let mut person = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let program = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    // The terminal keeps the line until it is read.
+    person.write_all(line.as_bytes()).unwrap();
+    command.stdin(program);
+    answer(command)
+}
+
+#[test]
+fn a_person_is_asked_and_only_a_yes_is_one() {
+    let (bench, cursor, _) = two();
+    for line in ["n\n", "\n", "maybe\n"] {
+        let answer = typed(line, bench.command(["wire"])).exits(10);
+        assert!(
+            answer.err.contains("Put Holdpoint in front of 3 servers in 2 files?"),
+            "{}",
+            answer.err
+        );
+        assert_eq!(read(&cursor), CURSOR);
+    }
+    typed("y\n", bench.command(["wire"])).exits(0);
+    assert!(read(&cursor).contains("cursor.files"));
+    typed("n\n", bench.command(["unwire"])).exits(10);
+    assert!(read(&cursor).contains("cursor.files"));
+    typed("yes\n", bench.command(["unwire"])).exits(0);
     assert_eq!(read(&cursor), CURSOR);
 }
 

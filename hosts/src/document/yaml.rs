@@ -149,8 +149,11 @@ impl Builder<'_> {
                 (Value::Map(Map { members, style: open.style }), last)
             }
         };
-        // The end of one made of lines is only known by what comes after it.
-        let end = if open.style == Style::Flow { span.end } else { last.unwrap_or(open.start) };
+        // The end of one made of lines is only known by what comes after it, and that of brackets may be told too late.
+        let end = match open.style {
+            Style::Flow => open.start + self.slice(open.start..span.end).trim_end().len(),
+            Style::Lines => last.unwrap_or(open.start),
+        };
         self.close(Node { span: open.start..end, value, is_shared: open.is_shared });
     }
 
