@@ -1,12 +1,15 @@
 //! What can be typed. Help texts are part of the interface: each command has an example.
 
 pub(crate) mod attest;
+pub(crate) mod doctor;
 pub(crate) mod hosts;
 pub(crate) mod incident;
 pub(crate) mod receipts;
 pub(crate) mod shell;
 pub(crate) mod stats;
 pub(crate) mod store;
+pub(crate) mod uninstall;
+pub(crate) mod watch;
 
 use clap::{Args, Parser, Subcommand};
 use gate::posture::Posture;
@@ -148,6 +151,21 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
     )]
     Store(store::StoreCommand),
+    /// Guard servers that are added to a host later, or tell of them
+    #[command(
+        after_help = "Examples:\n  holdpoint watch --install           tell of them, from every login on\n  holdpoint watch --install --auto    guard them\n  holdpoint watch --status\n  holdpoint watch --uninstall\n\nIt is a service of yours, never root's."
+    )]
+    Watch(watch::WatchCommand),
+    /// Say what works here, what is wrong, and the line that mends it
+    #[command(
+        after_help = "Examples:\n  holdpoint doctor\n  holdpoint doctor --json\n  holdpoint doctor --config holdpoint.toml\n\nExits with 0, or with 15 where protection is not what you think it is."
+    )]
+    Doctor(doctor::DoctorCommand),
+    /// Take the gate out of every host, and remove the watcher and the binary
+    #[command(
+        after_help = "Examples:\n  holdpoint uninstall --dry-run\n  holdpoint uninstall\n  holdpoint uninstall --purge    forget pins and receipts, too"
+    )]
+    Uninstall(uninstall::UninstallCommand),
     /// Print what a shell needs to complete commands and options
     #[command(
         after_help = "Examples:\n  holdpoint completions bash > ~/.local/share/bash-completion/completions/holdpoint\n  holdpoint completions zsh > ~/.zfunc/_holdpoint\n  holdpoint completions fish > ~/.config/fish/completions/holdpoint.fish\n  holdpoint completions powershell >> $PROFILE"

@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Denied,
     /// Evidence does not verify.
     Evidence,
+    /// Protection is not what the user thinks it is.
+    Unprotected,
     /// As the server ended that `run` stood in front of.
     Server(u8),
 }
@@ -30,6 +32,7 @@ impl Exit {
             Exit::Internal => 12,
             Exit::Denied => 13,
             Exit::Evidence => 14,
+            Exit::Unprotected => 15,
             Exit::Server(code) => code,
         }
     }

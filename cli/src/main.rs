@@ -6,6 +6,7 @@ mod arguments;
 mod commands;
 mod configuration;
 mod failure;
+mod hosting;
 mod judging;
 mod observation;
 mod report;
@@ -73,6 +74,9 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Incident(command) => commands::incident::run(command, options),
         Command::Attest(command) => commands::attest::run(command, options),
         Command::Receipts(command) => commands::receipts::run(command, options),
+        Command::Watch(command) => commands::watch::run(command, options),
+        Command::Doctor(command) => commands::doctor::run(command, options),
+        Command::Uninstall(command) => commands::uninstall::run(command, options),
         Command::Completions(command) => commands::completions::run(command),
         Command::Man(command) => commands::man::run(command, options),
         Command::Hosts(command) => commands::hosts::run(command, options),

@@ -207,8 +207,10 @@ impl Reach {
         // What was typed is not said again: a password may be in it.
         let endpoint: EndpointUrl =
             url.parse().map_err(|error| Failure::usage(format!("`--url`: {error}")))?;
-        let headers =
+        let mut headers: Vec<_> =
             arguments.header.iter().map(|header| read_header(header)).collect::<Result<_, _>>()?;
+        // Where a person may leave a value blank, as in a bundle's form, nothing is what is meant.
+        headers.retain(|(_, value)| !value.is_empty());
         let (shown, has_secrets) = hide_url_secrets(endpoint.as_str());
         let origin = Origin::Address { url: shown, has_secrets };
         let allow_private = arguments.allow_private;
@@ -341,5 +343,25 @@ mod tests {
         assert_ne!(make_id("x", "a").unwrap(), make_id("x", "b").unwrap());
         assert!(make_id("__", "a").unwrap().as_str().starts_with("server-"));
         assert!(make_id(&"long".repeat(50), "a").is_ok());
+    }
+
+    #[test]
+    fn a_header_that_was_left_blank_is_not_sent() {
+        let sent = |value: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), value).unwrap();
+            let arguments = UpstreamArguments {
+                url: Some("https://example.com/mcp".to_owned()),
+                header: vec![format!("Authorization=file:{}", file.path().display())],
+                allow_private: false,
+                start_timeout: 1,
+                command: Vec::new(),
+            };
+            match Reach::of(&arguments).unwrap().upstream {
+                Upstream::Http(endpoint) => endpoint.headers.len(),
+                Upstream::Stdio(_) => panic!("an address is reached over HTTP"),
+            }
+        };
+        assert_eq!((sent(""), sent("\n"), sent("Bearer x")), (0, 0, 1));
     }
 }

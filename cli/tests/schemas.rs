@@ -246,6 +246,8 @@ fn every_schema_is_used_and_refuses_something() {
     evidence(&mut schemas, &Bench::new());
     reading(&mut schemas, &Bench::new());
     attestation(&mut schemas, &Bench::new());
+    #[cfg(unix)]
+    staying(&mut schemas, &Bench::new());
     let names: BTreeSet<&str> = schemas.validators.keys().map(String::as_str).collect();
     assert_eq!(names, schemas.used);
     for (name, validator) in &schemas.validators {
@@ -310,6 +312,54 @@ fn attestation(schemas: &mut Schemas, bench: &Bench) {
 #[test]
 fn attestation_documents() {
     attestation(&mut Schemas::read(), &Bench::new());
+}
+
+/// Whether all is as it should be, what the watcher does, and leaving.
+#[cfg(unix)]
+fn staying(schemas: &mut Schemas, bench: &Bench) {
+    let cursor = bench.path(".cursor/mcp.json");
+    fs::create_dir_all(cursor.parent().unwrap()).unwrap();
+    let has = |names: &[&str]| {
+        let entry = |name: &&str| ((*name).to_owned(), json!({ "command": "uvx", "args": ["x"] }));
+        let servers: serde_json::Map<String, Value> = names.iter().map(entry).collect();
+        fs::write(&cursor, json!({ "mcpServers": servers }).to_string()).unwrap();
+    };
+    // Tests may run as root, in a container.
+    let watch = |words: &[&str]| {
+        let mut command = bench.command(["watch", "--json"].iter().chain(words));
+        command.env("HOLDPOINT_ALLOW_ROOT", "1");
+        answer(command).exits(0).out
+    };
+    schemas.run("doctor", bench, &["doctor"], 0);
+    has(&["one"]);
+    schemas.run("doctor", bench, &["doctor"], 15);
+    assert_eq!(watch(&["--once"]), "");
+    has(&["one", "two"]);
+    let mut lines = watch(&["--once"]);
+    has(&["one", "two", "three"]);
+    lines.push_str(&watch(&["--once", "--auto"]));
+    schemas.run("uninstall", bench, &["uninstall", "--dry-run"], 0);
+    let text = fs::read_to_string(&cursor).unwrap();
+    fs::write(&cursor, format!("{text}{{")).unwrap();
+    lines.push_str(&watch(&["--once", "--auto"]));
+    schemas.run("uninstall", bench, &["uninstall", "--yes"], 2);
+    fs::write(&cursor, text).unwrap();
+    schemas.run("uninstall", bench, &["uninstall", "--yes", "--purge"], 0);
+    let events: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["added", "wired", "failed"]);
+    for event in &events {
+        schemas.check("watch", event);
+    }
+    schemas.run("watch", bench, &["watch", "--status"], 0);
+    schemas.run("man", bench, &["man", "--out", "pages"], 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn staying_and_leaving() {
+    staying(&mut Schemas::read(), &Bench::new());
 }
 
 /// What was counted, what happened, and what is switched.

@@ -62,7 +62,8 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     }
     if servers.is_empty() {
         screen::say("no server is pinned yet");
-        screen::say(styled(DIM, "start with: holdpoint pin -- CMD…"));
+        screen::say(styled(DIM, "start with: holdpoint wire, or holdpoint pin -- CMD…"));
+        say_unguarded(options);
         return Ok(Exit::Fine);
     }
     for (id, judged, since) in &servers {
@@ -79,7 +80,19 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
             ),
         ));
     }
+    if command.id.is_none() {
+        say_unguarded(options);
+    }
     Ok(Exit::Fine)
+}
+
+/// Servers of hosts that start without the gate: that none of the above changed says nothing of them.
+fn say_unguarded(options: &Options) {
+    let unguarded = crate::hosting::count_unguarded();
+    if unguarded > 0 && !options.quiet {
+        let servers = report::count(unguarded, "server of a host is", "servers of hosts are");
+        screen::say(styled(YELLOW, format!("{servers} not guarded: holdpoint wire")));
+    }
 }
 
 /// Since when the server is as it is now: the last act that changed its status.

@@ -1,0 +1,112 @@
+//! Everything that `doctor` can say, in one table: the code that programs hold on to, and how grave it is. Each has a
+//! paragraph in `docs/doctor.md`.
+
+/// How a finding counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum State {
+    Ok,
+    /// Worth knowing, and as somebody wanted it.
+    Note,
+    /// Protection is not what the user thinks it is.
+    Wrong,
+}
+
+impl State {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Note => "note",
+            State::Wrong => "wrong",
+        }
+    }
+}
+
+/// Makes the enum and its table from the same lines, so that neither can have a code that the other has not.
+macro_rules! codes {
+    ($($code:ident, $name:literal, $state:ident;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Code { $($code),* }
+
+        impl Code {
+            #[cfg(test)]
+            pub(crate) const ALL: &[Code] = &[$(Code::$code),*];
+
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self { $(Code::$code => $name),* }
+            }
+
+            pub(crate) const fn state(self) -> State {
+                match self { $(Code::$code => State::$state),* }
+            }
+        }
+    };
+}
+
+codes! {
+    ProgramFound, "program_found", Ok;
+    ProgramNotOnPath, "program_not_on_path", Note;
+    ProgramExposed, "program_exposed", Wrong;
+    HomeFine, "home_fine", Ok;
+    HomeMissing, "home_missing", Note;
+    HomeExposed, "home_exposed", Wrong;
+    HomeUnusable, "home_unusable", Wrong;
+    ConfigurationFine, "configuration_fine", Ok;
+    ConfigurationWrong, "configuration_wrong", Wrong;
+    PostureMonitor, "posture_monitor", Note;
+    ApprovalsUnattended, "approvals_unattended", Note;
+    PinsFine, "pins_fine", Ok;
+    PinsUntrusted, "pins_untrusted", Wrong;
+    StoreUnusable, "store_unusable", Wrong;
+    ServerHeld, "server_held", Note;
+    ServerQuarantined, "server_quarantined", Note;
+    IncidentOn, "incident_on", Note;
+    HostsNone, "hosts_none", Note;
+    HostGuarded, "host_guarded", Ok;
+    HostUnwired, "host_unwired", Wrong;
+    HostUnreadable, "host_unreadable", Wrong;
+    ServerUnguardable, "server_unguardable", Note;
+    CommandGone, "command_gone", Wrong;
+    CommandOther, "command_other", Note;
+    ServerNotSeen, "server_not_seen", Note;
+    WatcherRuns, "watcher_runs", Ok;
+    WatcherAbsent, "watcher_absent", Note;
+    WatcherStopped, "watcher_stopped", Wrong;
+}
+
+impl Code {
+    /// Where it is explained, from the root of the project.
+    pub(crate) fn page(self) -> String {
+        format!("docs/doctor.md#{}", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn page() -> String {
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/doctor.md")).unwrap()
+    }
+
+    /// A heading for each code, and no heading of a code that is gone.
+    #[test]
+    fn every_code_is_explained_once() {
+        let page = page();
+        let headings: Vec<&str> =
+            page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+        let names: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(names.len(), Code::ALL.len(), "two codes have one name");
+        assert_eq!(headings.iter().copied().collect::<BTreeSet<_>>(), names);
+        assert_eq!(headings.len(), names.len(), "a code is explained twice");
+    }
+
+    #[test]
+    fn the_page_says_how_grave_a_code_is() {
+        let page = page();
+        for code in Code::ALL {
+            let heading = format!("### {}\n\n**{}.**", code.as_str(), code.state().as_str());
+            assert!(page.contains(&heading), "docs/doctor.md does not have `{heading}`");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Holdpoint's own home: whose it is, what is set, what is pinned and what waits.
+
+use super::Finding;
+use super::codes::Code;
+use crate::arguments::Options;
+use crate::configuration::Configuration;
+use crate::failure::Failure;
+use crate::judging::{is_damaged, judge_recorded};
+use crate::observation::now;
+use crate::report::count;
+use crate::target::{Workplace, home_path};
+use contract::surface::EntryType;
+use gate::posture::Posture;
+use gate::server::{ServerId, ServerStatus};
+use std::collections::BTreeSet;
+use std::path::Path;
+use store::{Home, HomeError, IncidentStore, Store, Witnessed};
+
+/// Servers with something pinned.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub(super) pinned: BTreeSet<String>,
+}
+
+/// Answers what is recorded, where that could be read.
+pub(super) fn look(
+    options: &Options,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<Record>, Failure> {
+    let path = home_path(options)?;
+    if std::fs::symlink_metadata(&path).is_err() {
+        let sentence = format!("there is no home at `{}` yet: nothing is pinned", path.display());
+        findings.push(Finding::new(Code::HomeMissing, sentence).mended_by("holdpoint wire"));
+        return Ok(Some(Record::default()));
+    }
+    let home = match Home::open(&path) {
+        Ok(home) => home,
+        Err(error) => {
+            findings.push(wrong_home(&error));
+            return Ok(None);
+        }
+    };
+    let sentence = format!("home `{}`, which only you can change", home.path().display());
+    findings.push(Finding::new(Code::HomeFine, sentence));
+    let configuration = match Configuration::read(&home.config_path()) {
+        Ok(configuration) => configuration,
+        Err(error) => {
+            let mend = format!("holdpoint doctor --config '{}'", home.config_path().display());
+            let finding = Finding::new(Code::ConfigurationWrong, error.to_string());
+            findings.push(finding.mended_by(mend));
+            return Ok(None);
+        }
+    };
+    look_at_settings(&home.config_path(), &configuration, findings)?;
+    let opened = configuration.store().and_then(|place| Ok(store::open(&home, &place)?));
+    let store = match opened {
+        Ok(store) => Witnessed::new(store, &home),
+        Err(error) => {
+            findings.push(Finding::new(Code::StoreUnusable, error.to_string()));
+            return Ok(None);
+        }
+    };
+    let workplace = Workplace { home, store, configuration };
+    match look_at_pins(&workplace, findings) {
+        Ok(record) => Ok(Some(record)),
+        Err(error) => {
+            findings.push(Finding::new(Code::StoreUnusable, error.to_string()));
+            Ok(None)
+        }
+    }
+}
+
+fn wrong_home(error: &HomeError) -> Finding {
+    let sentence = error.to_string();
+    match error {
+        HomeError::OthersCanWrite { path, mode } => Finding::new(Code::HomeExposed, sentence)
+            .mended_by(format!("chmod {mode} '{}'", path.display())),
+        HomeError::ReplaceableByOthers { path } => Finding::new(Code::HomeExposed, sentence)
+            .mended_by(format!("chmod o-w '{}'", path.display())),
+        HomeError::NotOurs { .. } => Finding::new(Code::HomeExposed, sentence),
+        HomeError::NotADirectory { .. } | HomeError::DanglingLink { .. } | HomeError::Io { .. } => {
+            Finding::new(Code::HomeUnusable, sentence)
+        }
+    }
+}
+
+fn look_at_settings(
+    path: &Path,
+    configuration: &Configuration,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Failure> {
+    let settings = configuration.settings(None, None)?;
+    let place = if path.exists() { "`holdpoint.toml`" } else { "no `holdpoint.toml`" };
+    let sentence = format!("{place}: posture {}", settings.posture);
+    findings.push(Finding::new(Code::ConfigurationFine, sentence));
+    if settings.posture == Posture::Monitor {
+        findings.push(monitor("for all servers", path));
+    }
+    if configuration.is_unattended()? {
+        let sentence = "changes may be approved without a person (`approve.unattended`)";
+        findings.push(Finding::new(Code::ApprovalsUnattended, sentence));
+    }
+    Ok(())
+}
+
+fn monitor(whom: &str, path: &Path) -> Finding {
+    let sentence = format!("posture monitor {whom}: changes are told, and nothing is held");
+    let mend = format!("set `posture = \"guard\"` in {}", path.display());
+    Finding::new(Code::PostureMonitor, sentence).mended_by(mend)
+}
+
+fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Record, Failure> {
+    let mut record = Record::default();
+    let general = workplace.configuration.settings(None, None)?.posture;
+    let (mut tools, mut servers) = (0, 0);
+    for server in workplace.store.servers()? {
+        servers += 1;
+        let id = &server.id;
+        let judged = judge_recorded(workplace, id, None, now())?;
+        let pins = &judged.snapshot.pins;
+        let pinned = |entry_type: EntryType| {
+            pins.iter().filter(|(id, pins)| id.entry_type == entry_type && !pins.is_gone()).count()
+        };
+        tools += pinned(EntryType::Tool);
+        if pins.iter().next().is_some() {
+            record.pinned.insert(id.to_string());
+        }
+        if is_damaged(pins) {
+            findings.push(untrusted(id, pins.lost.as_deref()));
+        }
+        match judged.status() {
+            ServerStatus::Quarantined => {
+                let finding =
+                    Finding::new(Code::ServerQuarantined, format!("`{id}` is quarantined"));
+                findings.push(finding.mended_by(format!("holdpoint release {id}")));
+            }
+            ServerStatus::Changed
+            | ServerStatus::Pending
+            | ServerStatus::Verified
+            | ServerStatus::Unbaselined => {
+                let waiting = judged.judgement.waiting().count();
+                if waiting > 0 {
+                    let entries = count(waiting, "entry waits", "entries wait");
+                    let finding =
+                        Finding::new(Code::ServerHeld, format!("`{id}`: {entries} for you"));
+                    findings.push(finding.mended_by(format!("holdpoint review {id}")));
+                }
+            }
+        }
+        if judged.judgement.posture == Posture::Monitor && general != Posture::Monitor {
+            findings.push(monitor(&format!("for `{id}`"), &workplace.home.config_path()));
+        }
+    }
+    if let Some((incident, _)) = workplace.store.incident()?.incident {
+        let sentence = format!("incident mode is on, level {}", incident.level.as_str());
+        let finding = Finding::new(Code::IncidentOn, sentence);
+        findings.push(finding.mended_by("holdpoint incident off"));
+    }
+    let sentence = format!(
+        "{} pinned on {}",
+        count(tools, "tool", "tools"),
+        count(servers, "server", "servers")
+    );
+    findings.push(Finding::new(Code::PinsFine, sentence));
+    Ok(record)
+}
+
+fn untrusted(id: &ServerId, lost: Option<&str>) -> Finding {
+    let why = lost.unwrap_or("a pin was changed by something else than holdpoint");
+    Finding::new(Code::PinsUntrusted, format!("`{id}`: {why}"))
+        .mended_by(format!("holdpoint review {id}"))
+}

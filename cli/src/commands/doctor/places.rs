@@ -1,0 +1,161 @@
+//! Hosts and the watcher: which servers start through the gate, and whether the gate that they name is there.
+
+use super::Finding;
+use super::codes::Code;
+use super::home::Record;
+use super::program::on_path;
+use crate::arguments::Options;
+use crate::commands::watch;
+use crate::failure::Failure;
+use crate::report::count;
+use crate::target::home_path;
+use hosts::{Config, Server, State};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Longer lists of names end with how many more there are.
+const MAX_NAMES: usize = 8;
+
+pub(super) fn look(
+    options: &Options,
+    record: Option<&Record>,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Failure> {
+    let mut has_servers = false;
+    // A home that cannot be used has been told of: hosts are looked at all the same.
+    let files = crate::hosting::files(options).or_else(|_| crate::hosting::files_of_hosts())?;
+    for config in files {
+        match config.servers() {
+            Ok(servers) => {
+                has_servers |= !servers.is_empty();
+                look_at_file(&config, &servers, record, findings);
+            }
+            Err(error) => {
+                has_servers = true;
+                let (title, path) = (config.host.title, config.path.display());
+                let sentence = format!("{title}: `{path}` {error}");
+                findings.push(Finding::new(Code::HostUnreadable, sentence));
+            }
+        }
+    }
+    if !has_servers {
+        let sentence = "no host with an MCP server was found";
+        findings.push(Finding::new(Code::HostsNone, sentence).mended_by("holdpoint hosts"));
+    }
+    look_at_watcher(options, findings)
+}
+
+fn look_at_file(
+    config: &Config,
+    servers: &[Server],
+    record: Option<&Record>,
+    findings: &mut Vec<Finding>,
+) {
+    let (title, path) = (config.host.title, config.path.display());
+    let named = |wanted: &dyn Fn(&Server) -> bool| -> Vec<&str> {
+        let chosen = servers.iter().filter(|server| wanted(server));
+        chosen.map(|server| server.name.as_str()).collect()
+    };
+    let guarded = named(&|server| matches!(server.state, State::Wired { .. }));
+    let unwired = named(&|server| server.state == State::Unwired);
+    if !unwired.is_empty() {
+        let (verb, names) = (if unwired.len() == 1 { "is" } else { "are" }, list(&unwired));
+        let sentence = format!("{title}: {names} {verb} not guarded (`{path}`)");
+        let mend = format!("holdpoint wire --config '{path}'");
+        findings.push(Finding::new(Code::HostUnwired, sentence).mended_by(mend));
+    } else if !guarded.is_empty() {
+        let number = count(guarded.len(), "server", "servers");
+        let sentence = format!("{title}: {number} guarded (`{path}`)");
+        findings.push(Finding::new(Code::HostGuarded, sentence));
+    }
+    for server in servers {
+        if let State::Unguarded(reason) = &server.state {
+            let sentence = format!("{title}: `{}` {reason} (`{path}`)", server.name);
+            findings.push(Finding::new(Code::ServerUnguardable, sentence));
+        }
+    }
+    look_at_programs(config, servers, findings);
+    let is_unseen = |server: &Server| {
+        let is_wired = matches!(server.state, State::Wired { .. });
+        is_wired && record.is_some_and(|record| !record.pinned.contains(&server.id))
+    };
+    let unseen = named(&is_unseen);
+    if !unseen.is_empty() {
+        let names = list(&unseen);
+        let sentence =
+            format!("{title}: {names} not started through the gate yet; restart {title}");
+        findings.push(Finding::new(Code::ServerNotSeen, sentence));
+    }
+}
+
+/// The program that an entry names: gone, ours, or another.
+fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Finding>) {
+    let ours = std::env::current_exe().ok().and_then(|path| path.canonicalize().ok());
+    let programs: BTreeSet<&str> = servers
+        .iter()
+        .filter_map(|server| match &server.state {
+            State::Wired { program, .. } => Some(program.as_str()),
+            State::Unwired | State::Unguarded(_) => None,
+        })
+        .collect();
+    for program in programs {
+        let (title, path) = (config.host.title, config.path.display());
+        let Some(found) = find(program) else {
+            let sentence = format!("{title}: `{program}` is not there, `{path}` names it");
+            let mend = format!("holdpoint wire --config '{path}'");
+            findings.push(Finding::new(Code::CommandGone, sentence).mended_by(mend));
+            continue;
+        };
+        if ours.is_some() && found.canonicalize().ok() != ours {
+            let sentence = format!("{title}: `{path}` names another holdpoint, `{program}`");
+            findings.push(Finding::new(Code::CommandOther, sentence));
+        }
+    }
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() == 1 {
+        return on_path(program);
+    }
+    path.is_file().then(|| path.to_owned())
+}
+
+fn list(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
+    match names.len().checked_sub(MAX_NAMES) {
+        Some(more @ 1..) => format!("{} and {more} more", shown.join(", ")),
+        _ => shown.join(", "),
+    }
+}
+
+fn look_at_watcher(options: &Options, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let is_running = watch::is_running(&home_path(options)?);
+    let is_installed = watch::is_installed()?;
+    findings.push(if is_running {
+        Finding::new(Code::WatcherRuns, "the watcher runs")
+    } else if is_installed {
+        Finding::new(Code::WatcherStopped, "the watcher is installed and does not run")
+            .mended_by("holdpoint watch --install")
+    } else {
+        Finding::new(
+            Code::WatcherAbsent,
+            "no watcher: servers added later are not guarded by themselves",
+        )
+        .mended_by("holdpoint watch --install")
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_end_with_how_many_more_there_are() {
+        let names: Vec<String> = (0..=MAX_NAMES).map(|number| format!("s{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert!(list(&names).ends_with("`s7` and 1 more"), "{}", list(&names));
+        assert!(list(&names[..MAX_NAMES]).ends_with("`s7`"), "{}", list(&names[..MAX_NAMES]));
+    }
+}

@@ -1,0 +1,197 @@
+//! `holdpoint uninstall`: takes the gate out of every host, then removes the watcher and the binary. Pins and receipts
+//! stay, unless they are to go as well.
+
+use crate::approver;
+use crate::arguments::Options;
+use crate::arguments::uninstall::UninstallCommand;
+use crate::commands::{watch, wiring};
+use crate::failure::{Exit, Failure};
+use crate::hosting;
+use crate::screen::{self, DIM, YELLOW, styled};
+use crate::target::home_path;
+use hosts::{Aim, Choice, Plan, State, Workshop};
+use serde::Serialize;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// What would be done.
+#[derive(Debug)]
+struct Farewell {
+    workshop: Workshop,
+    plans: Vec<Plan>,
+    /// Files that cannot be unwired, and why. While there are any, what their entries start has to stay.
+    left: Vec<Left>,
+    has_watcher: bool,
+    /// Where the installer put the binary. One that was installed in another way is left to that way.
+    program: Option<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Left {
+    path: PathBuf,
+    problem: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    done: bool,
+    unwired: Vec<&'a PathBuf>,
+    left: &'a [Left],
+    watcher: bool,
+    program: Option<&'a PathBuf>,
+    home: Option<&'a PathBuf>,
+}
+
+pub(crate) fn run(command: &UninstallCommand, options: &Options) -> Result<Exit, Failure> {
+    let farewell = Farewell::of(command, options)?;
+    if !options.json {
+        farewell.say(options);
+    }
+    if command.dry_run || !farewell.left.is_empty() {
+        if options.json {
+            screen::print_json(&farewell.document(false))?;
+        }
+        return Ok(if farewell.left.is_empty() { Exit::Fine } else { stand_in_the_way() });
+    }
+    confirm(command)?;
+    let document = serde_json::json!(farewell.document(true));
+    farewell.carry_out()?;
+    if options.json {
+        screen::print_json(&document)?;
+    } else {
+        screen::say("done");
+    }
+    Ok(Exit::Fine)
+}
+
+/// While an entry names the binary, the binary stays: its server would not start.
+fn stand_in_the_way() -> Exit {
+    screen::remark(
+        "nothing is removed while a host's file names holdpoint and cannot be changed: mend it, or take the entry out by hand, then type `holdpoint uninstall` again",
+    );
+    Exit::Usage
+}
+
+fn confirm(command: &UninstallCommand) -> Result<(), Failure> {
+    if command.yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "nothing was removed: without a terminal to ask at, type `holdpoint uninstall --yes`",
+        ));
+    }
+    let what = if command.purge { " and forget all that was pinned and recorded" } else { "" };
+    screen::ask(format!("Do this{what}? [y/N] "));
+    match approver::read_line()?.to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::held("nothing was removed")),
+    }
+}
+
+impl Farewell {
+    fn of(command: &UninstallCommand, options: &Options) -> Result<Farewell, Failure> {
+        let workshop = wiring::workshop(options, None)?;
+        let (mut plans, mut left) = (Vec::new(), Vec::new());
+        for config in hosting::files(options)? {
+            match workshop.plan(&config, Aim::Unwire, &Choice::default()) {
+                Ok(plan) if plan.is_empty() => {
+                    let is_wired = plan
+                        .unchanged
+                        .iter()
+                        .any(|server| matches!(server.state, State::Wired { .. }));
+                    if is_wired {
+                        let problem = "is wired, and what it was before is not known".to_owned();
+                        left.push(Left { path: config.path, problem });
+                    }
+                }
+                Ok(plan) => plans.push(plan),
+                // A file that nobody can read does not start us either, as far as anybody can tell.
+                Err(error) if names_us(&config.path) => {
+                    left.push(Left { path: config.path, problem: error.to_string() });
+                }
+                Err(_) => {}
+            }
+        }
+        let installed =
+            hosting::surroundings_of_user()?.home.join(".local/bin").join(hosting::PROGRAM);
+        let home = home_path(options)?;
+        Ok(Farewell {
+            workshop,
+            plans,
+            left,
+            has_watcher: watch::is_installed()?,
+            program: installed.is_file().then_some(installed),
+            home: (command.purge && home.exists()).then_some(home),
+        })
+    }
+
+    fn document(&self, done: bool) -> Document<'_> {
+        Document {
+            done,
+            unwired: self.plans.iter().map(|plan| &plan.config.path).collect(),
+            left: &self.left,
+            watcher: self.has_watcher,
+            program: self.program.as_ref(),
+            home: self.home.as_ref(),
+        }
+    }
+
+    fn say(&self, options: &Options) {
+        for plan in &self.plans {
+            let number = crate::report::count(plan.changed.len(), "server", "servers");
+            let (title, path) = (plan.config.host.title, plan.config.path.display());
+            screen::say(format!("unwire  {title}, {number}  {}", styled(DIM, path)));
+        }
+        for Left { path, problem } in &self.left {
+            let problem = screen::readable(problem);
+            screen::say(format!("{}  {}: {problem}", styled(YELLOW, "left"), path.display()));
+        }
+        if self.has_watcher {
+            screen::say("remove  the watcher");
+        }
+        if let Some(program) = &self.program {
+            screen::say(format!("remove  {}", program.display()));
+        }
+        match &self.home {
+            Some(home) => {
+                screen::say(format!("remove  {} with all pins and receipts", home.display()));
+            }
+            None if !options.quiet => {
+                screen::say(styled(DIM, "keep    pins and receipts (remove them: --purge)"));
+            }
+            None => {}
+        }
+    }
+
+    /// The watcher goes first, or it would see the hosts' files change; the binary goes last, or an entry could name
+    /// what is not there.
+    fn carry_out(self) -> Result<(), Failure> {
+        let named = |path: &PathBuf, error: std::io::Error| {
+            Failure::internal(format!("`{}`: {error}", path.display()))
+        };
+        if self.has_watcher {
+            watch::remove_service()?;
+        }
+        for plan in self.plans {
+            self.workshop.apply(plan).map_err(Failure::internal)?;
+        }
+        if let Some(home) = &self.home {
+            std::fs::remove_dir_all(home).map_err(|error| named(home, error))?;
+        }
+        if let Some(program) = &self.program {
+            std::fs::remove_file(program).map_err(|error| named(program, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file that cannot be parsed mentions us at all.
+fn names_us(path: &std::path::Path) -> bool {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(hosts::MAX_FILE_BYTES).read_to_end(&mut bytes));
+    read.is_err() || String::from_utf8_lossy(&bytes).contains("holdpoint")
+}

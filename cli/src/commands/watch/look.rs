@@ -1,0 +1,202 @@
+//! One look at the hosts' files: what was added since the last one is wired, or told of.
+//!
+//! Files are found by their names and times, every few seconds: hosts replace their files, make folders later than we
+//! start, and put them on file systems that tell nobody of a change.
+
+use super::memory::{Known, Memory};
+use hosts::{Aim, Choice, Config, Server, State, Surroundings, Workshop};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// A file can be changed without a new time or size: every so many looks all are read.
+pub(crate) const READ_ALL_EVERY: u64 = 12;
+
+/// What is done about a server that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// It is wired: the person said so beforehand.
+    Given,
+    /// It is told of.
+    Asked,
+}
+
+/// What a look found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) kind: EventKind,
+    pub(crate) host: &'static str,
+    pub(crate) host_title: &'static str,
+    pub(crate) path: PathBuf,
+    pub(crate) server: Option<String>,
+    pub(crate) id: Option<String>,
+    pub(crate) problem: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    /// A server was added, and is guarded now.
+    Wired,
+    /// A server was added and is not guarded.
+    Added,
+    /// A file cannot be read, or could not be changed.
+    Failed,
+}
+
+impl EventKind {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Wired => "wired",
+            EventKind::Added => "added",
+            EventKind::Failed => "failed",
+        }
+    }
+}
+
+/// What tells that a file was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    file: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    surroundings: Surroundings,
+    workshop: Workshop,
+    consent: Consent,
+    memory: Memory,
+    marks: BTreeMap<PathBuf, Mark>,
+    /// Said once each, until the file can be read again.
+    problems: BTreeMap<PathBuf, String>,
+    looks: u64,
+}
+
+impl Lookout {
+    pub(crate) fn new(
+        surroundings: Surroundings,
+        workshop: Workshop,
+        consent: Consent,
+        memory: Memory,
+    ) -> Lookout {
+        let (marks, problems) = (BTreeMap::new(), BTreeMap::new());
+        Lookout { surroundings, workshop, consent, memory, marks, problems, looks: 0 }
+    }
+
+    /// Looks at every file that was written since the last look.
+    pub(crate) fn look(&mut self) -> Result<Vec<Event>, crate::failure::Failure> {
+        if self.looks.is_multiple_of(READ_ALL_EVERY) {
+            self.marks.clear();
+        }
+        self.looks += 1;
+        let mut events = Vec::new();
+        for config in hosts::locate(&self.surroundings, &[]) {
+            let mark = mark_of(&config);
+            if mark.is_some() && self.marks.get(&config.path).copied() == mark {
+                continue;
+            }
+            let (found, is_settled) = self.look_at(&config);
+            events.extend(found);
+            // Our own write gives it another mark, and one that failed is tried again at the next look.
+            match mark_of(&config) {
+                Some(mark) if is_settled => self.marks.insert(config.path.clone(), mark),
+                _ => self.marks.remove(&config.path),
+            };
+        }
+        self.memory.keep()?;
+        Ok(events)
+    }
+
+    fn look_at(&mut self, config: &Config) -> (Vec<Event>, bool) {
+        let servers = match config.servers() {
+            Ok(servers) => servers,
+            Err(error) => return (self.problem(config, error.to_string()), true),
+        };
+        let known = |server: &Server| Known {
+            path: config.path.clone(),
+            project: server.project.clone(),
+            name: server.name.clone(),
+        };
+        let new = self.memory.take(&config.path, servers.iter().map(known).collect());
+        let added: Vec<&Server> = servers
+            .iter()
+            .filter(|server| new.contains(&known(server)))
+            .filter(|server| match server.state {
+                State::Unwired | State::Unguarded(_) => true,
+                State::Wired { .. } => false,
+            })
+            .collect();
+        let can_wire = added.iter().any(|server| server.state == State::Unwired);
+        if self.consent == Consent::Asked || !can_wire {
+            self.problems.remove(&config.path);
+            let told = added.iter().map(|server| event(config, EventKind::Added, Some(server)));
+            return (told.collect(), true);
+        }
+        let ids = added.iter().map(|server| server.id.clone()).collect();
+        match self.wire(config, ids) {
+            Ok(wired) => {
+                self.problems.remove(&config.path);
+                let is_wired = |server: &&Server| wired.contains(&server.id);
+                let told = added.iter().map(|server| {
+                    let kind = if is_wired(server) { EventKind::Wired } else { EventKind::Added };
+                    event(config, kind, Some(server))
+                });
+                (told.collect(), true)
+            }
+            Err(error) => {
+                for server in &new {
+                    self.memory.forget(server);
+                }
+                (self.problem(config, error.to_string()), false)
+            }
+        }
+    }
+
+    /// Wires the servers with these ids and no others. Answers the ids that were.
+    fn wire(
+        &self,
+        config: &Config,
+        ids: Vec<String>,
+    ) -> Result<BTreeSet<String>, hosts::WireError> {
+        let choice = Choice { servers: ids, ..Choice::default() };
+        let plan = self.workshop.plan(config, Aim::Wire, &choice)?;
+        if plan.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let done = self.workshop.apply(plan)?;
+        Ok(done.changed.into_iter().map(|server| server.id).collect())
+    }
+
+    fn problem(&mut self, config: &Config, problem: String) -> Vec<Event> {
+        if self.problems.get(&config.path) == Some(&problem) {
+            return Vec::new();
+        }
+        self.problems.insert(config.path.clone(), problem.clone());
+        vec![Event { problem: Some(problem), ..event(config, EventKind::Failed, None) }]
+    }
+}
+
+fn event(config: &Config, kind: EventKind, server: Option<&Server>) -> Event {
+    Event {
+        kind,
+        host: config.host.id,
+        host_title: config.host.title,
+        path: config.path.clone(),
+        server: server.map(|server| server.name.clone()),
+        id: server.map(|server| server.id.clone()),
+        problem: match server.map(|server| &server.state) {
+            Some(State::Unguarded(reason)) => Some(reason.to_string()),
+            _ => None,
+        },
+    }
+}
+
+fn mark_of(config: &Config) -> Option<Mark> {
+    let found = std::fs::metadata(&config.path).ok()?;
+    #[cfg(unix)]
+    let file = std::os::unix::fs::MetadataExt::ino(&found);
+    #[cfg(not(unix))]
+    let file = 0;
+    Some(Mark { modified: found.modified().ok(), bytes: found.len(), file })
+}

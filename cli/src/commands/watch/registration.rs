@@ -1,0 +1,182 @@
+//! Puts the watcher's service where the user's own service manager finds it, starts it, and takes it away again.
+
+use super::service::{LABEL, Service, ServiceError, UNIT, launch_agent, systemd_unit};
+use crate::failure::Failure;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Who starts services for a user here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manager {
+    Systemd,
+    Launchd,
+}
+
+impl Manager {
+    pub(crate) const fn here() -> Option<Manager> {
+        if cfg!(target_os = "linux") {
+            Some(Manager::Systemd)
+        } else if cfg!(target_os = "macos") {
+            Some(Manager::Launchd)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Manager::Systemd => "systemd",
+            Manager::Launchd => "launchd",
+        }
+    }
+
+    fn text(self, service: &Service<'_>) -> Result<String, ServiceError> {
+        match self {
+            Manager::Systemd => systemd_unit(service),
+            Manager::Launchd => launch_agent(service),
+        }
+    }
+}
+
+/// The files of the service, for one user.
+#[derive(Debug, Clone)]
+pub(crate) struct Registration {
+    pub(crate) manager: Manager,
+    pub(crate) file: PathBuf,
+    /// What makes systemd start it at login; launchd needs no more than the file.
+    wanted: Option<PathBuf>,
+}
+
+/// How a service manager took an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Done,
+    /// It is not there or does not answer, as in a container or over `su`.
+    Refused,
+}
+
+impl Registration {
+    pub(crate) fn of(manager: Manager, user_home: &Path) -> Registration {
+        match manager {
+            Manager::Systemd => {
+                let configuration = std::env::var_os("XDG_CONFIG_HOME")
+                    .map(PathBuf::from)
+                    .filter(|path| path.is_absolute())
+                    .unwrap_or_else(|| user_home.join(".config"));
+                let folder = configuration.join("systemd/user");
+                let wanted = Some(folder.join("default.target.wants").join(UNIT));
+                Registration { manager, file: folder.join(UNIT), wanted }
+            }
+            Manager::Launchd => {
+                let file = user_home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
+                Registration { manager, file, wanted: None }
+            }
+        }
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.file.is_file()
+    }
+
+    /// Whether the service wires by itself, as far as its file says.
+    pub(crate) fn is_auto(&self) -> bool {
+        const MAX_BYTES: usize = 64 * 1024;
+        let text = std::fs::read(&self.file).unwrap_or_default();
+        let text = text.get(..text.len().min(MAX_BYTES)).unwrap_or_default();
+        String::from_utf8_lossy(text).contains("--auto")
+    }
+
+    /// Writes the service's files and starts it now.
+    pub(crate) fn install(&self, service: &Service<'_>) -> Result<Order, Failure> {
+        let text = self.manager.text(service).map_err(Failure::usage)?;
+        write_whole(&self.file, &text).map_err(|error| named(&self.file, &error))?;
+        if let Some(wanted) = &self.wanted {
+            link(wanted).map_err(|error| named(wanted, &error))?;
+        }
+        Ok(match self.manager {
+            Manager::Systemd => {
+                order("systemctl", &["--user", "daemon-reload"]);
+                order("systemctl", &["--user", "restart", UNIT])
+            }
+            Manager::Launchd => {
+                order("launchctl", &["bootout", &format!("{}/{LABEL}", domain())]);
+                let file = OsString::from(&self.file);
+                let mut command = Command::new("launchctl");
+                command.args(["bootstrap", &domain()]).arg(file);
+                given(command)
+            }
+        })
+    }
+
+    /// Stops the service and removes its files. Answers whether there were any.
+    pub(crate) fn uninstall(&self) -> Result<bool, Failure> {
+        let was_there = self.is_there();
+        match self.manager {
+            Manager::Systemd => order("systemctl", &["--user", "stop", UNIT]),
+            Manager::Launchd => order("launchctl", &["bootout", &format!("{}/{LABEL}", domain())]),
+        };
+        for path in self.wanted.iter().chain([&self.file]) {
+            match std::fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(named(path, &error));
+                }
+                _ => {}
+            }
+        }
+        if self.manager == Manager::Systemd && was_there {
+            order("systemctl", &["--user", "daemon-reload"]);
+        }
+        Ok(was_there)
+    }
+}
+
+fn named(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("`{}`: {error}", path.display()))
+}
+
+/// Old or new, never half.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// What `systemctl enable` does, also where no service manager runs to be asked.
+fn link(wanted: &Path) -> std::io::Result<()> {
+    if let Some(folder) = wanted.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    #[cfg(unix)]
+    match std::os::unix::fs::symlink(Path::new("..").join(UNIT), wanted) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn domain() -> String {
+    #[cfg(unix)]
+    let user = rustix::process::getuid().as_raw();
+    #[cfg(not(unix))]
+    let user = 0;
+    format!("gui/{user}")
+}
+
+fn order(program: &str, words: &[&str]) -> Order {
+    let mut command = Command::new(program);
+    command.args(words);
+    given(command)
+}
+
+fn given(mut command: Command) -> Order {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.status() {
+        Ok(status) if status.success() => Order::Done,
+        _ => Order::Refused,
+    }
+}

@@ -1,0 +1,48 @@
+//! What commands that look at all hosts have in common: which files there are, and how many servers go past the gate.
+
+use crate::arguments::Options;
+use crate::commands::wiring;
+use crate::failure::Failure;
+use hosts::{Config, State, Surroundings};
+use std::path::PathBuf;
+
+/// What the binary is called.
+pub(crate) const PROGRAM: &str = if cfg!(windows) { "holdpoint.exe" } else { "holdpoint" };
+
+/// Where this user's hosts have their files, whatever folder we are in.
+pub(crate) fn surroundings_of_user() -> Result<Surroundings, Failure> {
+    Ok(Surroundings { projects: Vec::new(), ..wiring::surroundings()? })
+}
+
+/// Holdpoint's home, where it is not the usual one: what starts without this shell has to be told.
+pub(crate) fn named_home(options: &Options) -> Option<PathBuf> {
+    let variable = std::env::var_os("HOLDPOINT_HOME").filter(|value| !value.is_empty());
+    let named = options.home.clone().or_else(|| variable.map(PathBuf::from))?;
+    std::path::absolute(named).ok()
+}
+
+/// The files of this user's hosts, and of the project that we are in.
+pub(crate) fn files_of_hosts() -> Result<Vec<Config>, Failure> {
+    Ok(hosts::locate(&wiring::surroundings()?, &[]))
+}
+
+/// Every file to look at: the above, and any other that was wired.
+pub(crate) fn files(options: &Options) -> Result<Vec<Config>, Failure> {
+    let mut files = files_of_hosts()?;
+    let workshop = wiring::workshop(options, None)?;
+    let wired = workshop.wired_files(&wiring::surroundings()?).map_err(Failure::usage)?;
+    let real = |config: &Config| config.path.canonicalize().ok();
+    for config in wired {
+        if !files.iter().any(|other| real(other) == real(&config)) {
+            files.push(config);
+        }
+    }
+    Ok(files)
+}
+
+/// How many servers could be guarded and are not, as far as files can be read.
+pub(crate) fn count_unguarded() -> usize {
+    let files = files_of_hosts().unwrap_or_default();
+    let servers = files.iter().flat_map(|config| config.servers().unwrap_or_default());
+    servers.filter(|server| server.state == State::Unwired).count()
+}

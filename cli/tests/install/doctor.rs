@@ -1,0 +1,238 @@
+//! `doctor` says what is so: each finding from the state that causes it, and its twin from one that does not.
+
+use crate::bench::*;
+use crate::station::*;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+fn doctor(station: &Station, exit: i32) -> Value {
+    station.run(&["doctor", "--json"]).exits(exit).json()
+}
+
+/// The findings with this code.
+fn findings<'d>(document: &'d Value, code: &str) -> Vec<&'d Value> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings.filter(|finding| finding["code"] == code).collect()
+}
+
+#[track_caller]
+fn finds<'d>(document: &'d Value, code: &str) -> &'d Value {
+    let found = findings(document, code);
+    assert_eq!(found.len(), 1, "`{code}` in {document:#}");
+    found[0]
+}
+
+#[track_caller]
+fn finds_no(document: &Value, code: &str) {
+    assert!(findings(document, code).is_empty(), "`{code}` in {document:#}");
+}
+
+#[test]
+fn with_nothing_there_it_has_only_notes() {
+    let station = Station::new();
+    let document = doctor(&station, 0);
+    for code in ["home_missing", "hosts_none", "watcher_absent"] {
+        assert_eq!(finds(&document, code)["state"], "note");
+    }
+    assert_eq!(document["as_expected"], json!(true));
+    assert!(!station.bench.home().exists(), "it makes nothing");
+}
+
+#[test]
+fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
+    let station = Station::new();
+    station.cursor(&json!({ "time": server(), "files": guarded_server("cursor.files", binary()) }));
+    let document = doctor(&station, 15);
+    let finding = finds(&document, "host_unwired");
+    assert_eq!(finding["state"], "wrong");
+    assert!(finding["say"].as_str().unwrap().contains("`time` is not guarded"), "{finding}");
+    let line = format!("holdpoint wire --config '{}'", station.cursor_path().display());
+    assert_eq!(finding["mend"], json!(line));
+    assert_eq!(finding["page"], "docs/doctor.md#host_unwired");
+    station.run(&["doctor"]).exits(15).says("not what you may think").says("docs/doctor.md#");
+}
+
+#[test]
+fn guarded_servers_are_fine_and_not_seen_yet() {
+    let station = Station::new();
+    station.cursor(&json!({ "time": guarded_server("cursor.time", binary()) }));
+    let document = doctor(&station, 0);
+    finds(&document, "host_guarded");
+    assert!(finds(&document, "server_not_seen")["say"].as_str().unwrap().contains("`time`"));
+    for code in ["host_unwired", "command_gone", "command_other", "hosts_none"] {
+        finds_no(&document, code);
+    }
+}
+
+#[test]
+fn a_server_that_was_pinned_is_seen() {
+    let station = Station::new();
+    station.cursor(&json!({ "time": guarded_server("cursor.time", binary()) }));
+    station.bench.file("capture.json", json!([report_tool()]).to_string());
+    let words = ["pin", "--server", "cursor.time", "--file", "capture.json"];
+    station.run(&words).exits(0);
+    let document = doctor(&station, 0);
+    finds_no(&document, "server_not_seen");
+    assert_eq!(finds(&document, "pins_fine")["say"], "1 tool pinned on 1 server");
+    station.bench.file("capture.json", json!([report_tool_with_owner()]).to_string());
+    station.run(&["check", "--server", "cursor.time", "--file", "capture.json"]).exits(10);
+    let document = doctor(&station, 0);
+    assert_eq!(finds(&document, "server_held")["mend"], "holdpoint review cursor.time");
+    station.run(&["quarantine", "cursor.time"]).exits(0);
+    finds(&doctor(&station, 0), "server_quarantined");
+    station.run(&["incident", "on"]).exits(0);
+    finds(&doctor(&station, 0), "incident_on");
+}
+
+#[test]
+fn a_command_that_is_gone_is_wrong_and_another_one_a_note() {
+    let station = Station::new();
+    let gone = station.bench.path("gone/holdpoint");
+    station.cursor(&json!({ "time": guarded_server("cursor.time", gone.to_str().unwrap()) }));
+    finds(&doctor(&station, 15), "command_gone");
+    fs::create_dir_all(gone.parent().unwrap()).unwrap();
+    fs::copy("/bin/sh", &gone).unwrap();
+    let document = doctor(&station, 0);
+    finds(&document, "command_other");
+    finds_no(&document, "command_gone");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_wrong() {
+    let station = Station::new();
+    station.cursor(&json!({}));
+    fs::write(station.cursor_path(), "{\"mcpServers\": ").unwrap();
+    finds(&doctor(&station, 15), "host_unreadable");
+}
+
+#[test]
+fn a_server_that_needs_a_sign_in_is_a_note() {
+    let station = Station::new();
+    station.cursor(&json!({ "tickets": { "url": "https://example.com/mcp" } }));
+    let document = doctor(&station, 0);
+    let finding = finds(&document, "server_unguardable");
+    assert!(finding["say"].as_str().unwrap().contains("sign-in"), "{finding}");
+}
+
+#[test]
+fn a_home_that_others_can_write_to_is_wrong() {
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    finds(&doctor(&station, 0), "home_fine");
+    let mode = |mode| fs::set_permissions(station.bench.home(), fs::Permissions::from_mode(mode));
+    mode(0o777).unwrap();
+    let document = doctor(&station, 15);
+    let finding = finds(&document, "home_exposed");
+    assert_eq!(finding["mend"], json!(format!("chmod 700 '{}'", station.bench.home().display())));
+    mode(0o700).unwrap();
+    finds_no(&doctor(&station, 0), "home_exposed");
+}
+
+#[test]
+fn a_home_that_is_a_file_is_unusable() {
+    let station = Station::new();
+    station.bench.file("home", "");
+    finds(&doctor(&station, 15), "home_unusable");
+}
+
+#[test]
+fn pins_that_something_else_changed_are_wrong() {
+    let station = Station::new();
+    station.bench.file("capture.json", json!([report_tool()]).to_string());
+    station.run(&["pin", "--server", ID, "--file", "capture.json"]).exits(0);
+    finds_no(&doctor(&station, 0), "pins_untrusted");
+    fs::write(station.bench.home().join("keys/pins.key"), [7; 32]).unwrap();
+    finds(&doctor(&station, 15), "pins_untrusted");
+}
+
+#[test]
+fn a_database_of_another_program_is_wrong() {
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    fs::write(station.bench.home().join("state.db"), "not a database, and long enough to tell")
+        .unwrap();
+    finds(&doctor(&station, 15), "store_unusable");
+}
+
+#[test]
+fn a_chosen_monitor_posture_is_a_note() {
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    station.bench.configure("posture = \"monitor\"\n[approve]\nunattended = true\n");
+    let document = doctor(&station, 0);
+    finds(&document, "posture_monitor");
+    finds(&document, "approvals_unattended");
+    station.bench.configure("posture = \"guard\"\n");
+    let document = doctor(&station, 0);
+    finds_no(&document, "posture_monitor");
+    finds_no(&document, "approvals_unattended");
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_found_by_both_ways() {
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    station.bench.configure("postur = \"guard\"\n");
+    let document = doctor(&station, 15);
+    let finding = finds(&document, "configuration_wrong");
+    assert!(finding["say"].as_str().unwrap().contains("did you mean `posture`"), "{finding}");
+    let file = station.bench.file("own.toml", "postur = \"guard\"\n");
+    let check = |exit| station.run(&["doctor", "--config", file.to_str().unwrap()]).exits(exit);
+    check(2).says("did you mean `posture`");
+    fs::write(&file, "posture = \"guard\"\n").unwrap();
+    check(0).says("can be used");
+    fs::remove_file(&file).unwrap();
+    check(2).says("own.toml");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_watcher_that_is_installed_and_does_not_run_is_wrong() {
+    let station = Station::new();
+    station.run(&["watch", "--install"]).exits(0);
+    let document = doctor(&station, 15);
+    assert_eq!(finds(&document, "watcher_stopped")["mend"], "holdpoint watch --install");
+    station.run(&["watch", "--uninstall"]).exits(0);
+    finds(&doctor(&station, 0), "watcher_absent");
+}
+
+/// The binary by another name, in a folder that may be open to others.
+fn copied(station: &Station, mode: u32) -> Value {
+    let folder = station.bench.path("open");
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("holdpoint");
+    // By another process: a program that this one has open for writing cannot be started.
+    assert!(
+        std::process::Command::new("cp").arg(binary()).arg(&program).status().unwrap().success()
+    );
+    fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+    let mut command = std::process::Command::new(program);
+    let template = station.command(["doctor", "--json"]);
+    command.args(template.get_args()).current_dir(template.get_current_dir().unwrap());
+    for (name, value) in template.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    answer(command).json()
+}
+
+#[test]
+fn a_program_that_others_can_replace_is_wrong() {
+    let station = Station::new();
+    finds(&copied(&station, 0o777), "program_exposed");
+    finds_no(&copied(&station, 0o755), "program_exposed");
+    finds_no(&copied(&station, 0o1777), "program_exposed");
+}
+
+#[test]
+fn a_program_that_a_shell_does_not_find_is_a_note() {
+    let station = Station::new();
+    let mut command = station.command(["doctor", "--json"]);
+    command.env("PATH", "/nowhere");
+    finds(&answer(command).exits(0).json(), "program_not_on_path");
+    station.program("holdpoint", "#!/bin/sh\n");
+    finds(&doctor(&station, 0), "program_found");
+}

@@ -1,0 +1,19 @@
+//! Coming, staying and leaving: the installer, the watcher, `doctor` and `uninstall`, with hosts' files in a home of their
+//! own and a service manager that only writes down what it was told.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
+
+#[path = "../cli/bench.rs"]
+mod bench;
+
+mod doctor;
+mod installer;
+mod station;
+mod uninstall;
+mod watch;
