@@ -1,0 +1,130 @@
+//! What the documentation says to type is typed, and answers as the page says.
+//!
+//! A block marked `console` is run, its `$` lines one after another, each page in a home of its own. A comment `# exits with 10`
+//! behind a command says so; else it exits with 0. Lines below a command are what it says, in this order; `…` stands
+//! for anything. A comment `<!-- run: COMMAND -->` is run and not shown. What cannot be run is marked `text`.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
+
+#[path = "../cli/bench.rs"]
+mod bench;
+
+mod page;
+mod sandbox;
+
+use page::{Page, Step};
+use sandbox::Sandbox;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Every page, by its path from the root of the project.
+fn pages() -> Vec<(String, String)> {
+    let mut paths = vec![root().join("README.md")];
+    let documents = fs::read_dir(root().join("docs")).unwrap().map(|file| file.unwrap().path());
+    paths.extend(documents.filter(|path| path.extension().is_some_and(|end| end == "md")));
+    paths.sort();
+    let name = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
+    paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn every_command_on_every_page_does_what_the_page_says() {
+    let (mut commands, mut problems) = (0, Vec::new());
+    for (name, text) in pages() {
+        let page = Page::read(&text);
+        if page.steps.is_empty() {
+            continue;
+        }
+        let Some(sandbox) = Sandbox::new(page.needs_servers()) else {
+            eprintln!(
+                "NOT RUN: {name}: real servers are not installed (scripts/install-test-tools)"
+            );
+            continue;
+        };
+        commands += page.steps.iter().filter(|step| !step.is_hidden).count();
+        let wrong = page.steps.iter().filter_map(|step| sandbox.problem(step));
+        problems.extend(wrong.map(|problem| format!("{name}:{problem}")));
+    }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+    assert!(commands > 20, "only {commands} commands were found");
+}
+
+#[test]
+fn every_block_with_commands_says_whether_it_can_be_run() {
+    let unmarked: Vec<String> = pages()
+        .iter()
+        .flat_map(|(name, text)| {
+            Page::read(text).unmarked.into_iter().map(move |line| format!("{name}:{line}"))
+        })
+        .collect();
+    assert!(unmarked.is_empty(), "neither `console` nor `text`:\n{}", unmarked.join("\n"));
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    let mut dead = Vec::new();
+    for (name, text) in pages() {
+        let folder = root().join(&name);
+        for link in page::links(&text) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let path = if file.is_empty() { folder.clone() } else { folder.with_file_name(file) };
+            let is_there = match fs::read_to_string(&path) {
+                Ok(text) => {
+                    anchor.is_empty() || page::anchors(&text).iter().any(|own| own == anchor)
+                }
+                Err(_) => path.exists(),
+            };
+            if !is_there {
+                dead.push(format!("{name}: {link}"));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "\n{}", dead.join("\n"));
+}
+
+// The reader can find fault.
+
+fn one(text: &str) -> Step {
+    Page::read(text).steps.remove(0)
+}
+
+#[test]
+fn a_page_is_read_as_it_says() {
+    let text = "a\n<!-- run: touch x -->\n```console\n$ cat > y <<'END'\n1\nEND\n$ false   # exits with 1\nsaid\n```\n```text\n$ no\n```\n```\n$ unmarked\n```\n";
+    let page = Page::read(text);
+    let words: Vec<&str> = page.steps.iter().map(|step| step.command.as_str()).collect();
+    assert_eq!(words[..2], ["touch x", "cat > y <<'END'\n1\nEND"]);
+    assert_eq!((page.steps[2].exit, &page.steps[2].says[..]), (1, &["said".to_owned()][..]));
+    assert!(page.steps[0].is_hidden && !page.steps[1].is_hidden);
+    assert_eq!((page.steps.len(), page.unmarked), (3, vec![13]));
+}
+
+#[test]
+fn another_answer_or_exit_code_is_a_problem() {
+    let sandbox = Sandbox::new(false).unwrap();
+    let problem = |block: &str| sandbox.problem(&one(&format!("```console\n{block}\n```\n")));
+    assert_eq!(problem("$ printf 'one\\ntwo\\n'\none\ntwo"), None);
+    assert_eq!(problem("$ printf 'one 17 x\\ntwo\\n'\none … x\n…"), None);
+    assert!(problem("$ printf 'one\\ntwo\\n'\ntwo\none").is_some());
+    assert!(problem("$ echo one\ntwo").is_some());
+    assert!(problem("$ false").is_some());
+    assert!(problem("$ true   # exits with 1").is_some());
+    assert_eq!(problem("$ exit 3   # exits with 3"), None);
+}
+
+#[test]
+fn links_and_anchors_are_found() {
+    let text = "# One `two` three\n[a](b.md#c) and [d](https://example.com) ![p](x.svg)\n";
+    assert_eq!(page::links(text), ["b.md#c", "x.svg"]);
+    assert_eq!(page::anchors(text), ["one-two-three"]);
+}
