@@ -1,6 +1,11 @@
 //! A host that runs and writes its own file while it is wired and unwired: nothing that it wrote is lost, and no file is half.
 #![cfg(target_os = "linux")]
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "all of this file is a test")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "all of this file is a test"
+)]
 
 use hosts::{Aim, Choice, Config, Surroundings, System, Workshop};
 use serde_json::Value;
