@@ -191,3 +191,23 @@ fn only_https_is_fetched() {
     command.env("HOLDPOINT_ARCHIVE", "http://127.0.0.1:9/x.tar.gz").env("HOME", station.user());
     answer(command).exits(1).says("only https");
 }
+
+/// From nothing to a held call, as a new user goes through it.
+#[test]
+fn a_call_is_held_within_the_first_minute() {
+    let station = Station::new();
+    let folder = release(&station, binary());
+    // The archive is found beside the script, by the name of this system.
+    let system = match std::env::consts::OS {
+        "macos" => "apple-darwin",
+        _ => "unknown-linux-test",
+    };
+    let name = format!("holdpoint-0.0.0-{}-{system}.tar.gz", std::env::consts::ARCH);
+    let _ = fs::rename(folder.join(ARCHIVE), folder.join(&name));
+    does("sh", &["-c", &format!("sha256sum {name} > SHA256SUMS")], &folder);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/first-minute");
+    let mut command = Command::new(script);
+    command.arg(&folder).stdin(Stdio::null());
+    station.surround(&mut command);
+    answer(command).exits(0).says("caught a silent change").says("byte for byte");
+}

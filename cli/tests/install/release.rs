@@ -1,0 +1,156 @@
+//! What `scripts/dist` makes: a list of parts and a bundle that other programs can read.
+
+use crate::bench::*;
+use crate::station::*;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn target() -> &'static str {
+    if cfg!(target_os = "macos") { "aarch64-apple-darwin" } else { "x86_64-unknown-linux-gnu" }
+}
+
+/// A release of a program that answers nothing but what the script asks of it.
+fn made(station: &Station, words: &[&str]) -> (Answer, PathBuf) {
+    station
+        .program("stand-in", "#!/bin/sh\ncase $1 in man) mkdir -p \"$3\";; esac\necho stand-in\n");
+    let out = station.bench.path("dist");
+    let mut command = Command::new(root().join("scripts/dist"));
+    command.arg("--binary").arg(station.bench.path("bin/stand-in")).args(["--target", target()]);
+    command.arg("--out").arg(&out).args(words).stdin(Stdio::null());
+    station.surround(&mut command);
+    command.env("SOURCE_DATE_EPOCH", "1700000000");
+    (answer(command), out)
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn file(out: &Path, end: &str) -> PathBuf {
+    let files = fs::read_dir(out).unwrap().map(|file| file.unwrap().path());
+    let mut fitting = files.filter(|path| path.to_str().unwrap().ends_with(end));
+    fitting.next().unwrap()
+}
+
+#[test]
+fn a_release_is_complete_signed_and_made_twice_the_same() {
+    let station = Station::new();
+    let key = station.bench.path("key.pem");
+    station.run(&["attest", "keygen", key.to_str().unwrap()]).exits(0);
+    let words = ["--key", key.to_str().unwrap()];
+    let (answer, out) = made(&station, &words);
+    answer.exits(0).never_says("not signed");
+    for end in [".tar.gz", ".cdx.json", ".mcpb", "install.sh", "release-key.pem"] {
+        assert!(file(&out, end).exists());
+    }
+    let sums = fs::read_to_string(out.join("SHA256SUMS")).unwrap();
+    assert_eq!(sums.lines().count(), 4, "{sums}");
+    let script = fs::read_to_string(out.join("install.sh")).unwrap();
+    let public = fs::read_to_string(out.join("release-key.pem")).unwrap();
+    assert!(script.contains(public.trim_end()), "the installer has the key");
+    let (answer, out) = made(&station, &words);
+    answer.exits(0);
+    assert_eq!(fs::read_to_string(out.join("SHA256SUMS")).unwrap(), sums);
+}
+
+#[test]
+fn a_release_without_a_key_says_so() {
+    let station = Station::new();
+    let (answer, out) = made(&station, &[]);
+    answer.exits(0).says("not signed");
+    assert!(!out.join("SHA256SUMS.sig").exists());
+    let (answer, _) = made(&station, &["--key", "nowhere.pem"]);
+    answer.exits(1).says("nowhere.pem");
+    let (answer, _) = made(&station, &["--fast"]);
+    answer.exits(2).says("unknown option");
+}
+
+#[test]
+fn the_list_of_parts_has_what_is_linked_and_nothing_else() {
+    let station = Station::new();
+    let (answer, out) = made(&station, &[]);
+    answer.exits(0);
+    let document = read_json(&file(&out, ".cdx.json"));
+    assert_eq!(
+        (&document["bomFormat"], &document["specVersion"]),
+        (&json!("CycloneDX"), &json!("1.6"))
+    );
+    assert_eq!(document["metadata"]["component"]["name"], "holdpoint");
+    let components = document["components"].as_array().unwrap();
+    let names: BTreeSet<&str> =
+        components.iter().map(|component| component["name"].as_str().unwrap()).collect();
+    for linked in ["holdpoint-engine", "ring", "rusqlite", "serde_json"] {
+        assert!(names.contains(linked), "{linked} is linked");
+    }
+    for other in ["jsonschema", "clap_derive", "cc", "syn"] {
+        assert!(!names.contains(other), "{other} is not in the binary");
+    }
+    let references: Vec<&Value> = components
+        .iter()
+        .chain([&document["metadata"]["component"]])
+        .map(|component| &component["bom-ref"])
+        .collect();
+    for dependency in document["dependencies"].as_array().unwrap() {
+        let uses = dependency["dependsOn"].as_array().unwrap().iter();
+        for reference in uses.chain([&dependency["ref"]]) {
+            assert!(references.contains(&reference), "{reference} is not described");
+        }
+    }
+}
+
+/// What the bundle's host is told to start is what our arguments understand.
+#[test]
+fn the_bundles_manifest_fits_the_program() {
+    let manifest = read_json(&root().join("dist/manifest.json"));
+    let start = &manifest["server"]["mcp_config"];
+    let value = |text: &str| {
+        let text = text.replace("${user_config.url}", "http://127.0.0.1:9/mcp");
+        text.replace("${user_config.authorization}", "")
+    };
+    let words: Vec<String> = start["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| value(word.as_str().unwrap()))
+        .collect();
+    assert!(words.iter().all(|word| !word.contains("${")), "{words:?}");
+    let station = Station::new();
+    let mut command = station.command(&words);
+    for (name, text) in start["env"].as_object().unwrap() {
+        command.env(name, value(text.as_str().unwrap()));
+    }
+    // Nobody is there at this address: it is reached for, and that is all that the arguments can bring about.
+    let answer = answer(command);
+    assert_ne!(answer.code, Some(2), "{}", answer.err);
+    let entry = manifest["server"]["entry_point"].as_str().unwrap();
+    assert_eq!(start["command"].as_str().unwrap(), format!("${{__dirname}}/{entry}"));
+}
+
+#[test]
+fn the_bundles_manifest_is_valid() {
+    let servers = std::env::var_os("HOLDPOINT_TEST_SERVERS").map(PathBuf::from);
+    let folder = servers.unwrap_or_else(|| root().join(".cache/servers")).join("mcpb");
+    let Some(release) = fs::read_dir(folder).ok().and_then(|mut names| names.next()) else {
+        eprintln!("NOT RUN: mcpb is not installed (scripts/install-test-tools)");
+        return;
+    };
+    let station = Station::new();
+    let text = fs::read_to_string(root().join("dist/manifest.json")).unwrap();
+    let text = text.replace("@VERSION@", "0.1.0").replace("@PLATFORM@", "linux");
+    let mcpb = release.unwrap().path().join("launch");
+    let validate = |text: &str| {
+        let path = station.bench.file("manifest.json", text);
+        let mut command = Command::new(&mcpb);
+        command.arg("validate").arg(path).stdin(Stdio::null());
+        answer(command)
+    };
+    validate(&text).exits(0);
+    validate(&text.replace("\"binary\"", "\"magic\"")).exits(1);
+}
