@@ -15,15 +15,32 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// Our cursors begin so: a server's own would not be one of ours.
 const CURSOR: &str = "holdpoint-page-";
 
-/// An answer, ready to be sent.
+/// An answer, ready to be sent. A list may be most of a gate's memory: it goes out as it lies in the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListAnswer {
-    pub message: Vec<u8>,
+pub struct ListAnswer<'v> {
+    beginning: Vec<u8>,
+    result: Cow<'v, [u8]>,
     pub status: OutcomeStatus,
 }
 
+impl ListAnswer<'_> {
+    /// The message, to be sent as one.
+    pub fn parts(&self) -> [&[u8]; 3] {
+        [&self.beginning, &self.result, b"}"]
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+}
+
 /// Answers a list from the view. `cursor` is the raw JSON of the client's, `id` that of its request.
-pub fn answer(view: &View, list: ListKind, cursor: Option<&[u8]>, id: &[u8]) -> ListAnswer {
+pub fn answer<'v>(
+    view: &'v View,
+    list: ListKind,
+    cursor: Option<&[u8]>,
+    id: &[u8],
+) -> ListAnswer<'v> {
     if let Some(standing) = view.unreadable(list) {
         return error(id, ReasonCode::Drift(Reason::SurfaceUnreadable).code(), standing.message());
     }
@@ -38,14 +55,12 @@ pub fn answer(view: &View, list: ListKind, cursor: Option<&[u8]>, id: &[u8]) -> 
         return error(id, INVALID_PARAMS, "an unknown cursor: list again from the beginning");
     };
     let next = number.filter(|_| page.has_next).map(|number| format!("\"{CURSOR}{}\"", number + 1));
-    // A list may be most of a gate's memory: it is copied once, into the message.
     let result = match &next {
         Some(next) => with_member(page.result, "nextCursor", Some(next.as_bytes())).into(),
         None => Cow::Borrowed(page.result),
     };
-    let message =
-        [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#, &result, b"}"].concat();
-    ListAnswer { message, status: OutcomeStatus::Success }
+    let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
+    ListAnswer { beginning, result, status: OutcomeStatus::Success }
 }
 
 fn page_number(cursor: &[u8]) -> Option<usize> {
@@ -53,10 +68,8 @@ fn page_number(cursor: &[u8]) -> Option<usize> {
     cursor.strip_prefix(CURSOR)?.parse().ok()
 }
 
-fn error(id: &[u8], code: i64, message: &str) -> ListAnswer {
+fn error(id: &[u8], code: i64, message: &str) -> ListAnswer<'static> {
     let error = serde_json::json!({"code": code, "message": message}).to_string();
-    let message =
-        [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","error":"#, error.as_bytes(), b"}"]
-            .concat();
-    ListAnswer { message, status: OutcomeStatus::Error }
+    let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","error":"#].concat();
+    ListAnswer { beginning, result: error.into_bytes().into(), status: OutcomeStatus::Error }
 }

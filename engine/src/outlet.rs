@@ -56,16 +56,16 @@ impl<W: Write> LineOutlet<W> {
         LineOutlet { output: Some(output), gathered: Vec::new() }
     }
 
-    /// Writes a line now, behind what was gathered.
-    pub fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+    /// Writes a line now, behind what was gathered. Its parts need not lie together.
+    pub fn write_line(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         self.write_gathered()?;
-        self.write_alone(line)
+        self.write_alone(parts)
     }
 
     /// Keeps a line to be written with others; a long one is written at once, behind them.
     pub fn gather_line(&mut self, line: &[u8]) -> io::Result<()> {
         if line.len() > GATHERED_BYTES {
-            return self.write_line(line);
+            return self.write_line(&[line]);
         }
         self.gathered.extend_from_slice(line);
         self.gathered.push(b'\n');
@@ -77,19 +77,23 @@ impl<W: Write> LineOutlet<W> {
             return Ok(());
         }
         let mut gathered = std::mem::take(&mut self.gathered);
-        let written = self.write(&gathered, b"");
+        let written = self.write(&mut [IoSlice::new(&gathered)]);
         gathered.clear();
         self.gathered = gathered;
         written
     }
 
-    fn write_alone(&mut self, line: &[u8]) -> io::Result<()> {
-        self.write(line, b"\n")
+    fn write_alone(&mut self, line: &[&[u8]]) -> io::Result<()> {
+        if let [line] = line {
+            return self.write(&mut [IoSlice::new(line), IoSlice::new(b"\n")]);
+        }
+        let parts = line.iter().copied().chain([b"\n".as_slice()]);
+        self.write(&mut parts.map(IoSlice::new).collect::<Vec<_>>())
     }
 
-    fn write(&mut self, bytes: &[u8], ending: &[u8]) -> io::Result<()> {
+    fn write(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<()> {
         let output = self.output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        let written = write_all(output, bytes, ending);
+        let written = write_all(output, parts);
         if written.is_err() {
             // Half a line may be there: whatever follows would be read as a part of it.
             self.output = None;
@@ -100,7 +104,7 @@ impl<W: Write> LineOutlet<W> {
 
 impl<W: Write + Send> ServerOutlet for LineOutlet<W> {
     fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
-        self.write_alone(message.frame)
+        self.write_alone(&[message.frame])
     }
 
     fn gather(&mut self, message: &Outgoing<'_>) -> bool {
@@ -173,10 +177,8 @@ impl ServerOutlet for RemoteOutlet {
     }
 }
 
-/// Bytes and what ends them, with one system call where the other side has room.
-fn write_all(output: &mut impl Write, bytes: &[u8], ending: &[u8]) -> io::Result<()> {
-    let mut parts = [IoSlice::new(bytes), IoSlice::new(ending)];
-    let mut parts = parts.as_mut_slice();
+/// All of it, with one system call where the other side has room.
+fn write_all(output: &mut impl Write, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
     IoSlice::advance_slices(&mut parts, 0);
     while !parts.is_empty() {
         match output.write_vectored(parts) {
@@ -224,8 +226,8 @@ mod tests {
     #[test]
     fn a_line_arrives_whole_however_the_other_side_takes_it() {
         let mut outlet = LineOutlet::new(Reluctant { taken: Vec::new(), calls: 0 });
-        outlet.write_line(b"one message").unwrap();
-        outlet.write_line(b"two").unwrap();
+        outlet.write_line(&[b"one ", b"", b"mess", b"age"]).unwrap();
+        outlet.write_line(&[b"two"]).unwrap();
         assert_eq!(outlet.output.unwrap().taken, b"one message\ntwo\n");
     }
 
@@ -241,7 +243,7 @@ mod tests {
             }
         }
         let mut outlet = LineOutlet::new(Broken);
-        assert!(outlet.write_line(b"one").is_err());
+        assert!(outlet.write_line(&[b"one"]).is_err());
         assert!(outlet.output.is_none());
     }
 }

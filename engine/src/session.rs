@@ -223,6 +223,10 @@ impl Session {
     }
 
     pub(crate) fn tell_client(&self, message: &[u8]) {
+        self.tell_client_in_parts(&[message]);
+    }
+
+    pub(crate) fn tell_client_in_parts(&self, message: &[&[u8]]) {
         let mut outlet = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
         if outlet.write_line(message).is_err() {
             self.wake(Wake::ClientGone);

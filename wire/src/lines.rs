@@ -250,7 +250,7 @@ impl<R: Read> LineReader<R> {
         let waiting = self.buffer.get(self.start..self.end).unwrap_or_default();
         if let Some(place) = buffer.get_mut(..waiting.len()) {
             place.copy_from_slice(waiting);
-            self.buffer = buffer;
+            give_back(std::mem::replace(&mut self.buffer, buffer));
             self.end -= self.start;
             self.scanned -= self.start;
             self.start = 0;
@@ -260,6 +260,13 @@ impl<R: Read> LineReader<R> {
     fn bytes(&self, place: Range<usize>) -> &[u8] {
         self.buffer.get(place).unwrap_or_default()
     }
+}
+
+/// Frees a buffer that was large once. Freed whole, it would teach the allocator to keep blocks of its size for later,
+/// and what a gate needed for one long list would be resident for as long as it runs.
+fn give_back(mut buffer: Vec<u8>) {
+    buffer.truncate(START_BYTES);
+    buffer.shrink_to_fit();
 }
 
 impl Torn {

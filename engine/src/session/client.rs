@@ -255,12 +255,12 @@ impl Session {
         };
         self.tally.add(Counter::Requests);
         let answer = crate::lists::answer(&situation.view, list, cursor, id);
-        self.tell_client(&answer.message);
+        self.tell_client_in_parts(&answer.parts());
         let ours = passage.begun.elapsed();
         self.recorder.outcome(
             receipt_id,
             answer.status,
-            answer.message.len(),
+            answer.bytes(),
             ours,
             std::time::Duration::ZERO,
         );
