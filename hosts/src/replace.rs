@@ -55,6 +55,18 @@ pub(crate) fn replace(path: &Path, expected: &[u8], new: &[u8]) -> Result<Swap, 
     Ok(swap)
 }
 
+/// Whether a file could be replaced, as far as that can be told without writing anything.
+pub(crate) fn check_file(path: &Path) -> Result<(), ReplaceError> {
+    let real = fs::canonicalize(path)?;
+    check(&fs::metadata(&real)?)?;
+    #[cfg(unix)]
+    if let Some(folder) = real.parent() {
+        use rustix::fs::{Access, access};
+        access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)?;
+    }
+    Ok(())
+}
+
 fn check(metadata: &fs::Metadata) -> Result<(), ReplaceError> {
     if !metadata.is_file() {
         return Err(ReplaceError::NotAFile);

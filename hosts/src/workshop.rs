@@ -2,9 +2,10 @@
 
 use crate::config::{Config, ReadError, read_bytes, text_of};
 use crate::journal::{Journal, JournalError, Record, hash};
-use crate::replace::{ReplaceError, Swap, replace, sweep};
+use crate::replace::{ReplaceError, Swap, check_file, replace, sweep};
 use crate::rewrite::{self, Choice, Rewritten, Server, State, TextError, Wiring};
 use crate::table;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -248,6 +249,22 @@ impl Workshop {
                 Ok(done(original == Some(hash(plan.after.as_bytes()))))
             }
         }
+    }
+
+    /// Whether a plan could be carried out, as far as that can be told without writing anything.
+    pub fn check(&self, plan: &Plan) -> Result<(), WireError> {
+        if plan.is_empty() {
+            return Ok(());
+        }
+        let path = &plan.config.path;
+        check_file(path).map_err(|source| WireError::Replace { path: path.clone(), source })
+    }
+
+    /// The ids of the servers of a file that were wired, and that nobody had unwired since.
+    pub fn remembered(&self, config: &Config) -> Result<BTreeSet<String>, WireError> {
+        let record = self.journal.record(&Workshop::real(config)?)?;
+        let wirings = record.map(|record| record.wirings).unwrap_or_default();
+        Ok(wirings.into_iter().map(|wiring| wiring.id).collect())
     }
 
     /// Every file that was wired and not unwired, also ones outside the table.

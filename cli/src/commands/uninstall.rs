@@ -1,6 +1,8 @@
 //! `holdpoint uninstall`: takes the gate out of every host, then removes the watcher and the binary. Pins and receipts
 //! stay, unless they are to go as well.
 
+mod purge;
+
 use crate::approver;
 use crate::arguments::Options;
 use crate::arguments::uninstall::UninstallCommand;
@@ -10,6 +12,7 @@ use crate::hosting;
 use crate::screen::{self, DIM, YELLOW, styled};
 use crate::target::home_path;
 use hosts::{Aim, Choice, Plan, State, Workshop};
+use purge::Purge;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -24,7 +27,7 @@ struct Farewell {
     has_watcher: bool,
     /// Where the installer put the binary. One that was installed in another way is left to that way.
     program: Option<PathBuf>,
-    home: Option<PathBuf>,
+    purge: Option<Purge>,
 }
 
 #[derive(Debug, Serialize)]
@@ -106,7 +109,12 @@ impl Farewell {
                         left.push(Left { path: config.path, problem });
                     }
                 }
-                Ok(plan) => plans.push(plan),
+                Ok(plan) => match workshop.check(&plan) {
+                    Ok(()) => plans.push(plan),
+                    Err(error) => {
+                        left.push(Left { path: config.path, problem: error.to_string() });
+                    }
+                },
                 // A file that nobody can read does not start us either, as far as anybody can tell.
                 Err(error) if names_us(&config.path) => {
                     left.push(Left { path: config.path, problem: error.to_string() });
@@ -114,16 +122,19 @@ impl Farewell {
                 Err(_) => {}
             }
         }
-        let installed =
-            hosting::surroundings_of_user()?.home.join(".local/bin").join(hosting::PROGRAM);
-        let home = home_path(options)?;
+        let user_home = hosting::surroundings_of_user()?.home;
+        let installed = user_home.join(".local/bin").join(hosting::PROGRAM);
+        let purge = match command.purge {
+            true => Purge::of(&home_path(options)?, &user_home)?,
+            false => None,
+        };
         Ok(Farewell {
             workshop,
             plans,
             left,
             has_watcher: watch::is_installed()?,
             program: installed.is_file().then_some(installed),
-            home: (command.purge && home.exists()).then_some(home),
+            purge,
         })
     }
 
@@ -134,7 +145,7 @@ impl Farewell {
             left: &self.left,
             watcher: self.has_watcher,
             program: self.program.as_ref(),
-            home: self.home.as_ref(),
+            home: self.purge.as_ref().map(|purge| &purge.home),
         }
     }
 
@@ -154,9 +165,12 @@ impl Farewell {
         if let Some(program) = &self.program {
             screen::say(format!("remove  {}", program.display()));
         }
-        match &self.home {
-            Some(home) => {
-                screen::say(format!("remove  {} with all pins and receipts", home.display()));
+        match &self.purge {
+            Some(Purge { home }) => {
+                screen::say(format!(
+                    "remove  all pins, receipts and settings in {}",
+                    home.display()
+                ));
             }
             None if !options.quiet => {
                 screen::say(styled(DIM, "keep    pins and receipts (remove them: --purge)"));
@@ -177,8 +191,10 @@ impl Farewell {
         for plan in self.plans {
             self.workshop.apply(plan).map_err(Failure::internal)?;
         }
-        if let Some(home) = &self.home {
-            std::fs::remove_dir_all(home).map_err(|error| named(home, error))?;
+        if let Some(purge) = &self.purge {
+            for left in purge.carry_out()? {
+                screen::remark(format!("left, for it is not Holdpoint's: {}", left.display()));
+            }
         }
         if let Some(program) = &self.program {
             std::fs::remove_file(program).map_err(|error| named(program, error))?;

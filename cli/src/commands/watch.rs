@@ -81,7 +81,11 @@ fn watch(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
 /// One watcher a home: two would both change the same file.
 fn lock(home: &Path) -> Result<File, Failure> {
     let path = home.join(LOCK);
-    let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+    let mut opening = File::options();
+    opening.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut opening, 0o600);
+    let file = opening.open(&path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::usage(

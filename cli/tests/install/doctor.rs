@@ -99,6 +99,35 @@ fn a_command_that_is_gone_is_wrong_and_another_one_a_note() {
 }
 
 #[test]
+fn two_entries_with_one_id_are_a_note() {
+    let station = Station::new();
+    let one = guarded_server("cursor.time", binary());
+    station.cursor(&json!({ "time": one, "copy": one, "other": guarded_server("x", binary()) }));
+    let document = doctor(&station, 0);
+    assert!(
+        finds(&document, "servers_share_id")["say"].as_str().unwrap().contains("`cursor.time`")
+    );
+    station.cursor(&json!({ "time": one }));
+    finds_no(&doctor(&station, 0), "servers_share_id");
+}
+
+/// The line that is shown for a name without a path does what it says.
+#[test]
+fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
+    let station = Station::new();
+    station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
+    let document = doctor(&station, 15);
+    let line = finds(&document, "command_gone")["mend"].as_str().unwrap().to_owned();
+    let words: Vec<&str> = line.split(" && ").collect();
+    assert!(words[0].contains(" unwire ") && words[1].contains(" wire "), "{line}");
+    let file = station.cursor_path();
+    for command in ["unwire", "wire"] {
+        station.run(&[command, "--config", file.to_str().unwrap(), "--yes"]).exits(0);
+    }
+    finds_no(&doctor(&station, 0), "command_gone");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_wrong() {
     let station = Station::new();
     station.cursor(&json!({}));

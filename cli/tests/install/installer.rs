@@ -72,12 +72,16 @@ fn sign(folder: &Path) {
 
 /// Runs the installer with no terminal to ask at.
 fn install(station: &Station, folder: &Path, words: &[&str]) -> Answer {
+    answer(installer(station, folder, words))
+}
+
+fn installer(station: &Station, folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("setsid");
     command.args(["--wait", "sh"]).arg(folder.join("install.sh")).args(words);
     station.surround(&mut command);
     command.env_remove("HOLDPOINT_HOME").env("HOME", station.user());
     command.env("HOLDPOINT_ARCHIVE", folder.join(ARCHIVE)).stdin(Stdio::null());
-    answer(command)
+    command
 }
 
 fn installed(station: &Station) -> PathBuf {
@@ -180,6 +184,43 @@ fn a_signed_release_is_installed_and_one_with_another_signature_is_not() {
     fs::remove_file(folder.join("SHA256SUMS.sig")).unwrap();
     install(&station, &folder, &["--yes"]).exits(1).says("signed releases only");
     assert!(!installed(&station).exists());
+}
+
+#[test]
+fn a_signature_that_cannot_be_checked_is_no_signature() {
+    let (station, folder) = with_something_else();
+    sign(&folder);
+    station.program("openssl", "#!/bin/sh\necho LibreSSL\n");
+    install(&station, &folder, &["--yes"]).exits(1).says("HOLDPOINT_SKIP_SIGNATURE=1");
+    assert!(!installed(&station).exists());
+    let mut command = installer(&station, &folder, &["--dry-run"]);
+    command.env("HOLDPOINT_SKIP_SIGNATURE", "1");
+    answer(command).exits(0).says("not checked: the signature");
+}
+
+#[test]
+fn root_is_refused_and_a_user_is_not() {
+    let (station, folder) = with_something_else();
+    let mut command = installer(&station, &folder, &["--dry-run"]);
+    command.env_remove("HOLDPOINT_ALLOW_ROOT");
+    if rustix::process::getuid().is_root() {
+        answer(command).exits(1).says("not as root");
+    } else {
+        answer(command).exits(0);
+    }
+}
+
+/// A download that breaks off must not run half of the script.
+#[test]
+fn a_script_that_was_cut_off_does_nothing() {
+    let (station, folder) = with_something_else();
+    let script = fs::read_to_string(folder.join("install.sh")).unwrap();
+    let lines: Vec<&str> = script.lines().collect();
+    for end in [lines.len() / 2, lines.len() - 30, lines.len() - 2, lines.len() - 1] {
+        fs::write(folder.join("install.sh"), lines[..end].join("\n")).unwrap();
+        let answer = install(&station, &folder, &["--yes"]);
+        assert!(!installed(&station).exists() && answer.out.is_empty(), "{end}: {}", answer.out);
+    }
 }
 
 #[test]

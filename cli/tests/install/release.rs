@@ -73,6 +73,17 @@ fn a_release_without_a_key_says_so() {
 }
 
 #[test]
+fn a_folder_with_something_else_in_it_is_left_alone() {
+    let station = Station::new();
+    let out = station.bench.path("dist");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("thesis"), "").unwrap();
+    let (answer, _) = made(&station, &[]);
+    answer.exits(1).says("something else in it");
+    assert!(out.join("thesis").exists());
+}
+
+#[test]
 fn the_list_of_parts_has_what_is_linked_and_nothing_else() {
     let station = Station::new();
     let (answer, out) = made(&station, &[]);
@@ -122,6 +133,8 @@ fn the_bundles_manifest_fits_the_program() {
         .collect();
     assert!(words.iter().all(|word| !word.contains("${")), "{words:?}");
     let station = Station::new();
+    let address = "http://127.0.0.1:9/mcp";
+    assert!(!words.iter().any(|word| word.contains(address)), "an address may have a key in it");
     let mut command = station.command(&words);
     for (name, text) in start["env"].as_object().unwrap() {
         command.env(name, value(text.as_str().unwrap()));

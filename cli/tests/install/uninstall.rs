@@ -1,5 +1,6 @@
 //! Leaving: every host as it was, no watcher, no binary; pins and receipts stay unless they are to go.
 
+use crate::bench::*;
 use crate::station::*;
 use serde_json::json;
 use std::fs;
@@ -41,6 +42,35 @@ fn a_purge_removes_the_home() {
     let (_, station) = installed();
     station.run(&["uninstall", "--purge", "--yes"]).exits(0);
     assert!(!station.bench.home().exists());
+}
+
+#[test]
+fn a_purge_of_a_folder_that_is_not_ours_removes_nothing() {
+    let (_, station) = installed();
+    let precious = station.bench.path("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("thesis"), "").unwrap();
+    for folder in [precious.clone(), station.user()] {
+        let mut command = station.command(["uninstall", "--purge", "--yes"]);
+        command.env("HOLDPOINT_HOME", folder);
+        answer(command).exits(2).says("nothing was removed");
+    }
+    assert!(precious.join("thesis").exists() && station.is_guarded("time"));
+}
+
+#[test]
+fn a_file_that_is_read_only_stands_in_the_way_before_anything_is_done() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_, station) = installed();
+    let mode = |mode| {
+        fs::set_permissions(station.cursor_path(), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0o444);
+    station.run(&["uninstall", "--yes"]).exits(2).says("read-only");
+    assert!(station.bench.path(".local/bin/holdpoint").exists() && station.is_guarded("time"));
+    mode(0o644);
+    station.run(&["uninstall", "--yes"]).exits(0);
+    assert!(!station.is_guarded("time"));
 }
 
 #[test]

@@ -41,9 +41,50 @@ fn a_server_that_was_unwired_stays_so() {
     let station = begun();
     station.cursor(&json!({ "old": server(), "new": server() }));
     station.run(&["watch", "--once", "--auto"]).exits(0).says("new");
-    station.cursor(&json!({ "old": server(), "new": server() }));
+    station.run(&["unwire", "--yes"]).exits(0);
     station.run(&["watch", "--once", "--auto"]).exits(0).never_says("new");
     assert!(!station.is_guarded("new"));
+}
+
+#[test]
+fn a_server_that_its_host_writes_back_is_guarded_again() {
+    let station = begun();
+    let both = json!({ "old": server(), "new": server() });
+    station.cursor(&both);
+    station.run(&["watch", "--once", "--auto"]).exits(0).says("new");
+    station.cursor(&both);
+    station.run(&["watch", "--once"]).exits(0).says("new").says("holdpoint wire");
+    station.run(&["watch", "--once"]).exits(0).never_says("new");
+    station.run(&["wire", "--server", "new", "--yes"]).exits(0);
+    station.run(&["watch", "--once"]).exits(0);
+    station.cursor(&both);
+    station.run(&["watch", "--once", "--auto"]).exits(0).says("guarded");
+    assert!(station.is_guarded("new") && !station.is_guarded("old"));
+}
+
+/// Hosts empty a file before they write it.
+#[test]
+fn a_file_that_is_empty_for_a_moment_has_nothing_new_afterwards() {
+    let station = begun();
+    let text = fs::read(station.cursor_path()).unwrap();
+    fs::write(station.cursor_path(), "").unwrap();
+    station.run(&["watch", "--once", "--auto"]).exits(0);
+    fs::write(station.cursor_path(), text).unwrap();
+    station.run(&["watch", "--once", "--auto"]).exits(0).never_says("old");
+    assert!(!station.is_guarded("old"));
+}
+
+#[test]
+fn a_file_that_is_broken_when_the_watcher_begins_has_nothing_new_once_it_is_mended() {
+    let station = Station::new();
+    station.cursor(&json!({}));
+    fs::write(station.cursor_path(), "{\"mcpServers\": {").unwrap();
+    station.run(&["watch", "--once", "--auto"]).exits(0).says("left alone");
+    station.cursor(&json!({ "old": server() }));
+    station.run(&["watch", "--once", "--auto"]).exits(0).never_says("old");
+    station.cursor(&json!({ "old": server(), "new": server() }));
+    station.run(&["watch", "--once", "--auto"]).exits(0).says("new");
+    assert!(station.is_guarded("new") && !station.is_guarded("old"));
 }
 
 #[test]

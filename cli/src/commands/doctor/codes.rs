@@ -67,6 +67,7 @@ codes! {
     ServerUnguardable, "server_unguardable", Note;
     CommandGone, "command_gone", Wrong;
     CommandOther, "command_other", Note;
+    ServersShareId, "servers_share_id", Note;
     ServerNotSeen, "server_not_seen", Note;
     WatcherRuns, "watcher_runs", Ok;
     WatcherAbsent, "watcher_absent", Note;

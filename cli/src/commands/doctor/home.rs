@@ -2,6 +2,7 @@
 
 use super::Finding;
 use super::codes::Code;
+use super::program::shell_word;
 use crate::arguments::Options;
 use crate::configuration::Configuration;
 use crate::failure::Failure;
@@ -45,7 +46,7 @@ pub(super) fn look(
     let configuration = match Configuration::read(&home.config_path()) {
         Ok(configuration) => configuration,
         Err(error) => {
-            let mend = format!("holdpoint doctor --config '{}'", home.config_path().display());
+            let mend = format!("holdpoint doctor --config {}", shell_word(&home.config_path()));
             let finding = Finding::new(Code::ConfigurationWrong, error.to_string());
             findings.push(finding.mended_by(mend));
             return Ok(None);
@@ -74,9 +75,9 @@ fn wrong_home(error: &HomeError) -> Finding {
     let sentence = error.to_string();
     match error {
         HomeError::OthersCanWrite { path, mode } => Finding::new(Code::HomeExposed, sentence)
-            .mended_by(format!("chmod {mode} '{}'", path.display())),
+            .mended_by(format!("chmod {mode} {}", shell_word(path))),
         HomeError::ReplaceableByOthers { path } => Finding::new(Code::HomeExposed, sentence)
-            .mended_by(format!("chmod o-w '{}'", path.display())),
+            .mended_by(format!("chmod o-w {}", shell_word(path))),
         HomeError::NotOurs { .. } => Finding::new(Code::HomeExposed, sentence),
         HomeError::NotADirectory { .. } | HomeError::DanglingLink { .. } | HomeError::Io { .. } => {
             Finding::new(Code::HomeUnusable, sentence)

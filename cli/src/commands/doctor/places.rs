@@ -3,14 +3,14 @@
 use super::Finding;
 use super::codes::Code;
 use super::home::Record;
-use super::program::on_path;
+use super::program::{on_path, shell_word};
 use crate::arguments::Options;
 use crate::commands::watch;
 use crate::failure::Failure;
 use crate::report::count;
 use crate::target::home_path;
 use hosts::{Config, Server, State};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Longer lists of names end with how many more there are.
@@ -22,12 +22,19 @@ pub(super) fn look(
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
     let mut has_servers = false;
+    let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // A home that cannot be used has been told of: hosts are looked at all the same.
     let files = crate::hosting::files(options).or_else(|_| crate::hosting::files_of_hosts())?;
     for config in files {
         match config.servers() {
             Ok(servers) => {
                 has_servers |= !servers.is_empty();
+                for server in
+                    servers.iter().filter(|server| matches!(server.state, State::Wired { .. }))
+                {
+                    let name = format!("{} of {}", server.name, config.host.title);
+                    ids.entry(server.id.clone()).or_default().push(name);
+                }
                 look_at_file(&config, &servers, record, findings);
             }
             Err(error) => {
@@ -37,6 +44,11 @@ pub(super) fn look(
                 findings.push(Finding::new(Code::HostUnreadable, sentence));
             }
         }
+    }
+    for (id, names) in ids.iter().filter(|(_, names)| names.len() > 1) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let sentence = format!("{} share the id `{id}`, and so their pins", list(&names));
+        findings.push(Finding::new(Code::ServersShareId, sentence));
     }
     if !has_servers {
         let sentence = "no host with an MCP server was found";
@@ -61,7 +73,7 @@ fn look_at_file(
     if !unwired.is_empty() {
         let (verb, names) = (if unwired.len() == 1 { "is" } else { "are" }, list(&unwired));
         let sentence = format!("{title}: {names} {verb} not guarded (`{path}`)");
-        let mend = format!("holdpoint wire --config '{path}'");
+        let mend = format!("holdpoint wire --config {}", shell_word(&config.path));
         findings.push(Finding::new(Code::HostUnwired, sentence).mended_by(mend));
     } else if !guarded.is_empty() {
         let number = count(guarded.len(), "server", "servers");
@@ -102,7 +114,13 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
         let (title, path) = (config.host.title, config.path.display());
         let Some(found) = find(program) else {
             let sentence = format!("{title}: `{program}` is not there, `{path}` names it");
-            let mend = format!("holdpoint wire --config '{path}'");
+            let word = shell_word(&config.path);
+            // `wire` mends a path that is wrong. A name without a path is left to whoever wrote it.
+            let mend = if Path::new(program).is_absolute() {
+                format!("holdpoint wire --config {word}")
+            } else {
+                format!("holdpoint unwire --config {word} && holdpoint wire --config {word}")
+            };
             findings.push(Finding::new(Code::CommandGone, sentence).mended_by(mend));
             continue;
         };

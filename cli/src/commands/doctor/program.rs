@@ -22,10 +22,15 @@ pub(super) fn look() -> Vec<Finding> {
     for path in exposed.filter(|path| others_can_write(path)) {
         let shown = path.display();
         let sentence = format!("others can write to `{shown}`, and so replace the gate");
-        let mend = format!("chmod go-w '{shown}'");
+        let mend = format!("chmod go-w {}", shell_word(path));
         findings.push(Finding::new(Code::ProgramExposed, sentence).mended_by(mend));
     }
     findings
+}
+
+/// A path as a shell reads it.
+pub(super) fn shell_word(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 /// Where a program is that is named without a folder.

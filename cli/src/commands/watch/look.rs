@@ -109,24 +109,19 @@ impl Lookout {
     }
 
     fn look_at(&mut self, config: &Config) -> (Vec<Event>, bool) {
+        // Somebody empties a file in order to write it: what was in it is not gone.
+        if mark_of(config).is_none_or(|mark| mark.bytes == 0) {
+            self.memory.could_not_read(&config.path);
+            return (Vec::new(), true);
+        }
         let servers = match config.servers() {
             Ok(servers) => servers,
-            Err(error) => return (self.problem(config, error.to_string()), true),
+            Err(error) => {
+                self.memory.could_not_read(&config.path);
+                return (self.problem(config, error.to_string()), true);
+            }
         };
-        let known = |server: &Server| Known {
-            path: config.path.clone(),
-            project: server.project.clone(),
-            name: server.name.clone(),
-        };
-        let new = self.memory.take(&config.path, servers.iter().map(known).collect());
-        let added: Vec<&Server> = servers
-            .iter()
-            .filter(|server| new.contains(&known(server)))
-            .filter(|server| match server.state {
-                State::Unwired | State::Unguarded(_) => true,
-                State::Wired { .. } => false,
-            })
-            .collect();
+        let added = self.added(config, &servers);
         let can_wire = added.iter().any(|server| server.state == State::Unwired);
         if self.consent == Consent::Asked || !can_wire {
             self.problems.remove(&config.path);
@@ -137,20 +132,44 @@ impl Lookout {
         match self.wire(config, ids) {
             Ok(wired) => {
                 self.problems.remove(&config.path);
-                let is_wired = |server: &&Server| wired.contains(&server.id);
                 let told = added.iter().map(|server| {
-                    let kind = if is_wired(server) { EventKind::Wired } else { EventKind::Added };
+                    let is_wired = wired.contains(&server.id);
+                    let kind = if is_wired { EventKind::Wired } else { EventKind::Added };
                     event(config, kind, Some(server))
                 });
                 (told.collect(), true)
             }
             Err(error) => {
-                for server in &new {
-                    self.memory.forget(server);
-                }
+                added.iter().for_each(|server| self.memory.forget(&known(config, server)));
                 (self.problem(config, error.to_string()), false)
             }
         }
+    }
+
+    /// The servers that came since the last look, and those that a host has written back as they were before they were
+    /// wired. Who unwires a server takes it out of the journal, so that one stays as it is.
+    fn added<'s>(&mut self, config: &Config, servers: &'s [Server]) -> Vec<&'s Server> {
+        let all = servers.iter().map(|server| known(config, server)).collect();
+        let new = self.memory.take(&config.path, all);
+        let remembered = self.workshop.remembered(config).unwrap_or_default();
+        let mut added = Vec::new();
+        for server in servers {
+            let known = known(config, server);
+            let is_added = match server.state {
+                State::Wired { .. } => {
+                    self.memory.is_wired(&known);
+                    false
+                }
+                State::Unwired if remembered.contains(&server.id) => {
+                    self.memory.returned(&known) || new.contains(&known)
+                }
+                State::Unwired | State::Unguarded(_) => new.contains(&known),
+            };
+            if is_added {
+                added.push(server);
+            }
+        }
+        added
     }
 
     /// Wires the servers with these ids and no others. Answers the ids that were.
@@ -175,6 +194,10 @@ impl Lookout {
         self.problems.insert(config.path.clone(), problem.clone());
         vec![Event { problem: Some(problem), ..event(config, EventKind::Failed, None) }]
     }
+}
+
+fn known(config: &Config, server: &Server) -> Known {
+    Known { path: config.path.clone(), project: server.project.clone(), name: server.name.clone() }
 }
 
 fn event(config: &Config, kind: EventKind, server: Option<&Server>) -> Event {

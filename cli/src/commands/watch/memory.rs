@@ -28,12 +28,18 @@ pub(crate) struct Known {
 struct Document {
     version: u32,
     known: BTreeSet<Known>,
+    /// Files that could not be read when the watcher began.
+    #[serde(default)]
+    unread: BTreeSet<PathBuf>,
+    /// Servers that were wired and are not any more, though nobody unwired them.
+    #[serde(default)]
+    returned: BTreeSet<Known>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Memory {
     path: PathBuf,
-    known: BTreeSet<Known>,
+    document: Document,
     /// Nothing was remembered yet: what is there now is what the watcher begins with.
     is_first: bool,
     is_changed: bool,
@@ -43,36 +49,60 @@ impl Memory {
     /// A file that cannot be read is begun anew: at worst a server that is there already is not told of again.
     pub(crate) fn read(home: &Path) -> Memory {
         let path = home.join(FILE);
-        let known = read_document(&path);
-        let is_first = known.is_none();
-        Memory { path, known: known.unwrap_or_default(), is_first, is_changed: is_first }
+        let document = read_document(&path);
+        let is_first = document.is_none();
+        let document = document.unwrap_or_else(|| Document {
+            version: VERSION,
+            known: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            returned: BTreeSet::new(),
+        });
+        Memory { path, document, is_first, is_changed: is_first }
+    }
+
+    /// A file that cannot be read may have servers that were there all along: once it can be, they are not new.
+    pub(crate) fn could_not_read(&mut self, path: &Path) {
+        let is_known = self.document.known.iter().any(|known| known.path == path);
+        if self.is_first && !is_known && self.document.unread.len() < MAX_KNOWN {
+            self.is_changed |= self.document.unread.insert(path.to_owned());
+        }
     }
 
     /// Takes in the servers of a file that could be read, and answers those that are new.
     pub(crate) fn take(&mut self, path: &Path, servers: BTreeSet<Known>) -> BTreeSet<Known> {
-        let gone: Vec<Known> = self
-            .known
-            .iter()
-            .filter(|known| known.path == path && !servers.contains(*known))
-            .cloned()
-            .collect();
-        for known in &gone {
-            self.known.remove(known);
-        }
+        let was_unread = self.document.unread.remove(path);
+        let is_gone = |known: &Known| known.path == path && !servers.contains(known);
+        let count = self.document.known.len();
+        self.document.known.retain(|known| !is_gone(known));
+        self.document.returned.retain(|known| !is_gone(known));
+        let has_gone = self.document.known.len() < count;
         let mut new = BTreeSet::new();
         for server in servers {
-            if !self.known.contains(&server) && self.known.len() < MAX_KNOWN {
-                self.known.insert(server.clone());
+            if !self.document.known.contains(&server) && self.document.known.len() < MAX_KNOWN {
+                self.document.known.insert(server.clone());
                 new.insert(server);
             }
         }
-        self.is_changed |= !gone.is_empty() || !new.is_empty();
-        if self.is_first { BTreeSet::new() } else { new }
+        self.is_changed |= was_unread || has_gone || !new.is_empty();
+        if self.is_first || was_unread { BTreeSet::new() } else { new }
+    }
+
+    /// A server that is not wired any more, though nobody unwired it. Answers whether that is news.
+    pub(crate) fn returned(&mut self, server: &Known) -> bool {
+        let is_news = self.document.returned.insert(server.clone());
+        self.is_changed |= is_news;
+        is_news
+    }
+
+    /// A server that is wired.
+    pub(crate) fn is_wired(&mut self, server: &Known) {
+        self.is_changed |= self.document.returned.remove(server);
     }
 
     /// Forgets a server that was new and could not be wired, so that it is tried again.
     pub(crate) fn forget(&mut self, server: &Known) {
-        self.is_changed |= self.known.remove(server);
+        self.is_changed |= self.document.known.remove(server);
+        self.is_changed |= self.document.returned.remove(server);
     }
 
     /// After all files were looked at.
@@ -81,7 +111,7 @@ impl Memory {
         if !self.is_changed {
             return Ok(());
         }
-        let text = serde_json::to_vec(&Document { version: VERSION, known: self.known.clone() })?;
+        let text = serde_json::to_vec(&self.document)?;
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let named = |error: std::io::Error| {
             Failure::internal(format!("`{}`: {error}", self.path.display()))
@@ -95,11 +125,11 @@ impl Memory {
     }
 }
 
-fn read_document(path: &Path) -> Option<BTreeSet<Known>> {
+fn read_document(path: &Path) -> Option<Document> {
     let mut text = Vec::new();
     std::fs::File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut text).ok()?;
     let document: Document = serde_json::from_slice(&text).ok()?;
-    (document.version == VERSION && document.known.len() <= MAX_KNOWN).then_some(document.known)
+    (document.version == VERSION && document.known.len() <= MAX_KNOWN).then_some(document)
 }
 
 #[cfg(test)]

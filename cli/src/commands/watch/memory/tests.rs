@@ -45,6 +45,30 @@ fn what_went_and_comes_back_is_new_again() {
 }
 
 #[test]
+fn a_file_that_could_not_be_read_at_first_has_nothing_new_once_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut memory = Memory::read(folder.path());
+    memory.could_not_read(Path::new("/a"));
+    memory.keep().unwrap();
+    let mut memory = Memory::read(folder.path());
+    memory.could_not_read(Path::new("/b"));
+    assert!(take(&mut memory, "/a", &["x"]).is_empty());
+    assert_eq!(take(&mut memory, "/a", &["x", "y"]), ["y"]);
+    assert_eq!(take(&mut memory, "/b", &["x"]), ["x"], "a file that came later is new as a whole");
+}
+
+#[test]
+fn a_server_that_was_written_back_is_news_once_until_it_is_wired() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut memory = begun(folder.path(), &["x"]);
+    for known in servers("/a", &["x"]) {
+        assert!(memory.returned(&known) && !memory.returned(&known));
+        memory.is_wired(&known);
+        assert!(memory.returned(&known));
+    }
+}
+
+#[test]
 fn what_is_forgotten_is_new_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = begun(folder.path(), &["x"]);
