@@ -150,6 +150,12 @@ impl Farewell {
     }
 
     fn say(&self, options: &Options) {
+        if !self.plans.is_empty() && !options.quiet {
+            screen::say(styled(
+                DIM,
+                "close your hosts first: one that runs may write its file back",
+            ));
+        }
         for plan in &self.plans {
             let number = crate::report::count(plan.changed.len(), "server", "servers");
             let (title, path) = (plan.config.host.title, plan.config.path.display());
@@ -189,7 +195,7 @@ impl Farewell {
             watch::remove_service()?;
         }
         for plan in self.plans {
-            self.workshop.apply(plan).map_err(Failure::internal)?;
+            unwire(&self.workshop, plan)?;
         }
         if let Some(purge) = &self.purge {
             for left in purge.carry_out()? {
@@ -201,6 +207,20 @@ impl Farewell {
         }
         Ok(())
     }
+}
+
+/// A host that runs may write back what it had read: the file is looked at once more before what it names is gone.
+fn unwire(workshop: &Workshop, plan: Plan) -> Result<(), Failure> {
+    let (config, aim) = (plan.config.clone(), plan.aim);
+    workshop.apply(plan).map_err(Failure::internal)?;
+    let again = workshop.plan(&config, aim, &Choice::default()).map_err(Failure::internal)?;
+    if again.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::held(format!(
+        "`{}` was written back by its host: close it, then type `holdpoint uninstall` again; the binary is still there",
+        config.path.display()
+    )))
 }
 
 /// Whether a file that cannot be parsed mentions us at all.
