@@ -54,6 +54,15 @@ fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
 }
 
 #[test]
+fn status_says_how_many_servers_are_not_guarded() {
+    let station = Station::new();
+    station.cursor(&json!({ "time": server(), "files": guarded_server("cursor.files", binary()) }));
+    station.run(&["status"]).exits(0).says("1 server of a host is not guarded: holdpoint wire");
+    station.cursor(&json!({ "files": guarded_server("cursor.files", binary()) }));
+    station.run(&["status"]).exits(0).never_says("not guarded");
+}
+
+#[test]
 fn guarded_servers_are_fine_and_not_seen_yet() {
     let station = Station::new();
     station.cursor(&json!({ "time": guarded_server("cursor.time", binary()) }));
