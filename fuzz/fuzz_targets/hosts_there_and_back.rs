@@ -6,7 +6,14 @@ use hosts::{Choice, Syntax, table};
 pub fn check(syntax: Syntax, ids: &[&str], text: &str) {
     for id in ids {
         let host = table::host(id).expect("the host is in the table");
-        let manner = Manner { host, syntax, apart: None, program: "/bin/holdpoint", home: None };
+        let manner = Manner {
+            host,
+            syntax,
+            apart: None,
+            program: "/bin/holdpoint",
+            home: None,
+            own_home: None,
+        };
         for is_open in [false, true] {
             there_and_back(text, &manner, &Choice { is_open, ..Choice::default() });
         }

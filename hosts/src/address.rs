@@ -1,6 +1,6 @@
 //! What an address tells without being resolved.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The parts of a URL that decide whether and how it can be guarded.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct Parts<'u> {
 
 /// Names that mean a machine nearby.
 const NEARBY: &[&str] =
-    &[".local", ".lan", ".internal", ".intranet", ".corp", ".home.arpa", ".test"];
+    &[".ts.net", ".local", ".lan", ".internal", ".intranet", ".corp", ".home.arpa", ".test"];
 
 impl<'u> Parts<'u> {
     /// Of an `http` or `https` URL.
@@ -51,7 +51,9 @@ impl<'u> Parts<'u> {
     pub(crate) fn is_nearby(&self) -> bool {
         let host = self.host.to_ascii_lowercase();
         match host.parse::<IpAddr>() {
-            Ok(IpAddr::V4(address)) => address.is_private() || address.is_link_local(),
+            Ok(IpAddr::V4(address)) => {
+                address.is_private() || address.is_link_local() || is_shared_v4(address)
+            }
             Ok(IpAddr::V6(address)) => is_nearby_v6(address),
             Err(_) => {
                 !self.is_loopback()
@@ -64,6 +66,12 @@ impl<'u> Parts<'u> {
     pub(crate) fn ends_like_events(&self) -> bool {
         self.path.trim_end_matches('/').ends_with("/sse")
     }
+}
+
+/// Addresses that providers and overlay networks share out among themselves: 100.64.0.0/10.
+fn is_shared_v4(address: Ipv4Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    first == 100 && (64..128).contains(&second)
 }
 
 fn is_nearby_v6(address: Ipv6Addr) -> bool {
@@ -102,12 +110,9 @@ mod tests {
 
     #[test]
     fn networks_of_ones_own_are_told_by_address_and_name() {
-        for url in [
-            "https://10.0.0.1/",
-            "https://tools",
-            "https://mcp.corp.internal",
-            "https://[fd00::1]/",
-        ] {
+        for url in
+            ["https://10.0.0.1/", "https://tools", "https://100.100.1.2", "https://[fd00::1]/"]
+        {
             assert!(parts(url).is_nearby(), "{url}");
         }
         for url in

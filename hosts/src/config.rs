@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// The most files that a `*` stands for.
 const MAX_MATCHES: usize = 256;
+/// The most names that are looked at for them.
+const MAX_SCANNED: usize = 10_000;
 
 /// A path where a host may have a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,10 +108,13 @@ fn join(base: &Path, path: &str) -> PathBuf {
 /// The files that are there, each once, of these hosts or of all.
 pub fn locate(surroundings: &Surroundings, only: &[&'static Host]) -> Vec<Config> {
     let mut found: Vec<Config> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
     for candidate in candidates(surroundings) {
         for path in matches(&candidate.path) {
             let Some(syntax) = syntax_of(&path) else { continue };
-            if found.iter().any(|config| config.path == path) {
+            // Two hosts may read one file, by one path or by a link.
+            let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            if !seen.insert(real) {
                 continue;
             }
             let Candidate { host, scope, is_main, .. } = candidate;
@@ -135,10 +140,11 @@ fn matches(path: &Path) -> Vec<PathBuf> {
     let rest: PathBuf = parts.iter().skip(star + 1).collect();
     let Ok(names) = fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<PathBuf> = names
+        .take(MAX_SCANNED)
         .filter_map(Result::ok)
-        .take(MAX_MATCHES)
         .map(|name| if rest.as_os_str().is_empty() { name.path() } else { name.path().join(&rest) })
         .filter(|path| path.is_file())
+        .take(MAX_MATCHES)
         .collect();
     found.sort();
     found
@@ -173,30 +179,38 @@ impl Config {
         Ok(Config { host, scope: Scope::User, path, syntax, apart })
     }
 
-    pub(crate) fn manner<'m>(&'m self, program: &'m str, home: Option<&'m str>) -> Manner<'m> {
-        Manner { host: self.host, syntax: self.syntax, apart: self.apart.as_deref(), program, home }
+    pub(crate) fn manner(&self) -> Manner<'_> {
+        let apart = self.apart.as_deref();
+        Manner {
+            host: self.host,
+            syntax: self.syntax,
+            apart,
+            program: "",
+            home: None,
+            own_home: None,
+        }
     }
 
     /// The servers in the file.
     pub fn servers(&self) -> Result<Vec<Server>, ReadError> {
         let text = text_of(read_bytes(&self.path)?)?;
-        Ok(rewrite::servers(&text, &self.manner("", None))?)
-    }
-
-    /// All that may be a secret in a text of this file.
-    pub fn secrets(&self, text: &str) -> Vec<String> {
-        rewrite::secrets(text, &self.manner("", None)).unwrap_or_default().into_iter().collect()
+        Ok(rewrite::servers(&text, &self.manner())?)
     }
 }
 
-/// A host whose file has this name wherever it lies, like a copy of it.
+/// A host whose file lies under these names, wherever: in another project, or a copy of it.
 fn host_of_name(path: &Path) -> Option<&'static Host> {
     const GENERAL: &[&str] =
-        &["mcp.json", ".mcp.json", "settings.json", "config.yaml", "config.toml", "default.json"];
-    let name = path.file_name()?.to_str()?;
-    let is_its =
-        |host: &&Host| host.places.iter().any(|place| place.path.rsplit('/').next() == Some(name));
-    HOSTS.iter().filter(|_| !GENERAL.contains(&name)).find(is_its)
+        &["mcp.json", "settings.json", "config.yaml", "config.toml", "config.json", "default.json"];
+    let is_its = |host: &&Host| {
+        host.places.iter().filter(|place| !place.path.contains('*')).any(|place| {
+            let name = place.path.rsplit('/').next().unwrap_or_default();
+            let is_telling = !name.is_empty() && !GENERAL.contains(&name);
+            is_telling && path.ends_with(name)
+                || place.path.contains('/') && path.ends_with(place.path)
+        })
+    };
+    HOSTS.iter().find(is_its)
 }
 
 /// By the first character that is not space or comment: JSON begins with a brace.

@@ -72,6 +72,8 @@ pub(crate) struct List {
 pub(crate) struct Map {
     pub(crate) members: Vec<Member>,
     pub(crate) style: Style,
+    /// Its name is written before each of its members (`a.b = 1`), so it cannot be renamed at one place.
+    pub(crate) is_dotted: bool,
 }
 
 #[derive(Debug, Clone)]

@@ -28,6 +28,16 @@ impl<'t> Editor<'t> {
         self.syntax
     }
 
+    /// How many changes there are so far.
+    pub(crate) fn count(&self) -> usize {
+        self.edits.len()
+    }
+
+    /// The changes that were made since there were so many.
+    pub(crate) fn since(&self, count: usize) -> &[Edit] {
+        self.edits.get(count..).unwrap_or_default()
+    }
+
     pub(crate) fn is_unchanged(&self) -> bool {
         self.edits.is_empty()
     }

@@ -1,21 +1,10 @@
-//! The servers of a document: found where the host keeps them, and read as a program to start or an address to reach.
+//! An entry of a document, read as a program to start or an address to reach.
 
 use crate::address::{Parts, has_variables};
-use crate::document::{List, Map, Member, Node, Value};
+use crate::document::{List, Map, Member, Node, Style, Value};
 use crate::guard::{self, Guarded};
-use crate::table::{Host, Layout, SIGN_IN, Shape, Transport};
-use serde::{Deserialize, Serialize};
-
-/// The most servers that one file may have.
-pub const MAX_SERVERS: usize = 1000;
-
-/// One step on the way to an entry: a member's name, or an item's number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Step {
-    Name(String),
-    Number(usize),
-}
+use crate::place::Step;
+use crate::table::{FOREIGN, SIGN_IN, Shape, Transport};
 
 /// A server in a document.
 #[derive(Debug)]
@@ -133,73 +122,11 @@ impl Program<'_> {
     }
 }
 
-/// All servers of a document, or nothing where there are too many.
-pub(crate) fn entries<'d>(root: Option<&'d Node>, host: &Host) -> Option<Vec<Entry<'d>>> {
-    let mut found = Vec::new();
-    let Some(root) = root else { return Some(found) };
-    for layout in host.layouts {
-        match layout {
-            Layout::Named(path) => named(root, &steps(path), None, &mut found),
-            Layout::Listed(path) => listed(root, &steps(path), &mut found),
-            Layout::PerProject { outer, inner } => {
-                let projects = root.map().and_then(|map| map.node(outer)).and_then(Node::map);
-                for project in projects.map_or(&[][..], |map| &map.members) {
-                    let mut path =
-                        vec![Step::Name((*outer).to_owned()), Step::Name(project.key.clone())];
-                    path.extend(steps(inner));
-                    named(root, &path, Some(&project.key), &mut found);
-                }
-            }
-        }
-    }
-    (found.len() <= MAX_SERVERS).then_some(found)
-}
-
-fn steps(path: &[&str]) -> Vec<Step> {
-    path.iter().map(|name| Step::Name((*name).to_owned())).collect()
-}
-
-/// What is at the end of a way.
-pub(crate) fn at<'d>(root: &'d Node, place: &[Step]) -> Option<&'d Node> {
-    place.iter().try_fold(root, |node, step| match step {
-        Step::Name(name) => node.map()?.node(name),
-        Step::Number(number) => node.list()?.items.get(*number),
-    })
-}
-
-fn named<'d>(root: &'d Node, path: &[Step], project: Option<&str>, found: &mut Vec<Entry<'d>>) {
-    let Some(servers) = at(root, path).and_then(Node::map) else { return };
-    for member in &servers.members {
-        let is_taken = found.iter().any(|entry| {
-            entry.place.starts_with(path)
-                && entry.place.len() > path.len() + 1
-                && entry.place.get(path.len()) == Some(&Step::Name(member.key.clone()))
-        });
-        let Some(map) = member.node.map().filter(|_| !is_taken) else { continue };
-        let mut place = path.to_vec();
-        place.push(Step::Name(member.key.clone()));
-        let project = project.map(str::to_owned);
-        let is_repeated = servers.member(&member.key).is_none();
-        let name = member.key.clone();
-        found.push(Entry { name, project, place, node: &member.node, map, is_repeated });
-    }
-}
-
-fn listed<'d>(root: &'d Node, path: &[Step], found: &mut Vec<Entry<'d>>) {
-    let Some(servers) = at(root, path).and_then(Node::list) else { return };
-    for (number, node) in servers.items.iter().enumerate() {
-        let Some(map) = node.map() else { continue };
-        let Some(name) = map.node("name").and_then(Node::text) else { continue };
-        let mut place = path.to_vec();
-        place.push(Step::Number(number));
-        let name = name.to_owned();
-        found.push(Entry { name, project: None, place, node, map, is_repeated: false });
-    }
-}
-
 /// Reads an entry by the shape that its host gives it.
 pub(crate) fn launch<'d>(entry: &Entry<'d>, shape: &Shape) -> Result<Launch<'d>, Reason> {
-    if entry.is_repeated || entry.node.has_shared() || entry.map.repeated().is_some() {
+    let is_scattered = entry.map.is_dotted && entry.map.style == Style::Flow;
+    let is_odd = entry.is_repeated || is_scattered || entry.node.has_shared();
+    if is_odd || entry.map.repeated().is_some() {
         return Err(Reason::Shape);
     }
     if let Some(command) = entry.map.member(shape.command) {
@@ -217,7 +144,9 @@ fn program<'d>(holder: &'d Map, command: &'d Member, shape: &Shape) -> Option<Pr
         Value::Text(program) => {
             let arguments = match holder.member(shape.arguments) {
                 None => None,
-                Some(member) => Some((member, member.node.list()?)),
+                Some(member) => {
+                    Some((member, member.node.list().filter(|list| begins_plainly(list))?))
+                }
             };
             Some(Program { holder, command, form: Form::Apart { program, arguments } })
         }
@@ -238,6 +167,14 @@ fn program<'d>(holder: &'d Map, command: &'d Member, shape: &Shape) -> Option<Pr
     }
 }
 
+/// A text over several lines at the beginning of a list leaves no place to put something before it.
+fn begins_plainly(list: &List) -> bool {
+    !list
+        .items
+        .first()
+        .is_some_and(|item| matches!(&item.value, Value::Other(word) if word.contains('\n')))
+}
+
 fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote<'d>, Reason> {
     let url = address.node.text().ok_or(Reason::Shape)?;
     let kind = map.member(shape.kind);
@@ -248,9 +185,13 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
         Some(Some(kind)) if shape.streamable.contains(&kind) => Transport::Streamable,
         Some(_) => return Err(Reason::UnknownType),
     };
-    let speaks = |member: &Member| shape.is_strict || says_something(member);
+    let is_strict = !shape.allowed.is_empty();
+    let speaks = |member: &Member| is_strict || says_something(member);
     if SIGN_IN.iter().any(|name| map.member(name).is_some_and(speaks)) {
         return Err(Reason::SignIn);
+    }
+    if !map.members.iter().all(|member| may_stay(&member.key, shape)) {
+        return Err(Reason::Shape);
     }
     if transport == Transport::Events {
         return Err(Reason::OldTransport);
@@ -259,7 +200,7 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
         let Some(member) = map.member(name) else { return Ok(None) };
         let inner = member.node.map().ok_or(Reason::Shape)?;
         let is_sound = inner.members.iter().all(|member| member.node.text().is_some());
-        (is_sound && inner.repeated().is_none())
+        (is_sound && !inner.is_dotted && inner.repeated().is_none())
             .then_some(Some((member, inner)))
             .ok_or(Reason::Shape)
     };
@@ -278,6 +219,16 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
         return Err(Reason::HeadersAndVariables);
     }
     Ok(Remote { address, url, kind, headers, environment, bearer })
+}
+
+/// Whether a member of a remote entry is changed by us, or harmless beside a command.
+fn may_stay(name: &str, shape: &Shape) -> bool {
+    let is_changed = name == shape.headers
+        || shape.bearer.is_some_and(|(bearer, _)| name == bearer)
+        || shape.addresses.iter().any(|address| name == address.member);
+    let is_known = [shape.kind, shape.environment].contains(&name) || shape.allowed.contains(&name);
+    // A host that refuses what it does not know would not start at all.
+    is_changed || if shape.allowed.is_empty() { !FOREIGN.contains(&name) } else { is_known }
 }
 
 /// What HTTP calls a token. Anything else could be read differently between `NAME=SOURCE` and the header itself.

@@ -16,7 +16,7 @@ const OPTIONS: &[&str] = &[
     "--url",
     "--header",
 ];
-const SWITCHES: &[&str] = &["--allow-private", "--quiet", "-q", "--verbose", "-v"];
+const SWITCHES: &[&str] = &["--allow-private", "--json", "--quiet", "-q", "--verbose", "-v"];
 
 /// A command that is ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,14 +55,18 @@ pub(crate) fn is_program(command: &str) -> bool {
 /// Reads the words of an entry. A word that is no text ends what can be read of it.
 pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded> {
     let mut words = arguments.iter().enumerate();
-    let (_, first) = words.next()?;
-    if !is_program(command) || *first != Some("run") {
+    if !is_program(command) {
         return None;
     }
+    let mut is_run = false;
     let (mut server, mut url, mut headers) = (None, None, Vec::new());
     while let Some((at, word)) = words.next() {
         let word = (*word)?;
-        if word == "--" {
+        if word == "run" && !is_run {
+            is_run = true;
+            continue;
+        }
+        if word == "--" && is_run {
             let is_there = arguments.get(at + 1).is_some();
             return (url.is_none() && is_there)
                 .then_some(Guarded { server, behind: Behind::Program(at + 1) });
@@ -85,7 +89,8 @@ pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded>
             _ => return None,
         }
     }
-    url.map(|url| Guarded { server, behind: Behind::Address { url, headers } })
+    let url = url.filter(|_| is_run)?;
+    Some(Guarded { server, behind: Behind::Address { url, headers } })
 }
 
 /// The variables for headers of these names, each with a name of its own.

@@ -2,7 +2,7 @@
 //!
 //! It lies in Holdpoint's home, for its user alone: hosts' files have secrets in them.
 
-use crate::replace::write_private;
+use crate::replace::{sweep_folder, write_private};
 use crate::rewrite::Wiring;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -185,7 +185,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Every file that is remembered, and the host it was wired for.
+    /// Takes away what interrupted processes left.
+    pub(crate) fn sweep(&self) {
+        sweep_folder(&self.folder);
+    }
+
+    /// Every file that is remembered, and the host it was wired for. One that is gone is forgotten; a record that cannot be
+    /// read is passed over.
     pub(crate) fn files(&self) -> Result<Vec<(PathBuf, String)>, JournalError> {
         let names = match fs::read_dir(&self.folder) {
             Ok(names) => names,
@@ -195,10 +201,16 @@ impl Journal {
         let mut found = Vec::new();
         for name in names {
             let name = name.map_err(Journal::failed(&self.folder))?.path();
-            if name.extension().is_some_and(|ending| ending == "json")
-                && let Some(record) = self.read(&name)?
-            {
-                found.push((PathBuf::from(record.path), record.host));
+            let is_record = name.extension().is_some_and(|ending| ending == "json");
+            let Some(record) =
+                Some(&name).filter(|_| is_record).and_then(|name| self.read(name).ok().flatten())
+            else {
+                continue;
+            };
+            let path = PathBuf::from(record.path);
+            match fs::symlink_metadata(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.forget(&path)?,
+                _ => found.push((path, record.host)),
             }
         }
         found.sort();

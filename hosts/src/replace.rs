@@ -150,17 +150,24 @@ fn sync_folder(folder: &Path) {
 
 /// Takes away what an interrupted process of ours left in a file's folder.
 pub(crate) fn sweep(path: &Path) {
+    if let Some(folder) = fs::canonicalize(path).ok().as_deref().and_then(Path::parent) {
+        sweep_folder(folder);
+    }
+}
+
+/// Takes away what an interrupted process of ours left in a folder.
+pub(crate) fn sweep_folder(folder: &Path) {
     const MAX_SWEPT: usize = 64;
-    let Ok(real) = fs::canonicalize(path) else { return };
-    let Some(Ok(names)) = real.parent().map(fs::read_dir) else { return };
+    let Ok(names) = fs::read_dir(folder) else { return };
     let is_left = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         name.is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(".tmp"))
     };
     let is_old = |path: &PathBuf| {
-        const MINUTES: u64 = 10;
+        // One that is in use is seconds old.
+        const SECONDS: u64 = 60;
         let age = fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
-        age.and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > MINUTES * 60)
+        age.and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > SECONDS)
     };
     for left in names
         .filter_map(Result::ok)

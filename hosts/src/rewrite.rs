@@ -2,11 +2,14 @@
 //!
 //! INVARIANT: what is handed out was read again and says the same as before but for the entries that were meant.
 
-use crate::document::{Node, Syntax, SyntaxError, Value, parse};
+mod expect;
+
+use crate::document::{Map, Node, Syntax, SyntaxError, Value, parse};
 use crate::edit::Editor;
-use crate::entry::{self, Entry, Launch, MAX_SERVERS, Reason, Step, entries, launch};
+use crate::entry::{self, Entry, Launch, Reason, launch};
 use crate::guard::{Behind, is_program};
 use crate::identity::server_id;
+use crate::place::{PlaceError, Step, entries};
 use crate::table::Host;
 use crate::unwire;
 use crate::wire::{self, Gate, Kept};
@@ -21,8 +24,8 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 pub enum TextError {
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    #[error("it has more than {MAX_SERVERS} servers")]
-    TooManyServers,
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     #[error("it could not be changed without changing something else: please report this")]
     Unsafe,
 }
@@ -35,7 +38,10 @@ pub struct Manner<'m> {
     /// What tells servers of this file from those of the same name in the host's main file.
     pub apart: Option<&'m str>,
     pub program: &'m str,
+    /// The home, where it is not the usual one: written into every entry.
     pub home: Option<&'m str>,
+    /// The home, also where it is the usual one: written where an entry's own variables would lead elsewhere.
+    pub own_home: Option<&'m str>,
 }
 
 /// Which servers are meant.
@@ -98,6 +104,15 @@ pub struct Rewritten {
     pub changed: Vec<Server>,
     /// Of a wiring: what to keep for the way back.
     pub wirings: Vec<Wiring>,
+    /// What is taken out and put in, of each changed server in its turn. Addresses are cut: a key may be in them.
+    pub parts: Vec<Vec<Part>>,
+}
+
+/// A piece of the text that changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    pub removed: String,
+    pub added: String,
 }
 
 /// The text without the mark in front, and the mark.
@@ -112,32 +127,8 @@ fn split_mark(text: &str) -> (&str, &str) {
 pub fn servers(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError> {
     let (_, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
-    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
+    let found = entries(root.as_ref(), manner.host)?;
     Ok(described(&found, manner, false))
-}
-
-/// Everything in the file that may be a secret: the values of variables and headers, and addresses with a query.
-pub fn secrets(text: &str, manner: &Manner<'_>) -> Result<BTreeSet<String>, TextError> {
-    let (_, body) = split_mark(text);
-    let root = parse(manner.syntax, body)?;
-    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
-    let shape = manner.host.shape;
-    let mut secrets = BTreeSet::new();
-    for entry in &found {
-        for name in [shape.environment, shape.headers] {
-            let values =
-                entry.map.node(name).and_then(Node::map).map_or(&[][..], |map| &map.members);
-            secrets
-                .extend(values.iter().filter_map(|member| member.node.text()).map(str::to_owned));
-        }
-        let addresses =
-            shape.addresses.iter().filter_map(|address| entry.map.node(address.member)?.text());
-        secrets.extend(
-            addresses.filter(|url| url.contains('?') || url.contains('@')).map(str::to_owned),
-        );
-    }
-    secrets.retain(|secret| secret.len() > 3);
-    Ok(secrets)
 }
 
 /// Every entry with its id and state. Ids that are written down come first: nobody else gets one of those.
@@ -196,41 +187,99 @@ fn free_id(entry: &Entry<'_>, manner: &Manner<'_>, taken: &mut BTreeSet<String>)
     id
 }
 
+/// The most servers that are tried one by one where not all of them can be wired at once.
+const MAX_ONE_BY_ONE: usize = 64;
+
 /// Puts the gate in front of the chosen servers that can be guarded and are not.
 pub fn wire(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewritten, TextError> {
+    let all = wire_chosen(text, manner, choice);
+    if all != Err(TextError::Unsafe) {
+        return all;
+    }
+    // One entry that cannot be changed safely does not stop the others.
+    let servers = servers(text, manner)?.into_iter().filter(|server| choice.takes(server));
+    let ids: Vec<String> = servers.map(|server| server.id).take(MAX_ONE_BY_ONE).collect();
+    let only = |servers: Vec<String>| Choice { servers, ..choice.clone() };
+    let is_safe = |id: &String| wire_chosen(text, manner, &only(vec![id.clone()])).is_ok();
+    let safe: Vec<String> = ids.into_iter().filter(is_safe).collect();
+    if safe.is_empty() { all } else { wire_chosen(text, manner, &only(safe)) }
+}
+
+fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewritten, TextError> {
     let (mark, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
-    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
-    let gate = Gate { program: manner.program, home: manner.home };
+    let found = entries(root.as_ref(), manner.host)?;
     let shape = manner.host.shape;
     let mut editor = Editor::new(body, manner.syntax);
-    let (mut changed, mut wirings) = (Vec::new(), Vec::new());
+    let (mut changed, mut wirings, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
         if !choice.takes(&server) {
             continue;
         }
-        let kept = match (&server.state, launch(entry, shape)) {
+        let home = manner.home.or(manner.own_home.filter(|_| leads_elsewhere(entry, manner)));
+        let gate = Gate { program: manner.program, home };
+        let begun = editor.count();
+        let launch = launch(entry, shape);
+        let kept = match (&server.state, &launch) {
             (State::Unwired, Ok(Launch::Program(program))) => {
-                wire::program(&mut editor, &program, gate, shape, &server.id)
+                Some(wire::program(&mut editor, program, gate, shape, &server.id))
             }
             (State::Unwired, Ok(Launch::Remote(remote))) => {
-                wire::remote(&mut editor, entry.map, &remote, gate, shape, &server.id)
+                Some(wire::remote(&mut editor, entry.map, remote, gate, shape, &server.id))
             }
             (State::Wired { program: old, .. }, Ok(Launch::Program(program)))
                 if choice.gone.contains(old) =>
             {
-                repoint(&mut editor, &program, manner.program);
-                changed.push(server);
-                continue;
+                repoint(&mut editor, program, manner.program);
+                None
             }
             _ => continue,
         };
-        wirings.push(Wiring { place: entry.place.clone(), id: server.id.clone(), kept });
+        let address = match &launch {
+            Ok(Launch::Remote(remote)) => Some(remote.url),
+            _ => None,
+        };
+        parts.push(shown(&editor, begun, address));
+        if let Some(kept) = kept {
+            wirings.push(Wiring { place: entry.place.clone(), id: server.id.clone(), kept });
+        }
         changed.push(server);
     }
     let text =
         finish(editor, mark, body, root.as_ref(), &found, &changed, manner, Expected::Wired)?;
-    Ok(Rewritten { text, changed, wirings })
+    Ok(Rewritten { text, changed, wirings, parts })
+}
+
+/// Whether an entry's own variables would let the gate find another home than ours.
+fn leads_elsewhere(entry: &Entry<'_>, manner: &Manner<'_>) -> bool {
+    const NAMES: &[&str] = &["HOME", "USERPROFILE", "HOLDPOINT_HOME"];
+    let shape = manner.host.shape;
+    let inner = entry.map.node(shape.command).and_then(Node::map);
+    let maps = [Some(entry.map), inner].into_iter().flatten();
+    let variables = maps.filter_map(|map| map.node(shape.environment)?.map());
+    variables.flat_map(|map| &map.members).any(|member| NAMES.contains(&member.key.as_str()))
+}
+
+/// The beginning of an address, up to where a secret may be.
+fn origin(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') { "…".to_owned() } else { format!("{scheme}://{authority}/…") }
+}
+
+/// What changes of one entry, without what an address may hide.
+fn shown(editor: &Editor<'_>, begun: usize, address: Option<&str>) -> Vec<Part> {
+    let cut = |text: &str| match address {
+        Some(url) => text.replace(url, &origin(url)),
+        None => text.to_owned(),
+    };
+    let mut edits: Vec<_> = editor.since(begun).to_vec();
+    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    let part = |edit: &crate::edit::Edit| Part {
+        removed: cut(editor.at(edit.span.clone())),
+        added: cut(&edit.text),
+    };
+    edits.iter().map(part).collect()
 }
 
 /// Points an entry to where our program is now.
@@ -253,10 +302,10 @@ pub fn unwire(
 ) -> Result<Rewritten, TextError> {
     let (mark, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
-    let found = entries(root.as_ref(), manner.host).ok_or(TextError::TooManyServers)?;
+    let found = entries(root.as_ref(), manner.host)?;
     let shape = manner.host.shape;
     let mut editor = Editor::new(body, manner.syntax);
-    let mut changed = Vec::new();
+    let (mut changed, mut parts) = (Vec::new(), Vec::new());
     for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
         let Ok(Launch::Program(program)) = launch(entry, shape) else { continue };
         let Some(guarded) = program.guarded().filter(|_| choice.takes(&server)) else { continue };
@@ -266,13 +315,16 @@ pub fn unwire(
             .find(|wiring| guarded.server.as_ref() == Some(&wiring.id))
             .or_else(|| wirings.iter().find(|wiring| wiring.place == entry.place));
         let kept = kept.map(|wiring| &wiring.kept);
+        let begun = editor.count();
         if unwire::entry(&mut editor, entry.map, &program, &guarded, kept, shape).is_ok() {
+            let address = kept.and_then(|kept| kept.address.as_ref());
+            parts.push(shown(&editor, begun, address.map(|address| address.meaning.as_str())));
             changed.push(server);
         }
     }
     let text =
         finish(editor, mark, body, root.as_ref(), &found, &changed, manner, Expected::Unwired)?;
-    Ok(Rewritten { text, changed, wirings: Vec::new() })
+    Ok(Rewritten { text, changed, wirings: Vec::new(), parts })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -360,56 +412,52 @@ fn is_as_expected(
     expected: Expected,
 ) -> bool {
     let shape = manner.host.shape;
-    let at = |root| -> Option<Entry<'_>> {
-        let node = entry::at(root, place)?;
-        Some(Entry {
-            name: String::new(),
-            project: None,
-            place: place.to_vec(),
-            node,
-            map: node.map()?,
-            is_repeated: false,
-        })
-    };
-    let (Some(before), Some(after)) = (at(before), at(after)) else { return false };
-    let (unwired, wired) = match expected {
-        Expected::Wired => (&before, &after),
-        Expected::Unwired => (&after, &before),
-    };
-    let (Ok(unwired_launch), Ok(Launch::Program(program))) =
-        (launch(unwired, shape), launch(wired, shape))
+    let (Some(before), Some(after)) =
+        (crate::place::at(before, place), crate::place::at(after, place))
     else {
         return false;
     };
+    let (unwired, wired) = match expected {
+        Expected::Wired => (before, after),
+        Expected::Unwired => (after, before),
+    };
+    let (Some(unwired_map), Some(wired_map)) = (unwired.map(), wired.map()) else { return false };
+    let entry = |node, map| Entry {
+        name: String::new(),
+        project: None,
+        place: place.to_vec(),
+        node,
+        map,
+        is_repeated: false,
+    };
+    let Ok(Launch::Program(program)) = launch(&entry(wired, wired_map), shape) else {
+        return false;
+    };
     let Some(guarded) = program.guarded() else { return false };
-    let is_behind = match (&unwired_launch, &guarded.behind) {
-        (Launch::Program(unwired), Behind::Program(at)) => {
-            let behind = program.arguments();
-            // Pointing an entry elsewhere keeps all of its arguments.
-            let is_repointed = unwired.guarded().is_some() && unwired.arguments() == behind;
-            let words: Vec<Option<&str>> =
-                std::iter::once(Some(unwired.name())).chain(unwired.arguments()).collect();
-            is_repointed || behind.get(*at..) == Some(words.as_slice())
+    match (&guarded.behind, launch(&entry(unwired, unwired_map), shape)) {
+        // Pointing an entry elsewhere keeps all of its arguments.
+        (_, Ok(Launch::Program(unwired))) if unwired.guarded().is_some() => {
+            unwired.arguments() == program.arguments()
+                && same_members(unwired_map, wired_map, &[shape.command])
         }
-        (Launch::Remote(remote), Behind::Address { url, .. }) => {
-            url == remote.url || url.starts_with("env:")
+        (Behind::Program(at), Ok(Launch::Program(unwired))) => {
+            let name = std::iter::once(Some(unwired.name()));
+            let words: Vec<Option<&str>> = name.chain(unwired.arguments()).collect();
+            program.arguments().get(*at..) == Some(words.as_slice())
+                && same_members(unwired_map, wired_map, &[shape.command, shape.arguments])
         }
-        (Launch::Program(unwired), Behind::Address { .. }) => {
-            unwired.guarded().is_some() && unwired.arguments() == program.arguments()
+        (Behind::Program(_), _) | (_, Ok(Launch::Program(_))) => false,
+        (Behind::Address { url, headers }, _) => {
+            expect::is_remote(unwired_map, wired_map, url, headers, shape)
         }
-        (Launch::Remote(_), Behind::Program(_)) => false,
-    };
-    let bearer = shape.bearer.map_or(["", ""], |(name, passes)| [name, passes]);
-    let addresses: Vec<&str> = shape.addresses.iter().map(|address| address.member).collect();
-    let is_ours = |key: &str| {
-        [shape.command, shape.arguments, shape.environment, shape.headers, shape.kind]
-            .contains(&key)
-            || bearer.contains(&key)
-            || addresses.contains(&key)
-    };
-    let others = |entry: &Entry<'_>| -> Vec<(String, Node)> {
-        let members = entry.map.members.iter().filter(|member| !is_ours(&member.key));
+    }
+}
+
+/// Whether two entries have the same members but for these.
+fn same_members(one: &Map, other: &Map, but: &[&str]) -> bool {
+    let rest = |map: &Map| -> Vec<(String, Node)> {
+        let members = map.members.iter().filter(|member| !but.contains(&member.key.as_str()));
         members.map(|member| (member.key.clone(), member.node.clone())).collect()
     };
-    is_behind && others(&before) == others(&after)
+    rest(one) == rest(other)
 }

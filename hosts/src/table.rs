@@ -77,8 +77,8 @@ pub(crate) struct Shape {
     pub(crate) streamable: &'static [&'static str],
     /// The command and its arguments are one list.
     pub(crate) one_list: bool,
-    /// The host refuses members that it does not know, so none of a remote server may stay.
-    pub(crate) is_strict: bool,
+    /// Of a host that refuses members it does not know: those that a remote server's entry may keep. Empty for others.
+    pub(crate) allowed: &'static [&'static str],
     /// The host replaces variables in arguments.
     pub(crate) expands_arguments: bool,
     /// A member that names the variable with a bearer token, and the one that hands variables on to a program.
@@ -108,9 +108,15 @@ pub(crate) const SIGN_IN: &[&str] = &[
     "authProviderType",
     "headersHelper",
     "env_http_headers",
+    "oauth_resource",
     "requestOptions",
     "scopes",
+    "apiKey",
 ];
+
+/// Members of a remote server that only some hosts know: where they are not expected, the entry is another host's.
+pub(crate) const FOREIGN: &[&str] =
+    &["http_headers", "bearer_token_env_var", "httpUrl", "uri", "serverUrl", "headers"];
 
 const STREAMABLE: &[&str] =
     &["http", "streamable-http", "streamable_http", "streamableHttp", "streamableHTTP"];
@@ -128,7 +134,7 @@ const PLAIN: Shape = Shape {
     started: "stdio",
     streamable: STREAMABLE,
     one_list: false,
-    is_strict: false,
+    allowed: &[],
     expands_arguments: false,
     bearer: None,
 };
@@ -140,9 +146,31 @@ const GEMINI: Shape = Shape {
     ],
     ..EXPANDING
 };
+const CLINE: Shape =
+    Shape { addresses: &[Address { member: "url", transport: Transport::Events }], ..PLAIN };
+const WINDSURF: Shape = Shape {
+    addresses: &[
+        Address { member: "serverUrl", transport: Transport::Streamable },
+        Address { member: "url", transport: Transport::Streamable },
+    ],
+    ..EXPANDING
+};
 const COPILOT: Shape = Shape { started: "local", ..PLAIN };
-const CODEX: Shape =
-    Shape { headers: "http_headers", bearer: Some(("bearer_token_env_var", "env_vars")), ..PLAIN };
+const CODEX: Shape = Shape {
+    headers: "http_headers",
+    bearer: Some(("bearer_token_env_var", "env_vars")),
+    allowed: &[
+        "cwd",
+        "disabled_tools",
+        "enabled",
+        "enabled_tools",
+        "required",
+        "startup_timeout_ms",
+        "startup_timeout_sec",
+        "tool_timeout_sec",
+    ],
+    ..PLAIN
+};
 const GOOSE: Shape = Shape {
     command: "cmd",
     environment: "envs",
@@ -154,7 +182,7 @@ const OPENCODE: Shape = Shape {
     started: "local",
     streamable: &["remote"],
     one_list: true,
-    is_strict: true,
+    allowed: &["enabled", "disabled", "timeout"],
     ..EXPANDING
 };
 
@@ -269,7 +297,7 @@ pub const HOSTS: &[Host] = &[
             file("CLINE_MCP_SETTINGS_PATH"),
         ],
         layouts: MCP_SERVERS,
-        shape: &PLAIN,
+        shape: &CLINE,
     },
     Host {
         id: "roo",
@@ -284,6 +312,9 @@ pub const HOSTS: &[Host] = &[
             application(
                 "Cursor/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
             ),
+            application(
+                "Windsurf/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+            ),
             project(".roo/mcp.json"),
         ],
         layouts: MCP_SERVERS,
@@ -295,9 +326,10 @@ pub const HOSTS: &[Host] = &[
         places: &[
             home(".codeium/windsurf/mcp_config.json"),
             home(".codeium/windsurf-next/mcp_config.json"),
+            home(".codeium/mcp_config.json"),
         ],
         layouts: MCP_SERVERS,
-        shape: &PLAIN,
+        shape: &WINDSURF,
     },
     Host {
         id: "zed",
@@ -355,7 +387,13 @@ pub const HOSTS: &[Host] = &[
         places: &[
             configuration("opencode/opencode.json"),
             configuration("opencode/opencode.jsonc"),
-            Place { base: Base::Home, path: ".opencode/opencode.json" },
+            configuration("opencode/config.json"),
+            // The same folder on Windows.
+            home(".config/opencode/opencode.json"),
+            home(".config/opencode/opencode.jsonc"),
+            home(".opencode/opencode.json"),
+            variable("OPENCODE_CONFIG_DIR", ".config/opencode", "opencode.json"),
+            variable("OPENCODE_CONFIG_DIR", ".config/opencode", "opencode.jsonc"),
             file("OPENCODE_CONFIG"),
             project("opencode.json"),
             project("opencode.jsonc"),
@@ -442,6 +480,7 @@ pub const VARIABLES: &[&str] = &[
     "COPILOT_HOME",
     "LOCALAPPDATA",
     "OPENCODE_CONFIG",
+    "OPENCODE_CONFIG_DIR",
     "XDG_CONFIG_HOME",
 ];
 

@@ -1,6 +1,6 @@
 //! Putting the gate in front of an entry's server, as changes to the text.
 
-use crate::address::Parts;
+use crate::address::{Parts, has_variables};
 use crate::document::{Map, Member};
 use crate::edit::Editor;
 use crate::entry::{Form, Program, Remote};
@@ -106,8 +106,9 @@ pub(crate) fn remote(
         kept.empty = Some(editor.at(member.node.span.clone()).to_owned());
     }
     let parts = Parts::of(launch.url);
-    // What is on a command line can be seen by everybody on the machine.
-    let is_hidden = parts.as_ref().is_some_and(|parts| parts.has_credentials);
+    // What is on a command line can be seen by everybody on the machine, and keys are also kept in paths.
+    let is_open = |parts: &Parts<'_>| parts.is_loopback() && !parts.has_credentials;
+    let is_hidden = !parts.as_ref().is_some_and(is_open) || has_variables(launch.url);
     let mut words = guard::opening(id, gate.home);
     words.push("--url".to_owned());
     words.push(if is_hidden { format!("env:{ADDRESS_VARIABLE}") } else { launch.url.to_owned() });

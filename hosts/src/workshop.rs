@@ -1,9 +1,10 @@
 //! Plans for one file, and carrying them out: what a person was shown is what is done, whoever else writes the file.
 
 use crate::config::{Config, ReadError, read_bytes, text_of};
+use crate::guard;
 use crate::journal::{Journal, JournalError, Record, hash};
 use crate::replace::{ReplaceError, Swap, check_file, replace, sweep};
-use crate::rewrite::{self, Choice, Rewritten, Server, State, TextError, Wiring};
+use crate::rewrite::{self, Choice, Manner, Part, Rewritten, Server, State, TextError, Wiring};
 use crate::table;
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,6 +18,7 @@ pub const MAX_TRIES: usize = 20;
 pub struct Workshop {
     program: String,
     home: Option<String>,
+    own_home: Option<String>,
     journal: Journal,
 }
 
@@ -38,6 +40,8 @@ pub struct Plan {
     pub changed: Vec<Server>,
     /// The servers that are chosen and stay as they are, with their state before.
     pub unchanged: Vec<Server>,
+    /// What is taken out and put in, of each changed server in its turn.
+    pub parts: Vec<Vec<Part>>,
     choice: Choice,
     wirings: Vec<Wiring>,
 }
@@ -70,6 +74,8 @@ pub enum WireError {
     Moving { path: PathBuf },
     #[error("the path `{}` is not text", path.display())]
     Program { path: PathBuf },
+    #[error("the program `{}` has to be called `holdpoint`, or its entries are not recognized later", path.display())]
+    Name { path: PathBuf },
 }
 
 impl Workshop {
@@ -81,7 +87,13 @@ impl Workshop {
                 .ok_or_else(|| WireError::Program { path: path.to_owned() })
         };
         let home = home.map(text).transpose()?;
-        Ok(Workshop { program: text(program)?, home, journal: Journal::new(journal) })
+        let program = text(program)?;
+        if !guard::is_program(&program) {
+            return Err(WireError::Name { path: PathBuf::from(program) });
+        }
+        // The journal lies in the home.
+        let own_home = journal.parent().and_then(Path::to_str).map(str::to_owned);
+        Ok(Workshop { program, home, own_home, journal: Journal::new(journal) })
     }
 
     /// The file whose name is in the journal, whatever link leads to it.
@@ -111,7 +123,7 @@ impl Workshop {
         choice: &Choice,
         before: String,
     ) -> Result<Plan, WireError> {
-        let manner = config.manner(&self.program, self.home.as_deref());
+        let manner = self.manner(config);
         let wrong = |source: TextError| WireError::Read {
             path: config.path.clone(),
             source: source.into(),
@@ -125,10 +137,11 @@ impl Workshop {
             }
             Aim::Unwire => self.unwired(config, &before, &choice)?,
         };
-        let Rewritten { text: after, changed, wirings } = rewritten;
+        let Rewritten { text: after, changed, wirings, parts } = rewritten;
         let is_changed = |server: &Server| changed.iter().any(|other| other.id == server.id);
         let unchanged = servers.into_iter().filter(|server| !is_changed(server)).collect();
-        Ok(Plan { config: config.clone(), aim, before, after, changed, unchanged, choice, wirings })
+        let config = config.clone();
+        Ok(Plan { config, aim, before, after, changed, unchanged, parts, choice, wirings })
     }
 
     /// The text without the gate: the very bytes of before where nobody else wrote since, else our part taken out.
@@ -142,12 +155,25 @@ impl Workshop {
             path: config.path.clone(),
             source: source.into(),
         };
-        let manner = config.manner(&self.program, self.home.as_deref());
+        let manner = self.manner(config);
         let real = Workshop::real(config)?;
-        let record = self.journal.record(&real)?;
+        // A record that cannot be read is worth no more than none: the entries themselves say enough.
+        let record = self.journal.record(&real).ok().flatten();
         let wirings = record.as_ref().map_or(&[][..], |record| &record.wirings);
-        let mut rewritten = rewrite::unwire(text, &manner, choice, wirings).map_err(wrong)?;
-        if let Some(original) = self.untouched_original(&real, record.as_ref(), text)? {
+        let original = self.untouched_original(&real, record.as_ref(), text)?;
+        let mut rewritten = match (rewrite::unwire(text, &manner, choice, wirings), &original) {
+            // The very bytes of before are right also where the text cannot be taken apart.
+            (Err(TextError::Unsafe), Some(original)) if choice.servers.is_empty() => {
+                let servers = rewrite::servers(text, &manner).map_err(wrong)?;
+                let changed: Vec<Server> =
+                    servers.into_iter().filter(|server| is_remembered(server, wirings)).collect();
+                let parts = changed.iter().map(|_| Vec::new()).collect();
+                let text = original.clone();
+                return Ok(Rewritten { text, changed, wirings: Vec::new(), parts });
+            }
+            (rewritten, _) => rewritten.map_err(wrong)?,
+        };
+        if let Some(original) = original {
             let left = rewrite::servers(&rewritten.text, &manner).map_err(wrong)?;
             let is_all = !left.iter().any(|server| is_remembered(server, wirings));
             let is_fit = rewrite::servers(&original, &manner).map_err(wrong)? == left;
@@ -201,13 +227,15 @@ impl Workshop {
         let swap = |before: &str, after: &str| {
             replace(real, before.as_bytes(), after.as_bytes()).map_err(replaced)
         };
-        let record = self.journal.record(real)?;
+        let record = self.journal.record(real).ok().flatten();
         let old = record.as_ref().map(|record| record.wirings.clone()).unwrap_or_default();
         let done = |is_original| {
             Some(Done { path: config.path.clone(), changed: plan.changed.clone(), is_original })
         };
         match plan.aim {
             Aim::Wire => {
+                // Nothing is kept of a file that would not be replaced anyway.
+                check_file(real).map_err(replaced)?;
                 // Before the file is touched: a process that dies in between leaves a record of what it meant to do.
                 let everything = Choice::default();
                 let base = self.unwired(config, &plan.before, &everything)?.text;
@@ -265,6 +293,25 @@ impl Workshop {
         let record = self.journal.record(&Workshop::real(config)?)?;
         let wirings = record.map(|record| record.wirings).unwrap_or_default();
         Ok(wirings.into_iter().map(|wiring| wiring.id).collect())
+    }
+
+    fn manner<'m>(&'m self, config: &'m Config) -> Manner<'m> {
+        let (home, own_home) = (self.home.as_deref(), self.own_home.as_deref());
+        Manner { program: &self.program, home, own_home, ..config.manner() }
+    }
+
+    /// Takes away what interrupted processes of ours left, and forgets a file that has nothing of ours in it any more.
+    pub fn tidy(&self, config: &Config) -> Result<(), WireError> {
+        let real = Workshop::real(config)?;
+        let Some(record) = self.journal.record(&real).ok().flatten() else { return Ok(()) };
+        let _lock = self.journal.lock(&real)?;
+        sweep(&real);
+        self.journal.sweep();
+        let is_ours = |server: &Server| is_remembered(server, &record.wirings);
+        if config.servers().is_ok_and(|servers| !servers.iter().any(is_ours)) {
+            self.journal.forget(&real)?;
+        }
+        Ok(())
     }
 
     /// Every file that was wired and not unwired, also ones outside the table.

@@ -11,12 +11,8 @@ use hosts::{
     Aim, Choice, Config, Done, Host, Plan, Scope, Server, State, Surroundings, WireError, Workshop,
 };
 use serde::Serialize;
-use similar::{ChangeTag, TextDiff};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-
-/// What stands in place of something that may be a secret.
-const MASK: &str = "•••";
 
 /// Where hosts' files are on this machine, and in the project that this was called in.
 pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
@@ -183,16 +179,26 @@ pub(crate) fn run(
         .collect();
     need_known_servers(&outcomes, choice)?;
     if !options.json {
-        outcomes.iter().for_each(|outcome| show(outcome, choice, options));
+        let is_decided = selection.yes;
+        outcomes.iter().for_each(|outcome| show(outcome, choice, options, is_decided));
     }
     let (servers, files) = amount(&outcomes);
     if files > 0 && !selection.dry_run {
         if !selection.yes {
+            if options.json {
+                return Err(Failure::usage(
+                    "with `--json` nobody is asked: add `--yes` or `--dry-run`",
+                ));
+            }
             ask(aim, servers, files)?;
         }
         // Made private by whoever comes first.
         store::Home::open(&home_path(options)?)?;
         outcomes = outcomes.into_iter().map(|outcome| carry_out(workshop, outcome)).collect();
+    }
+    if !selection.dry_run {
+        // What is left over is no reason to fail.
+        configs.iter().for_each(|config| drop(workshop.tidy(config)));
     }
     if options.json {
         let files: Vec<FileDocument> = outcomes.iter().map(Outcome::document).collect();
@@ -278,7 +284,7 @@ pub(crate) fn short(path: &Path) -> String {
     escape_hidden(&text)
 }
 
-fn show(outcome: &Outcome, choice: &Choice, options: &Options) {
+fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool) {
     let plan = match outcome {
         Outcome::Planned(plan) | Outcome::Done(plan, _) => plan,
         Outcome::Failed(_, error) => {
@@ -290,47 +296,60 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options) {
         choice.servers.is_empty()
             || choice.servers.iter().any(|wanted| *wanted == server.name || *wanted == server.id)
     };
+    let is_shown = !options.quiet || !is_decided;
     let left: Vec<&Server> = plan
         .unchanged
         .iter()
         .filter(is_chosen)
-        .filter(|server| matches!(server.state, State::Unguarded(_)))
+        .filter(|server| !matches!(server.state, State::Wired { .. }))
         .collect();
     let is_worth_it =
         !plan.is_empty() || plan.aim == Aim::Wire && !left.is_empty() || options.verbose;
     if !is_worth_it {
         return;
     }
-    screen::say(format!("{}  {}", styled(BOLD, plan.config.host.title), short(&plan.config.path)));
-    if !plan.is_empty() && !options.quiet {
+    let shared = match plan.config.scope {
+        Scope::User => "",
+        Scope::Project => "  (of the project: whoever shares it gets this machine's paths)",
+    };
+    screen::say(format!(
+        "{}  {}{}",
+        styled(BOLD, plan.config.host.title),
+        short(&plan.config.path),
+        styled(YELLOW, shared)
+    ));
+    if !plan.is_empty() && is_shown {
         show_changes(plan);
     }
     if plan.aim == Aim::Wire {
         for server in left {
-            let State::Unguarded(reason) = &server.state else { continue };
-            screen::say(format!("    {}  {}", escape_hidden(&server.name), styled(YELLOW, reason)));
+            let why = match &server.state {
+                State::Unguarded(reason) => reason.to_string(),
+                State::Unwired => {
+                    "cannot be changed without changing something else, not guarded".to_owned()
+                }
+                State::Wired { .. } => continue,
+            };
+            screen::say(format!("    {}  {}", escape_hidden(&server.name), styled(YELLOW, why)));
         }
     }
 }
 
-/// The lines that change, without what may be secret in them.
+/// The pieces of text that change, server by server, and nothing beside them: what else is in a file may be secret.
 fn show_changes(plan: &Plan) {
-    let mut secrets = plan.config.secrets(&plan.before);
-    secrets.extend(plan.config.secrets(&plan.after));
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    let masked = |line: &str| {
-        let hidden =
-            secrets.iter().fold(line.to_owned(), |line, secret| line.replace(secret, MASK));
-        escape_hidden(hidden.trim_end_matches(['\r', '\n']).trim_end())
-    };
-    let diff = TextDiff::from_lines(plan.before.as_str(), plan.after.as_str());
-    for change in diff.iter_all_changes() {
-        let line = masked(&change.value().replace('\t', "    "));
-        match change.tag() {
-            ChangeTag::Equal => {}
-            ChangeTag::Delete => screen::say(styled(RED, format!("  - {line}"))),
-            ChangeTag::Insert => screen::say(styled(GREEN, format!("  + {line}"))),
+    for (server, parts) in plan.changed.iter().zip(&plan.parts) {
+        screen::say(format!("  {}", styled(BOLD, escape_hidden(&server.name))));
+        for part in parts {
+            pieces(&part.removed, RED, '-');
+            pieces(&part.added, GREEN, '+');
         }
+    }
+}
+
+fn pieces(text: &str, style: anstyle::Style, mark: char) {
+    let lines = text.lines().map(|line| line.trim().trim_end_matches(','));
+    for line in lines.filter(|line| !line.is_empty()) {
+        screen::say(styled(style, format!("    {mark} {}", escape_hidden(line))));
     }
 }
 

@@ -18,12 +18,12 @@ fn folder() -> PathBuf {
 fn release(name: &str) -> Option<PathBuf> {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/test-servers.txt");
     let list = fs::read_to_string(list).unwrap();
-    let versions = list.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+    let mut versions = list.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         let package = words.next()?;
         (package.rsplit('/').next() == Some(name)).then(|| words.next())?
     });
-    let version = versions.last().unwrap_or_else(|| panic!("{name} is not in the list"));
+    let version = versions.next_back().unwrap_or_else(|| panic!("{name} is not in the list"));
     let found = folder().join(name).join(version);
     if found.join("launch").exists() {
         return Some(found);

@@ -157,6 +157,8 @@ fn a_file_that_is_named_is_the_hosts_it_belongs_to() {
     let other = named(&write(folder.path(), "x/mcp.json", "{}")).unwrap();
     assert_eq!((other.host.id, other.syntax), ("config", Syntax::Json));
     assert_eq!(named(&write(folder.path(), "x/servers", " {\n}")).unwrap().syntax, Syntax::Json);
+    let codex = named(&write(folder.path(), "other/project/.codex/config.toml", "")).unwrap();
+    assert_eq!(codex.host.id, "codex");
     let zed = crate::table::host("zed");
     assert_eq!(Config::named(&other.path, zed, &surroundings).unwrap().host.id, "zed");
     assert!(matches!(

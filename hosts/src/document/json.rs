@@ -53,7 +53,11 @@ fn node(value: &ast::Value<'_>, text: &str, depth: usize) -> Result<Node, Syntax
                     node: node(&property.value, text, depth + 1)?,
                 })
             });
-            Value::Map(Map { members: members.collect::<Result<_, _>>()?, style: Style::Flow })
+            Value::Map(Map {
+                members: members.collect::<Result<_, _>>()?,
+                style: Style::Flow,
+                is_dotted: false,
+            })
         }
     };
     Ok(Node { span, value, is_shared: false })

@@ -21,7 +21,7 @@ fn table(table: &Table, text: &str, span: Range<usize>, depth: usize) -> Result<
     let members = names.filter_map(|name| table.get_key_value(name));
     let members =
         members.map(|(key, item)| member(key, item, text, depth)).collect::<Result<_, _>>()?;
-    let value = Value::Map(Map { members, style: Style::Lines });
+    let value = Value::Map(Map { members, style: Style::Lines, is_dotted: table.is_dotted() });
     Ok(Node { span, value, is_shared: false })
 }
 
@@ -58,7 +58,11 @@ fn value(value: &toml_edit::Value, text: &str, depth: usize) -> Result<Node, Syn
             let names = inner.iter().map(|(name, _)| name);
             let members = names.filter_map(|name| inner.get_key_value(name));
             let members = members.map(|(key, item)| member(key, item, text, depth));
-            Value::Map(Map { members: members.collect::<Result<_, _>>()?, style: Style::Flow })
+            Value::Map(Map {
+                members: members.collect::<Result<_, _>>()?,
+                style: Style::Flow,
+                is_dotted: inner.is_dotted(),
+            })
         }
         toml_edit::Value::Integer(_)
         | toml_edit::Value::Float(_)

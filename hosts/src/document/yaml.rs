@@ -146,12 +146,12 @@ impl Builder<'_> {
             Parts::Members(members, _) => {
                 let last =
                     members.last().map(|member| member.node.span.end.max(member.key_span.end));
-                (Value::Map(Map { members, style: open.style }), last)
+                (Value::Map(Map { members, style: open.style, is_dotted: false }), last)
             }
         };
         // The end of one made of lines is only known by what comes after it, and that of brackets may be told too late.
         let end = match open.style {
-            Style::Flow => open.start + self.slice(open.start..span.end).trim_end().len(),
+            Style::Flow => span.start + 1,
             Style::Lines => last.unwrap_or(open.start),
         };
         self.close(Node { span: open.start..end, value, is_shared: open.is_shared });

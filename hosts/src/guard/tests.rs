@@ -25,6 +25,7 @@ fn what_a_person_wrote_is_recognized() {
     is_program_behind("holdpoint run -- npx", None, 2);
     is_program_behind("holdpoint run --posture shield --server=a -- npx --server b", Some("a"), 5);
     is_program_behind("holdpoint run --allow-private --home /h -- npx", None, 5);
+    is_program_behind("holdpoint --home /h --json run --server a -- npx", Some("a"), 7);
 }
 
 #[test]
@@ -33,6 +34,8 @@ fn other_commands_are_not_ours() {
         "npx run --server a -- x",
         "holdpoint-other run --server a -- x",
         "holdpoint check --server a -- x",
+        "holdpoint --home run -- x",
+        "holdpoint --server a -- x",
         "holdpoint run --server a",
         "holdpoint run --server a --",
         "holdpoint run --no-such-option a -- x",

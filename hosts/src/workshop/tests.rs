@@ -240,6 +240,73 @@ fn servers_up_to_the_limit_are_wired_and_one_more_is_refused() {
     assert!(bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).is_err());
 }
 
+#[test]
+fn the_very_bytes_come_back_also_where_the_text_cannot_be_taken_apart() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    // What is wired cannot be taken back as text any more; the journal says that we wrote it.
+    let broken = bench.text().replace("\"Authorization=env:", "\"Other=env:");
+    let journal = Journal::new(&bench.folder.path().join("home/wiring"));
+    let real = fs::canonicalize(&bench.config.path).unwrap();
+    let record = journal.record(&real).unwrap().unwrap();
+    journal.write(&real, "cursor", TEXT.as_bytes(), broken.as_bytes(), record.wirings).unwrap();
+    bench.write(&broken);
+    assert_eq!(bench.unwire().changed.len(), 3);
+    assert_eq!(bench.text(), TEXT);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_stops_nothing() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let home = bench.folder.path().join("home/wiring");
+    fs::write(home.join("zzz.json"), "x").unwrap();
+    assert_eq!(bench.journal(), std::slice::from_ref(&bench.config.path));
+    for name in fs::read_dir(&home).unwrap().map(|name| name.unwrap().path()) {
+        if name.extension().is_some_and(|end| end == "json") {
+            fs::write(name, "x").unwrap();
+        }
+    }
+    assert_eq!(bench.unwire().changed.len(), 3);
+    assert!(bench.states().iter().all(|(_, is_wired)| !*is_wired));
+}
+
+/// Hosts' files have secrets in them, so nothing is kept for longer than it is needed.
+#[test]
+fn what_is_not_needed_any_more_is_forgotten() {
+    let kept = |bench: &Bench| {
+        let names = fs::read_dir(bench.folder.path().join("home/wiring")).into_iter().flatten();
+        names
+            .filter(|name| {
+                name.as_ref().unwrap().path().extension().is_none_or(|end| end != "lock")
+            })
+            .count()
+    };
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    assert_eq!(kept(&bench), 2);
+    // The host wrote its old state back.
+    bench.write(TEXT);
+    bench.workshop.tidy(&bench.config).unwrap();
+    assert_eq!(kept(&bench), 0);
+    // The file is gone.
+    bench.wire();
+    fs::remove_file(&bench.config.path).unwrap();
+    assert!(bench.journal().is_empty());
+    assert_eq!(kept(&bench), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_kept_of_a_file_that_cannot_be_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(TEXT);
+    fs::set_permissions(&bench.config.path, fs::Permissions::from_mode(0o400)).unwrap();
+    let plan = bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap();
+    assert!(matches!(bench.workshop.apply(plan), Err(WireError::Replace { .. })));
+    assert!(bench.journal().is_empty());
+}
+
 #[cfg(unix)]
 #[test]
 fn the_journal_is_for_its_user_alone() {
