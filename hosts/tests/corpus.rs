@@ -236,3 +236,28 @@ fn no_secret_is_on_a_command_line_or_shown() {
     }
     assert!(seen > 12, "{seen}");
 }
+
+/// A file of a repository that somebody cloned may have any number of anything.
+#[test]
+fn numbers_of_servers_and_projects_are_bounded_before_anything_is_done_with_them() {
+    let manner = samples()
+        .into_iter()
+        .find(|sample| sample.name.starts_with("claude-code--"))
+        .unwrap()
+        .manner;
+    let named = |count: usize, value: &str| {
+        let members: Vec<String> =
+            (0..count).map(|number| format!("\"n{number}\":{value}")).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    let servers = |count| format!("{{\"mcpServers\":{}}}", named(count, "{\"command\":\"x\"}"));
+    let projects = |count| format!("{{\"projects\":{}}}", named(count, "{}"));
+    assert_eq!(
+        rewrite::servers(&servers(hosts::MAX_SERVERS), &manner).unwrap().len(),
+        hosts::MAX_SERVERS
+    );
+    assert!(rewrite::servers(&servers(hosts::MAX_SERVERS + 1), &manner).is_err());
+    assert!(rewrite::servers(&servers(60_000), &manner).is_err());
+    assert!(rewrite::servers(&projects(hosts::MAX_PROJECTS), &manner).is_ok());
+    assert!(rewrite::servers(&projects(hosts::MAX_PROJECTS + 1), &manner).is_err());
+}

@@ -347,7 +347,7 @@ fn show_changes(plan: &Plan) {
 }
 
 fn pieces(text: &str, style: anstyle::Style, mark: char) {
-    let lines = text.lines().map(|line| line.trim().trim_end_matches(','));
+    let lines = text.lines().map(|line| line.trim_matches([' ', '\t', ',', '\r']));
     for line in lines.filter(|line| !line.is_empty()) {
         screen::say(styled(style, format!("    {mark} {}", escape_hidden(line))));
     }
