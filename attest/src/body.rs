@@ -154,7 +154,7 @@ impl Body {
 
 impl Added {
     fn read(fields: Fields<'_>) -> Result<Added, ShapeError> {
-        let digest = fields.text("packageDigest")?.map(|text| {
+        let digest = fields.filled_text("packageDigest")?.map(|text| {
             // One spelling only, so that there is one body.
             let digest = Digest::parse(&text).ok().filter(|digest| digest.to_string() == text);
             digest.ok_or(ShapeError::Unexpected {

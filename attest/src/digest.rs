@@ -3,12 +3,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use contract::hash::sha256_hex;
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a digest is made with, and how many bytes that gives.
+/// What a digest is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Algorithm {
+pub enum Algorithm {
     Sha256,
     Sha384,
     Sha512,
@@ -17,7 +18,7 @@ enum Algorithm {
 impl Algorithm {
     const ALL: [Algorithm; 3] = [Algorithm::Sha256, Algorithm::Sha384, Algorithm::Sha512];
 
-    const fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Algorithm::Sha256 => "sha256",
             Algorithm::Sha384 => "sha384",
@@ -63,8 +64,57 @@ impl Digest {
 
     /// The SHA-256 of some bytes.
     pub fn sha256(bytes: &[u8]) -> Digest {
-        let bytes = sha256_digits(&sha256_hex(bytes)).unwrap_or_default();
-        Digest { algorithm: Algorithm::Sha256, bytes }
+        Digest::of(Algorithm::Sha256, bytes)
+    }
+
+    /// The digest of some bytes.
+    pub fn of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
+        let mut hasher = DigestHasher::new(algorithm);
+        hasher.update(bytes);
+        hasher.finish()
+    }
+
+    /// What it was made with: whoever compares has to make the other one with the same.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+}
+
+/// A digest in the making, for what is too long to be held at once.
+#[derive(Debug, Clone)]
+pub struct DigestHasher(State);
+
+#[derive(Debug, Clone)]
+enum State {
+    Sha256(Sha256),
+    Sha384(Sha384),
+    Sha512(Sha512),
+}
+
+impl DigestHasher {
+    pub fn new(algorithm: Algorithm) -> DigestHasher {
+        DigestHasher(match algorithm {
+            Algorithm::Sha256 => State::Sha256(Sha256::default()),
+            Algorithm::Sha384 => State::Sha384(Sha384::default()),
+            Algorithm::Sha512 => State::Sha512(Sha512::default()),
+        })
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            State::Sha256(state) => state.update(bytes),
+            State::Sha384(state) => state.update(bytes),
+            State::Sha512(state) => state.update(bytes),
+        }
+    }
+
+    pub fn finish(self) -> Digest {
+        let (algorithm, bytes) = match self.0 {
+            State::Sha256(state) => (Algorithm::Sha256, state.finalize().to_vec()),
+            State::Sha384(state) => (Algorithm::Sha384, state.finalize().to_vec()),
+            State::Sha512(state) => (Algorithm::Sha512, state.finalize().to_vec()),
+        };
+        Digest { algorithm, bytes }
     }
 }
 
@@ -135,6 +185,28 @@ mod tests {
         assert_eq!(Digest::parse(&digest.to_string()), Ok(digest));
         let long = format!("sha512-{}", STANDARD.encode([7; 64]));
         assert_eq!(Digest::parse(&long).unwrap().to_string(), long);
+    }
+
+    #[test]
+    fn each_algorithm_gives_what_openssl_gives() {
+        // printf abc | openssl dgst -ALGORITHM -binary | base64
+        for (algorithm, expected) in [
+            (Algorithm::Sha256, "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="),
+            (
+                Algorithm::Sha384,
+                "sha384-ywB1P0WjXou1oD1pmsZQBycsMqsO3tFjGotgWkP/W+2AhgcroefMI1i67KE0yCWn",
+            ),
+            (
+                Algorithm::Sha512,
+                "sha512-3a81oZNherrMQXNJriBBMRLm+k6JqX6iCp7u5ktV05ohkpkqJ0/BqDa6PCOj/uu9RU1EI2Q86A4qmslPpUyknw==",
+            ),
+        ] {
+            assert_eq!(Digest::of(algorithm, b"abc").to_string(), expected);
+            let mut hasher = DigestHasher::new(algorithm);
+            hasher.update(b"a");
+            hasher.update(b"bc");
+            assert_eq!(hasher.finish(), Digest::parse(expected).unwrap());
+        }
     }
 
     #[test]

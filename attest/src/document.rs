@@ -45,7 +45,7 @@ impl UnverifiedAttestation {
         let names = document.root().members().filter_map(|(name, _)| name.as_str());
         let unsigned = names.filter(|name| !is_signed(name)).map(std::borrow::Cow::into_owned);
         let unsigned_members = unsigned.collect();
-        Ok(UnverifiedAttestation { body, signature: fields.text(SIGNATURE)?, unsigned_members })
+        Ok(UnverifiedAttestation { body, signature: fields.signature()?, unsigned_members })
     }
 
     /// What the signature says of one key. It says nothing of whether that key may vouch for anything.

@@ -1,11 +1,13 @@
 //! What is about to be signed: a document or a revocation list, as a person wrote it.
 
 use crate::body::{ADDED_MEMBERS, Body, MCP_SERVER, MEMBERS, SIGNATURE};
+use crate::host::Host;
 use crate::key::SigningKey;
 use crate::key_id::KeyId;
 use crate::limits::{MAX_DOCUMENT_BYTES, MAX_REVOCATION_LIST_BYTES};
 use crate::revocation::{self, ListBody};
 use crate::shape::{self, Fields, ShapeError};
+use contract::time::Timestamp;
 use serde_json::{Map, Value};
 
 /// What is written as `verification` where a document has none: both readers of version 1 agree only where it is there.
@@ -34,6 +36,16 @@ pub enum DraftError {
     OtherSigner { written: KeyId, given: KeyId },
     #[error("`capabilities` does not have `mcp-server`: nobody would admit it")]
     NotMcpServer,
+    #[error(
+        "`netAllowedHosts`: `{0}` names no host: expected `a.example`, `a.example:8443` or `[::1]:8443`"
+    )]
+    Host(String),
+    #[error(
+        "`netAllowedHosts` and `packageDigest` exclude each other: a server is remote or started here"
+    )]
+    TwoTargets,
+    #[error("`expires` is {0}, which has passed: nobody would admit it")]
+    Over(Timestamp),
     #[error("the document could not be written: {0}")]
     Unwritable(String),
 }
@@ -53,7 +65,26 @@ impl Draft {
         if !body.capabilities.iter().any(|capability| capability == MCP_SERVER) {
             return Err(DraftError::NotMcpServer);
         }
+        // What could never match binds the document to nothing that there is.
+        if let Some(entry) = body.hosts.iter().find(|entry| Host::parse(entry).is_err()) {
+            return Err(DraftError::Host(entry.clone()));
+        }
+        let has_digest = body.added.as_ref().is_some_and(|added| added.package_digest.is_some());
+        if has_digest && !body.hosts.is_empty() {
+            return Err(DraftError::TwoTargets);
+        }
         Ok(Draft { body: DraftBody::Attestation(body) })
+    }
+
+    /// Refuses what would be over when it is signed.
+    pub fn check_expiry(&self, now: Timestamp) -> Result<(), DraftError> {
+        let end = match &self.body {
+            DraftBody::Attestation(body) => {
+                body.added.as_ref().and_then(|added| added.expires.as_ref()).map(|end| end.at)
+            }
+            DraftBody::Revocations(body) => Some(body.expires()),
+        };
+        end.filter(|end| *end < now).map_or(Ok(()), |end| Err(DraftError::Over(end)))
     }
 
     /// Says whose key it will be signed with.

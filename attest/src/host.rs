@@ -53,9 +53,11 @@ impl Host {
         if self.name.eq_ignore_ascii_case(entry) {
             return true;
         }
-        let with_port = entry.rsplit_once(':').filter(|(_, port)| read_port(port) == self.port);
-        self.port.is_some()
-            && with_port.is_some_and(|(name, _)| self.name.eq_ignore_ascii_case(name))
+        let (Some(port), Some((name, text))) = (self.port, entry.rsplit_once(':')) else {
+            return false;
+        };
+        // As text: `00443` is another spelling, which somebody else may take for another port.
+        port.to_string() == text && self.name.eq_ignore_ascii_case(name)
     }
 }
 
@@ -109,6 +111,7 @@ mod tests {
         check("a.example", "a.example:443", false);
         check("a.example:443", "a.example:8443", false);
         check("a.example:443", "a.example:+443", false);
+        check("a.example:443", "a.example:00443", false);
         check("a.example:443", "https://a.example:443", false);
         check("xa.example", "a.example", false);
         check("[::1]", "[::2]", false);

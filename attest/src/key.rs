@@ -236,13 +236,18 @@ impl fmt::Debug for SigningKey {
 /// A file that says how dear it is to open could say anything.
 fn check_cost(derivation: &Kdf) -> Result<(), BadKey> {
     let is_fit = match derivation {
-        Kdf::Pbkdf2(parameters) => parameters.iteration_count <= MAX_PBKDF2_ROUNDS,
+        Kdf::Pbkdf2(parameters) => (1..=MAX_PBKDF2_ROUNDS).contains(&parameters.iteration_count),
         Kdf::Scrypt(parameters) => {
             let memory = u64::from(parameters.block_size)
                 .checked_mul(128)
                 .and_then(|block| block.checked_mul(parameters.cost_parameter));
-            memory.is_some_and(|memory| memory <= MAX_SCRYPT_BYTES)
-                && parameters.parallelization <= MAX_SCRYPT_PARALLELIZATION
+            // What scrypt is not defined for is not tried: its reader counts down from these.
+            let is_defined = parameters.cost_parameter >= 2
+                && parameters.cost_parameter.is_power_of_two()
+                && parameters.block_size >= 1;
+            is_defined
+                && memory.is_some_and(|memory| memory <= MAX_SCRYPT_BYTES)
+                && (1..=MAX_SCRYPT_PARALLELIZATION).contains(&parameters.parallelization)
         }
         _ => return Err(BadKey::Encryption),
     };

@@ -1,7 +1,7 @@
 //! Who a server is: attestation documents, classification schemes, the trust root, and the rules by which a server is
 //! admitted.
 //!
-//! This crate does no I/O and knows no clock and no randomness: bytes, moments, hosts and seeds are handed in. A
+//! This crate does no I/O and knows no clock and no source of keys: bytes, moments, hosts and seeds are handed in. A
 //! [`VerifiedAttestation`] comes from verification and from nowhere else.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod limits;
 mod revocation;
 mod scheme;
 mod shape;
+mod statement;
 mod target;
 mod trust;
 mod verify;
@@ -31,7 +32,7 @@ pub use admission::{
 };
 pub use allowlist::{AllowlistError, ToolAllowlist};
 pub use denial::{Clause, Denial, Reason};
-pub use digest::{AttestationDigest, BadDigest, Digest};
+pub use digest::{Algorithm, AttestationDigest, BadDigest, Digest, DigestHasher};
 pub use document::{SignatureState, UnverifiedAttestation};
 pub use draft::{Draft, DraftError};
 pub use host::{BadHost, Host};
@@ -41,8 +42,9 @@ pub use limits::*;
 pub use revocation::{RevocationError, RevocationList};
 pub use scheme::{Clearance, Level, Scheme, SchemeError};
 pub use shape::ShapeError;
+pub use statement::{Statement, UnverifiedRevocationList};
 pub use target::{Binding, Package, Program, Target};
-pub use trust::{Signer, TrustRoot, TrustRootError};
+pub use trust::{Signer, SignerError, TrustRoot, TrustRootError};
 pub use verify::{
     AttestedIdentity, Requirement, UnknownLevel, VerifiedAttestation, Vouched, verify,
 };

@@ -28,6 +28,9 @@ pub const MAX_SIGNERS: usize = 256;
 /// The most revoked signers, and the most revoked documents, of a revocation list.
 pub const MAX_REVOKED: usize = 16_384;
 
+/// The longest time that a revocation list may say it is good for, in days: as long can an earlier list hide a later one.
+pub const MAX_REVOCATION_LIST_DAYS: i64 = 31;
+
 /// The most levels of a classification scheme.
 pub const MAX_LEVELS: usize = 64;
 /// The most aliases of a level.

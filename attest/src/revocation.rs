@@ -5,7 +5,7 @@ use crate::denial::{Clause, Denial, Reason};
 use crate::digest::AttestationDigest;
 use crate::key::Signed;
 use crate::key_id::KeyId;
-use crate::limits::{MAX_REVOCATION_LIST_BYTES, MAX_REVOKED};
+use crate::limits::{MAX_REVOCATION_LIST_BYTES, MAX_REVOCATION_LIST_DAYS, MAX_REVOKED};
 use crate::shape::{self, Fields, Moment, ShapeError};
 use crate::trust::TrustRoot;
 use contract::time::Timestamp;
@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 pub(crate) const TYPE: &str = "mcp-attestation-revocations";
 pub(crate) const MEMBERS: [&str; 8] =
     ["v", "type", "issued", "expires", "signers", "documents", "signerKeyId", SIGNATURE];
+
+const LONGEST_MILLISECONDS: i64 = MAX_REVOCATION_LIST_DAYS * 24 * 60 * 60 * 1_000;
 
 /// A list that was verified.
 #[derive(Debug)]
@@ -49,6 +51,13 @@ pub enum RevocationError {
     NotYetIssued(Timestamp),
     #[error("the revocation list was good until {0}: a newer one is needed")]
     Stale(Timestamp),
+}
+
+impl RevocationError {
+    /// What it means for a server: without a list that counts, nobody is cleared.
+    pub fn to_denial(&self) -> Denial {
+        Denial::by(Clause::D, Reason::FetchFailed, self)
+    }
 }
 
 impl RevocationList {
@@ -93,8 +102,7 @@ impl RevocationList {
     /// Clause (d): a stale list says nothing of today, so it cannot clear anybody.
     pub(crate) fn check_signer(&self, key_id: &KeyId, now: Timestamp) -> Result<(), Denial> {
         if self.expires() < now {
-            let detail = RevocationError::Stale(self.expires());
-            return Err(Denial::by(Clause::D, Reason::FetchFailed, detail));
+            return Err(RevocationError::Stale(self.expires()).to_denial());
         }
         if self.body.signers.contains(key_id) {
             let detail = format!("the signer `{key_id}` was revoked");
@@ -112,10 +120,10 @@ impl RevocationList {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<(ListBody, Option<String>), ShapeError> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(ListBody, Option<String>), ShapeError> {
     let document = shape::read(bytes, MAX_REVOCATION_LIST_BYTES)?;
     let fields = Fields::of(document.root(), "a revocation list")?;
-    Ok((ListBody::read(fields)?, fields.text(SIGNATURE)?))
+    Ok((ListBody::read(fields)?, fields.signature()?))
 }
 
 impl ListBody {
@@ -130,11 +138,11 @@ impl ListBody {
         }
         let bad_id = |member| ShapeError::Unexpected { member, expected: "the id of a key" };
         let mut signers = BTreeSet::new();
-        for id in fields.texts("signers", MAX_REVOKED)?.unwrap_or_default() {
+        for id in fields.required_texts("signers", MAX_REVOKED)? {
             signers.insert(KeyId::parse(&id).map_err(|_| bad_id("signers"))?);
         }
         let mut documents = BTreeSet::new();
-        for text in fields.texts("documents", MAX_REVOKED)?.unwrap_or_default() {
+        for text in fields.required_texts("documents", MAX_REVOKED)? {
             let expected = "a list of documents' digests, each 64 hexadecimal digits in lower case";
             let digest = AttestationDigest::parse(&text);
             documents
@@ -145,9 +153,29 @@ impl ListBody {
         if expires.at <= issued.at {
             return Err(ShapeError::Unexpected { member: "expires", expected: "after `issued`" });
         }
+        if expires.at.0.saturating_sub(issued.at.0) > LONGEST_MILLISECONDS {
+            let expected = "at most 31 days after `issued`";
+            return Err(ShapeError::Unexpected { member: "expires", expected });
+        }
         let signer = fields.text("signerKeyId")?;
         let signer = signer.map(|id| KeyId::parse(&id).map_err(|_| bad_id("signerKeyId")));
         Ok(ListBody { issued, expires, signers, documents, signer: signer.transpose()? })
+    }
+
+    pub(crate) fn issued(&self) -> Timestamp {
+        self.issued.at
+    }
+
+    pub(crate) fn expires(&self) -> Timestamp {
+        self.expires.at
+    }
+
+    pub(crate) fn signers(&self) -> impl ExactSizeIterator<Item = &KeyId> {
+        self.signers.iter()
+    }
+
+    pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = &AttestationDigest> {
+        self.documents.iter()
     }
 
     pub(crate) fn canonical(&self) -> Vec<u8> {

@@ -7,6 +7,7 @@ mod built_in;
 use crate::limits::{MAX_ALIASES, MAX_LEVELS, MAX_MARKINGS, MAX_SCHEME_BYTES};
 use crate::shape::{self, Fields, ShapeError, trim};
 use contract::json::Node;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// An ordered set of levels with the markings that go with them.
@@ -18,6 +19,9 @@ pub struct Scheme {
     levels: Vec<Level>,
     compartments: Vec<String>,
     releasability: Vec<String>,
+    /// The ranks by name and alias in lower case: a document names thousands of levels before anybody has looked at its
+    /// signature, so a look must be cheap whatever the scheme.
+    ranks: BTreeMap<String, u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub enum SchemeError {
     BadName { name: String },
     #[error("`{name}` names two things: names and aliases are unique, whatever their case")]
     Ambiguous { name: String },
+    #[error("`{id}` is the id of a built-in scheme: give your own another")]
+    Reserved { id: String },
 }
 
 impl Scheme {
@@ -83,9 +89,24 @@ impl Scheme {
             levels: ranked.into_iter().map(|(_, level)| level).collect(),
             compartments: markings("validCompartments")?,
             releasability: markings("validReleasability")?,
+            ranks: BTreeMap::new(),
         };
         scheme.check()?;
-        Ok(scheme)
+        let scheme = scheme.with_ranks();
+        // A trust root names its scheme by the id, so no other may answer to it.
+        match Scheme::built_in(&scheme.id) {
+            Some(built_in) if *built_in != scheme => Err(SchemeError::Reserved { id: scheme.id }),
+            _ => Ok(scheme),
+        }
+    }
+
+    fn with_ranks(mut self) -> Scheme {
+        for (rank, level) in (0..=u8::MAX).zip(&self.levels) {
+            for name in std::iter::once(&level.name).chain(&level.aliases) {
+                self.ranks.insert(name.to_lowercase(), rank);
+            }
+        }
+        self
     }
 
     pub fn id(&self) -> &str {
@@ -113,9 +134,13 @@ impl Scheme {
 
     /// The level of a name or an alias.
     pub fn level(&self, name: &str) -> Option<Clearance> {
-        let (rank, level) =
-            self.levels.iter().enumerate().find(|(_, level)| level.is_called(name))?;
-        Some(Clearance { rank: u8::try_from(rank).ok()?, name: level.name.clone() })
+        let rank = self.rank(name)?;
+        let level = self.levels.get(usize::from(rank))?;
+        Some(Clearance { rank, name: level.name.clone() })
+    }
+
+    fn rank(&self, name: &str) -> Option<u8> {
+        self.ranks.get(&name.to_lowercase()).copied()
     }
 
     fn check(&self) -> Result<(), SchemeError> {
@@ -137,14 +162,6 @@ impl Level {
 
     pub fn aliases(&self) -> &[String] {
         &self.aliases
-    }
-
-    fn is_called(&self, name: &str) -> bool {
-        let mut names = std::iter::once(&self.name).chain(&self.aliases);
-        names.any(|known| {
-            known.eq_ignore_ascii_case(name)
-                || (!name.is_ascii() && known.to_lowercase() == name.to_lowercase())
-        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! JSON objects of a known shape, read from hostile bytes: every size is bounded, and what is not as it should be is
 //! named.
 
+use crate::body::SIGNATURE;
 use crate::limits::MAX_TEXT_BYTES;
 use contract::json::{Document, Node, ReadError};
 use contract::time::Timestamp;
@@ -25,6 +26,8 @@ pub enum ShapeError {
     TooMany { member: &'static str, limit: usize },
     #[error("`{name}` is not a member that belongs here")]
     UnknownMember { name: String },
+    #[error("`{name}` is there and empty: fill it in, or leave it out")]
+    Empty { name: String },
 }
 
 /// Reads bytes of at most `limit` as JSON.
@@ -51,13 +54,19 @@ impl<'a> Fields<'a> {
         if node.is_object() { Ok(Fields(node)) } else { Err(ShapeError::NotAnObject { what }) }
     }
 
-    /// Complains about a member of another name: where a person writes the file, it is a slip that matters.
+    /// Complains about a member of another name, and about one that is there and says nothing: where a person writes the
+    /// file, either is a slip that matters. A template's `"notAfter": ""` must not mean for ever.
     pub(crate) fn only(self, known: &[&str]) -> Result<(), ShapeError> {
-        for (name, _) in self.0.members() {
+        for (name, value) in self.0.members() {
             let name = name.as_str().unwrap_or_default();
+            let told = || name.chars().take(MAX_TEXT_BYTES).collect();
             if !known.contains(&name.as_ref()) {
-                let name = name.chars().take(MAX_TEXT_BYTES).collect();
-                return Err(ShapeError::UnknownMember { name });
+                return Err(ShapeError::UnknownMember { name: told() });
+            }
+            let is_blank = value.as_str().is_some_and(|text| trim(&text).is_empty());
+            // Whoever signs leaves a signature out that is there, and whoever verifies says that it is missing.
+            if (value.is_null() || is_blank) && name != SIGNATURE {
+                return Err(ShapeError::Empty { name: told() });
             }
         }
         Ok(())
@@ -72,12 +81,34 @@ impl<'a> Fields<'a> {
         self.member(member).is_some_and(|node| node.raw() == spelling)
     }
 
+    /// Whether the member is this very text.
+    pub(crate) fn has_text(self, member: &str, text: &str) -> bool {
+        self.member(member).and_then(Node::as_str).is_some_and(|found| found == text)
+    }
+
     /// A text without the white space around it; none where that leaves nothing.
     pub(crate) fn text(self, member: &'static str) -> Result<Option<String>, ShapeError> {
         let Some(node) = self.member(member) else { return Ok(None) };
         let text = text_of(node, member)?;
         let trimmed = trim(&text);
         Ok((!trimmed.is_empty()).then(|| trimmed.to_owned()))
+    }
+
+    /// A signature as it is written: of each there is one spelling. None where it is blank.
+    pub(crate) fn signature(self) -> Result<Option<String>, ShapeError> {
+        let Some(node) = self.member(SIGNATURE) else { return Ok(None) };
+        let text = text_of(node, SIGNATURE)?;
+        Ok((!trim(&text).is_empty()).then_some(text))
+    }
+
+    /// A text that may be absent or `null`, and not blank: what is there to be filled in is not what was left out.
+    pub(crate) fn filled_text(self, member: &'static str) -> Result<Option<String>, ShapeError> {
+        match self.text(member)? {
+            None if self.member(member).is_some() => {
+                Err(ShapeError::Empty { name: member.to_owned() })
+            }
+            text => Ok(text),
+        }
     }
 
     pub(crate) fn required_text(self, member: &'static str) -> Result<String, ShapeError> {
@@ -96,6 +127,19 @@ impl<'a> Fields<'a> {
             return Err(ShapeError::TextTooLong { member, limit });
         }
         Ok(text.into_owned())
+    }
+
+    /// The texts of an array that has to be there, none of them blank.
+    pub(crate) fn required_texts(
+        self,
+        member: &'static str,
+        limit: usize,
+    ) -> Result<Vec<String>, ShapeError> {
+        let texts = self.texts(member, limit)?.ok_or(ShapeError::Missing { member })?;
+        if texts.iter().any(|text| trim(text).is_empty()) {
+            return Err(ShapeError::Empty { name: member.to_owned() });
+        }
+        Ok(texts)
     }
 
     /// The texts of an array, as they are.
@@ -140,7 +184,11 @@ impl<'a> Fields<'a> {
             if table.len() == limit {
                 return Err(ShapeError::TooMany { member, limit });
             }
-            table.insert(text_of(name, member)?, text_of(value, member)?);
+            let value = text_of(value, member)?;
+            if trim(&value).is_empty() {
+                return Err(ShapeError::Empty { name: member.to_owned() });
+            }
+            table.insert(text_of(name, member)?, value);
         }
         Ok(table)
     }
@@ -158,12 +206,12 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn moment(self, member: &'static str) -> Result<Option<Moment>, ShapeError> {
-        let Some(text) = self.text(member)? else { return Ok(None) };
+        let Some(text) = self.filled_text(member)? else { return Ok(None) };
         match Timestamp::parse(&text) {
             Some(at) => Ok(Some(Moment { text, at })),
             None => Err(ShapeError::Unexpected {
                 member,
-                expected: "a moment in UTC like `2027-01-31T00:00:00Z`",
+                expected: "a moment in UTC like `2027-01-31T00:00:00Z`, or a date for its first moment",
             }),
         }
     }

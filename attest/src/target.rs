@@ -18,8 +18,8 @@ pub enum Target<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
     pub package: Option<Package>,
-    /// The digest of the program's file.
-    pub file: Option<Digest>,
+    /// The digests of the program's file, made with what the document and the configuration name theirs by.
+    pub file: Vec<Digest>,
 }
 
 /// A package as it was found.
@@ -58,7 +58,7 @@ impl Program {
                         && found.integrity.as_ref() == Some(integrity)
                 })
             }
-            Binding::File(digest) => self.file.as_ref() == Some(digest),
+            Binding::File(digest) => self.file.contains(digest),
         };
         if is_same { Match::Same } else { Match::Other }
     }
@@ -66,8 +66,7 @@ impl Program {
     /// Whether the package's archive or the program's file has this digest.
     pub(crate) fn has_digest(&self, digest: &Digest) -> Match {
         let package = self.package.as_ref().and_then(|package| package.integrity.as_ref());
-        let is_same =
-            [package, self.file.as_ref()].into_iter().flatten().any(|known| known == digest);
+        let is_same = self.file.iter().chain(package).any(|known| known == digest);
         if is_same { Match::Same } else { Match::Other }
     }
 }

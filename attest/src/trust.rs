@@ -16,6 +16,8 @@ use contract::time::Timestamp;
 #[derive(Debug)]
 pub struct TrustRoot {
     signers: Vec<Signer>,
+    /// The id of the scheme that its levels are names of, where it says so.
+    scheme: Option<String>,
 }
 
 /// A key that may vouch for servers.
@@ -39,6 +41,12 @@ pub enum TrustRootError {
     Signer { position: usize, source: SignerError },
     #[error("two signers are called `{key_id}`")]
     Ambiguous { key_id: KeyId },
+    #[error("`{first}` and `{second}` are one key: revoking one would leave the other")]
+    SameKey { first: KeyId, second: KeyId },
+    #[error(
+        "the signer `{key_id}` is approved for `{name}`, which is no level of the scheme `{scheme}`"
+    )]
+    UnknownLevel { key_id: KeyId, name: String, scheme: String },
 }
 
 /// Why a record is no signer.
@@ -55,12 +63,12 @@ pub enum SignerError {
 }
 
 impl TrustRoot {
-    /// Reads `{"v": 1, "signers": [{"keyId", "publicKeyPem", "approvedClearance": […], "notAfter"?, "description"?,
-    /// "mayRevoke"?}]}`. The operator writes it, so a member that does not belong there is a mistake.
+    /// Reads `{"v": 1, "scheme"?, "signers": [{"keyId", "publicKeyPem", "approvedClearance": […], "notAfter"?,
+    /// "description"?, "mayRevoke"?}]}`. The operator writes it, so a member that does not belong there is a mistake.
     pub fn parse(bytes: &[u8]) -> Result<TrustRoot, TrustRootError> {
         let document = shape::read(bytes, MAX_TRUST_ROOT_BYTES)?;
         let fields = Fields::of(document.root(), "a trust root")?;
-        fields.only(&["v", "signers"])?;
+        fields.only(&["v", "scheme", "signers"])?;
         if !fields.is_spelled("v", "1") {
             return Err(ShapeError::Unexpected { member: "v", expected: "1" }.into());
         }
@@ -73,9 +81,59 @@ impl TrustRoot {
             if signers.iter().any(|known| known.key_id == signer.key_id) {
                 return Err(TrustRootError::Ambiguous { key_id: signer.key_id });
             }
+            if let Some(known) = signers.iter().find(|known| known.key == signer.key) {
+                let first = known.key_id.clone();
+                return Err(TrustRootError::SameKey { first, second: signer.key_id });
+            }
             signers.push(signer);
         }
-        Ok(TrustRoot { signers })
+        let root = TrustRoot { signers, scheme: fields.text("scheme")? };
+        if let Some(scheme) = root.scheme.as_deref().and_then(Scheme::built_in) {
+            root.check_scheme(scheme)?;
+        }
+        Ok(root)
+    }
+
+    /// Whether all levels are known, where the trust root says that they are levels of this scheme. Whoever reads a
+    /// scheme of the operator's own asks this once: a built-in one has been asked about already.
+    pub fn check_scheme(&self, scheme: &Scheme) -> Result<(), TrustRootError> {
+        if self.scheme.as_deref() != Some(scheme.id()) {
+            return Ok(());
+        }
+        for signer in &self.signers {
+            if let Some(name) =
+                signer.approved.iter().find(|name| scheme.level(shape::trim(name)).is_none())
+            {
+                return Err(TrustRootError::UnknownLevel {
+                    key_id: signer.key_id.clone(),
+                    name: name.clone(),
+                    scheme: scheme.id().to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The scheme that its levels are names of. None where it does not say so: then they are names of any.
+    pub fn scheme(&self) -> Option<&str> {
+        self.scheme.as_deref()
+    }
+
+    /// Clause (e): the signer may vouch for this level, and the level is one of the scheme that the operator meant.
+    pub(crate) fn check_approval(
+        &self,
+        signer: &Signer,
+        scheme: &Scheme,
+        asserted: &Clearance,
+    ) -> Result<(), Denial> {
+        if let Some(meant) = self.scheme.as_deref().filter(|meant| *meant != scheme.id()) {
+            let detail = format!(
+                "the trust root is for the scheme `{meant}`, and the level is one of `{}`",
+                scheme.id()
+            );
+            return Err(Denial::by(Clause::E, Reason::SignerNotApproved, detail));
+        }
+        signer.check_approval(scheme, asserted)
     }
 
     pub fn signers(&self) -> &[Signer] {
@@ -100,8 +158,7 @@ impl Signer {
         ])?;
         let pem = fields.long_text("publicKeyPem", MAX_PEM_BYTES)?;
         let key = PublicKey::from_pem(&pem)?;
-        let approved = fields.texts("approvedClearance", MAX_LEVELS)?;
-        let approved = approved.ok_or(ShapeError::Missing { member: "approvedClearance" })?;
+        let approved = fields.required_texts("approvedClearance", MAX_LEVELS)?;
         let may_revoke = fields.flag("mayRevoke")?;
         if approved.is_empty() && !may_revoke {
             return Err(SignerError::Useless);
@@ -158,12 +215,8 @@ impl Signer {
         }
     }
 
-    /// Clause (e): the level is one of those that the operator listed. A name that the scheme does not know is none.
-    pub(crate) fn check_approval(
-        &self,
-        scheme: &Scheme,
-        asserted: &Clearance,
-    ) -> Result<(), Denial> {
+    /// The level is one of those that the operator listed. A name that the scheme does not know is none.
+    fn check_approval(&self, scheme: &Scheme, asserted: &Clearance) -> Result<(), Denial> {
         let mut approved = self.approved.iter().filter_map(|name| scheme.level(shape::trim(name)));
         if approved.any(|level| level == *asserted) {
             return Ok(());

@@ -8,7 +8,7 @@ use crate::digest::AttestationDigest;
 use crate::document::UnverifiedAttestation;
 use crate::key::{KeyFingerprint, Signed};
 use crate::key_id::KeyId;
-use crate::revocation::RevocationList;
+use crate::revocation::{RevocationError, RevocationList};
 use crate::scheme::{Clearance, Scheme};
 use crate::shape;
 use crate::target::{Match, Target};
@@ -24,7 +24,7 @@ pub struct Requirement<'a> {
     required: Clearance,
     target: Target<'a>,
     now: Timestamp,
-    revocations: Option<&'a RevocationList>,
+    revocations: Option<Result<&'a RevocationList, &'a RevocationError>>,
 }
 
 /// The scheme has no level of this name.
@@ -57,7 +57,15 @@ impl<'a> Requirement<'a> {
 
     /// What is on this list does not count.
     pub fn with_revocations(self, revocations: &'a RevocationList) -> Requirement<'a> {
-        Requirement { revocations: Some(revocations), ..self }
+        Requirement { revocations: Some(Ok(revocations)), ..self }
+    }
+
+    /// The same for a list that may not count: then nobody is cleared, and clause (d) says why.
+    pub fn with_revocation_outcome(
+        self,
+        outcome: &'a Result<RevocationList, RevocationError>,
+    ) -> Requirement<'a> {
+        Requirement { revocations: Some(outcome.as_ref()), ..self }
     }
 
     pub fn required(&self) -> &Clearance {
@@ -130,10 +138,15 @@ impl UnverifiedAttestation {
         }))?;
         let claims = Claims { signer: Some(signer), ..claims };
         claims.judge(signer.check_validity(*now))?;
+        let revocations = match revocations {
+            Some(Ok(list)) => Some(*list),
+            Some(Err(error)) => return claims.judge(Err(error.to_denial())),
+            None => None,
+        };
         if let Some(list) = revocations {
             claims.judge(list.check_signer(key_id, *now))?;
         }
-        claims.judge(signer.check_approval(scheme, &clearance))?;
+        claims.judge(root.check_approval(signer, scheme, &clearance))?;
         let body = self.body.canonical();
         claims.judge(match self.check_signature(signer.public_key(), signature, &body) {
             Signed::Yes => Ok(()),
@@ -152,7 +165,7 @@ impl UnverifiedAttestation {
             return claims.judge(Err(denial));
         }
         claims.judge(check_target(&self.body, *target))?;
-        let valid_until = valid_until(&self.body, signer, *revocations);
+        let valid_until = valid_until(&self.body, signer, revocations);
         let identity = AttestedIdentity {
             id: self.body.id,
             signer: signer.key_id().clone(),
@@ -264,19 +277,23 @@ fn check_target(body: &Body, target: Target<'_>) -> Result<(), Denial> {
         (Target::Remote(_) | Target::Unknown, Some(_)) => {
             unbound("the document is for a package, and no package is known".into())
         }
-        (Target::Local { program, .. }, Some(digest)) => match program.has_digest(digest) {
-            Match::Same => Ok(()),
-            Match::Other => unbound(format!("what is started here is not {digest}")),
-        },
-        (Target::Local { program, binding: Some(binding) }, None) => {
-            match program.is_bound(binding) {
-                Match::Same => Ok(()),
-                Match::Other => unbound("what is started here is not what was configured".into()),
-            }
-        }
         (Target::Local { binding: None, .. }, None) => unbound(
             "neither the document nor the configuration says which program it is for".into(),
         ),
+        // What the publisher and what the operator bound it to have to hold, each where it is said.
+        (Target::Local { program, binding }, digest) => {
+            if let Some(digest) = digest
+                && program.has_digest(digest) == Match::Other
+            {
+                return unbound(format!("what is started here is not {digest}"));
+            }
+            match binding.map(|binding| program.is_bound(binding)) {
+                None | Some(Match::Same) => Ok(()),
+                Some(Match::Other) => {
+                    unbound("what is started here is not what was configured".into())
+                }
+            }
+        }
     }
 }
 

@@ -26,11 +26,10 @@ fn verdict(case: &Case) -> Value {
     let target = host.as_ref().map_or(Target::Unknown, Target::Remote);
     let mut requirement =
         Requirement::new(scheme, &case.required, target, now).expect("a level of the scheme");
-    let list = case.revocations.as_ref().map(|list| {
-        RevocationList::verify(list.as_bytes(), &root, now).expect("a list that counts")
-    });
+    let list =
+        case.revocations.as_ref().map(|list| RevocationList::verify(list.as_bytes(), &root, now));
     if let Some(list) = &list {
-        requirement = requirement.with_revocations(list);
+        requirement = requirement.with_revocation_outcome(list);
     }
     match attest::verify(case.document.as_bytes(), &root, &requirement) {
         Ok(verified) => json!({
@@ -91,6 +90,7 @@ fn a_wrong_expectation_is_noticed() {
 #[test]
 fn documents_of_the_reference_implementation_verify() {
     let Some(path) = std::env::var_os("HOLDPOINT_ATTESTATION_INTEROP") else {
+        // It is somebody else's file: a build that was not given it passes, and says that it did not look.
         println!(
             "documents of the reference implementation: none, HOLDPOINT_ATTESTATION_INTEROP names no file"
         );

@@ -47,14 +47,21 @@ pub(crate) fn ask(question: impl std::fmt::Display) {
 
 /// The one JSON document of a command.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(document)?;
-    let _ = writeln!(std::io::stdout(), "{text}");
-    Ok(())
+    let mut text = serde_json::to_string(document)?;
+    text.push('\n');
+    print_raw(&text)
 }
 
-/// Bytes as they are, for captures.
-pub(crate) fn print_raw(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Bytes as they are. Whoever goes on with what was printed has to hear when it did not come out whole; a reader that has
+/// gone away has taken what it wanted.
+pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::internal(format!("the answer could not be written: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Says what went wrong: as a JSON document where one was asked for, and as a sentence on standard error always.

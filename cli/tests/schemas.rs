@@ -262,7 +262,7 @@ fn attestation(schemas: &mut Schemas, bench: &Bench) {
         "keyId": "acme", "publicKeyPem": key["public_key_pem"], "approvedClearance": ["internal"],
         "notAfter": "2099-01-01", "mayRevoke": true, "description": "ours",
     });
-    let root = json!({ "v": 1, "signers": [signer] });
+    let root = json!({ "v": 1, "scheme": "default", "signers": [signer] });
     schemas.check("attest-trust-root", &root);
     bench.file("root.json", root.to_string());
     let draft = json!({
@@ -272,7 +272,7 @@ fn attestation(schemas: &mut Schemas, bench: &Bench) {
         "toolClearance": { "search": "public" }, "toolDigests": { "search": "ab".repeat(32) },
     });
     let list = json!({
-        "v": 1, "type": "mcp-attestation-revocations", "issued": "2026-01-01", "expires": "2099-01-01",
+        "v": 1, "type": "mcp-attestation-revocations", "issued": "2099-01-01", "expires": "2099-02-01",
         "signers": ["old"], "documents": ["ab".repeat(32)], "signerKeyId": "acme",
     });
     for (name, document) in [("attest-document", draft), ("attest-revocations", list)] {
@@ -290,6 +290,7 @@ fn attestation(schemas: &mut Schemas, bench: &Bench) {
         &[&inspect[..], &["--trust-root", "root.json"]].concat(),
         0,
     );
+    schemas.run("attest-inspect", bench, &["attest", "inspect", "attest-revocations.json"], 0);
     schemas.run("error", bench, &["attest", "inspect", "root.json"], 13);
     let verify =
         ["attest", "verify", "attest-document.json", "--trust-root", "root.json", "--required"];

@@ -25,27 +25,57 @@ MEMBERS = {
         "notBefore", "expires", "packageDigest", "toolClearance", "toolDigests"],
 }
 ABSENT = {"capabilities": [], "netAllowedHosts": [], "toolClearance": {}, "toolDigests": {}}
+# What JavaScript's trim() takes off: not what Python's strip() does.
+WHITE = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+# The order of the curve's group.
+ORDER = 2**252 + 27742317777372353535851937790883648493
+
+
+def utf16(text):
+    """JavaScript sorts by these."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def written(value):
+    """JSON without white space, members in the order of UTF-16 code units."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{written(name)}:{written(value[name])}" for name in sorted(value, key=utf16)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(written, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def canonical(document):
     """The bytes that are signed."""
     if document.get("type") == "mcp-attestation-revocations":
         body = {name: value for name, value in document.items() if name != "signature"}
-        body["signers"], body["documents"] = sorted(body["signers"]), sorted(body["documents"])
+        body["signers"], body["documents"] = sorted(body["signers"], key=utf16), sorted(body["documents"])
     else:
         body = {name: document.get(name, ABSENT.get(name)) for name in MEMBERS[document["v"]]}
         if document["v"] == 1 and "verification" not in document:
             del body["verification"]
         for name in ("capabilities", "netAllowedHosts"):
-            body[name] = sorted(body[name])
+            body[name] = sorted(body[name], key=utf16)
         for name, value in body.items():
             if isinstance(value, str):
-                body[name] = value.strip()
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+                body[name] = value.strip(WHITE)
+    return written(body).encode()
 
 
 def sign(document, key="S", body=None):
     signature = KEYS[key].sign(body or canonical(document))
+    return {**document, "signature": base64.b64encode(signature).decode()}
+
+
+def anybodys(document, key="S"):
+    """A signature whose first half is the neutral point. openssl takes it; whoever verifies strictly does not."""
+    public = KEYS[key].public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    seed = KEYS[key].private_bytes(serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption())
+    secret = int.from_bytes(hashlib.sha512(seed).digest()[:32], "little") & ((1 << 254) - 8) | 1 << 254
+    point = bytes([1]) + bytes(31)
+    challenge = int.from_bytes(hashlib.sha512(point + public + canonical(document)).digest(), "little")
+    signature = point + (challenge * secret % ORDER).to_bytes(32, "little")
+    KEYS[key].public_key().verify(signature, canonical(document))
     return {**document, "signature": base64.b64encode(signature).decode()}
 
 
@@ -129,12 +159,22 @@ def more():
     yield vector("alias", "Level names match without regard to case, by alias too.", sign(of(clearance="Q-Cleared")))
     yield vector("trimmed", "Values are trimmed before they are signed and before they are checked.",
                  {**valid, "id": " mcp.example.mail\n", "clearance": "restricted-plus "})
+    yield vector("trimmed-as-the-reference", "A byte order mark is white space to the reference, and a next line is none.",
+                 sign(of(id="\ufeff\u3000mcp.example.mail\u0085\u2028", publisher="\u200bacme")))
+    yield vector("sorted-by-utf-16", "Lists are sorted by UTF-16 code unit: a pair of surrogates comes before U+FF5E.",
+                 sign(of(capabilities=["mcp-server", "\uff5e", "\U0001f600", "tool.invoke", "\u00e9", "Z"])))
+    yield vector("escaped", "Strings are escaped as RFC 8785 says, and no more than that.",
+                 sign(of(publisher="a\"b\\c/d\u0000\u0008\u001f\u007f\u2028e\U0001f600")))
     yield vector("unknown-member", "Members that no signature covers are passed over.", {**valid, "note": {"anything": [1]}})
     no_verification = without(of(), "verification")
     yield vector("no-verification", "An absent `verification` is left out of the body.", sign(no_verification))
     theirs = canonical(no_verification).replace(b'"v":1,', b'"v":1,"verification":undefined,')
     yield vector("no-verification-reference", "The reference implementation writes `undefined` there, and signs that.",
                  sign(no_verification, body=theirs))
+    yield vector("signature-of-anybody", "Half of the signature is the neutral point: plain verification takes it, strict does not.",
+                 anybodys(of()), **deny("f", "bad_signature"))
+    yield vector("signature-with-white-space", "A signature has one spelling.", {**valid, "signature": " " + valid["signature"] + "\n"},
+                 **deny("f", "bad_signature"))
     yield vector("unknown-level", "A level that the scheme does not know.", sign(of(clearance="ultra")),
                  **deny("a", "manifest_invalid", clearance=None, signer=None))
     yield vector("version-3", "A version that nobody here knows.", {**valid, "v": 3}, **deny("a", "manifest_invalid", clearance=None, signer=None))
@@ -147,10 +187,16 @@ def more():
     yield vector("other-signer", "A signer of the trust root did not sign it.", {**valid, "signerKeyId": "T"}, **deny("f", "bad_signature", signer="T"),
                  trust_root=root(signer("S", LEVELS), signer("T", LEVELS)))
     yield vector("signer-until-now", "A key counts to the last moment of its window.", valid, trust_root=root(signer("S", LEVELS, notAfter=NOW)))
+    yield vector("other-scheme-than-the-trust-roots", "A trust root that names its scheme approves nothing in another.",
+                 sign(of(clearance="restricted")), required="restricted", **deny("e", "signer_not_approved", clearance="RESTRICTED"),
+                 trust_root={"v": 1, "scheme": "generic-3-tier", "signers": [signer("S", ["restricted"])]})
+    yield vector("the-trust-roots-scheme", "A trust root may name its scheme.", valid, trust_root={**root(), "scheme": "default"})
     yield vector("no-host", "A document for hosts, checked without one.", sign(of(netAllowedHosts=["a.example"])), **deny("h", "host_not_bound"))
     yield vector("host-added", "A host was added after signing.", {**sign(of(netAllowedHosts=["a.example"])), "netAllowedHosts": ["a.example", "b.example"]},
                  **deny("f", "bad_signature"), host="b.example")
     yield vector("host-with-port", "An entry with a port is for that port.", sign(of(netAllowedHosts=["a.example:8443"])), host="a.example:8443")
+    yield vector("host-with-padded-port", "An entry has one spelling, but for the case of letters.", sign(of(netAllowedHosts=["a.example:08443"])),
+                 **deny("h", "host_not_bound"), host="a.example:8443")
     yield vector("host-with-other-port", "An entry with a port is for no other.", sign(of(netAllowedHosts=["a.example:8443"])),
                  **deny("h", "host_not_bound"), host="a.example:443")
     yield vector("other-scheme", "Levels are compared within their scheme.", sign(of(clearance="insider")), clearance="MNPI",
@@ -162,6 +208,8 @@ def more():
     yield vector("v2-as-v1", "Without what version 2 adds it is another document.", {**sign(second()), "v": 1}, **deny("f", "bad_signature"))
     yield vector("v2-tool-above-server", "A tool above its server.", sign(second(toolClearance={"search": "sci"})),
                  **deny("a", "manifest_invalid", signer=None))
+    yield vector("v2-expires-blank", "A window that is there and says nothing is no window without an end.", {**sign(without(second(), "expires")), "expires": " "},
+                 **deny("a", "manifest_invalid", clearance=None, signer=None))
     yield vector("v2-package", "A document for a package, checked without one.", sign(second(packageDigest="sha256-" + base64.b64encode(b"p" * 32).decode())),
                  **deny("h", "host_not_bound"))
     revoking = root(signer("S", LEVELS), signer("R", [], mayRevoke=True))
@@ -170,6 +218,21 @@ def more():
                  trust_root=revoking, revocations=sign(revoked, "R"))
     yield vector("revoked-signer", "The signer is on the list.", valid, **deny("d", "signer_revoked"),
                  trust_root=revoking, revocations=sign({**LIST, "signers": ["S"]}, "R"))
+    yield vector("list-stale", "A list that is over clears nobody.", valid, **deny("d", "fetch_failed"), trust_root=revoking,
+                 revocations=sign({**LIST, "issued": "2026-11-14T00:00:00Z", "expires": BEFORE}, "R"))
+    yield vector("list-of-tomorrow", "A list that is not issued yet clears nobody.", valid, **deny("d", "fetch_failed"), trust_root=revoking,
+                 revocations=sign({**LIST, "issued": AFTER}, "R"))
+    yield vector("list-forged", "A list that somebody else has signed clears nobody.", valid, **deny("d", "fetch_failed"), trust_root=revoking,
+                 revocations=sign(LIST, "T"))
+    yield vector("list-of-one-who-may-not", "A list of a signer that may not revoke clears nobody.", valid, **deny("d", "fetch_failed"), trust_root=revoking,
+                 revocations=sign({**LIST, "signerKeyId": "S"}, "S"))
+    yield vector("list-unsigned", "A list that nobody has signed clears nobody.", valid, **deny("d", "fetch_failed"), trust_root=revoking, revocations=LIST)
+    yield vector("list-for-years", "A list that says it is good for longer than 31 days clears nobody.", valid, **deny("d", "fetch_failed"), trust_root=revoking,
+                 revocations=sign({**LIST, "expires": "2026-12-17T00:00:01Z"}, "R"))
+    yield vector("list-with-null", "A list without its lists clears nobody.", valid, **deny("d", "fetch_failed"), trust_root=revoking,
+                 revocations={**sign(LIST, "R"), "signers": None})
+    yield vector("list-after-the-signer", "The clauses keep their order: an unknown signer comes before the list.", sign(of(signerKeyId="unknown")),
+                 **deny("c", "signer_not_trusted", signer=None), trust_root=revoking, revocations=LIST)
     yield vector("revoked-others", "Others are on the list.", valid, trust_root=revoking,
                  revocations=sign({**LIST, "signers": ["T"], "documents": ["ab" * 32]}, "R"))
 

@@ -50,6 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(PublicKey::from_pem(&key.to_pem().expect("a key")), Ok(key));
     }
     let _ = SigningKey::from_pem(text, None);
+    let _ = SigningKey::from_pem(text, Some("x"));
     if let Ok(host) = Host::parse(text) {
         assert_eq!(Host::parse(&host.to_string()), Ok(host));
     }

@@ -84,6 +84,25 @@ fn a_file_that_asks_for_too_much_work_is_not_opened() {
 }
 
 #[test]
+fn scrypt_is_not_tried_with_numbers_that_it_is_not_defined_for() {
+    let Kdf::Scrypt(usual) = scrypt_of(14) else { panic!("not scrypt") };
+    assert_eq!(check_cost(&Kdf::Scrypt(usual.clone())), Ok(()));
+    for cost_parameter in [0, 1, 3, 16_383] {
+        let odd = pkcs8::pkcs5::pbes2::ScryptParams { cost_parameter, ..usual.clone() };
+        assert_eq!(check_cost(&Kdf::Scrypt(odd)), Err(BadKey::TooCostly), "{cost_parameter}");
+    }
+    let odd = pkcs8::pkcs5::pbes2::ScryptParams { block_size: 0, ..usual.clone() };
+    assert_eq!(check_cost(&Kdf::Scrypt(odd)), Err(BadKey::TooCostly));
+    let odd = pkcs8::pkcs5::pbes2::ScryptParams { parallelization: 0, ..usual };
+    assert_eq!(check_cost(&Kdf::Scrypt(odd)), Err(BadKey::TooCostly));
+}
+
+fn scrypt_of(log_n: u8) -> Kdf {
+    let parameters = pkcs8::pkcs5::scrypt::Params::new(log_n, 8, 1).unwrap();
+    Parameters::generate_scrypt_aes256cbc(parameters, &[3; 16], [4; 16]).unwrap().kdf
+}
+
+#[test]
 fn keys_that_anybody_can_sign_for_are_refused() {
     // The neutral element, the point of order two, and those of order four.
     let mut two = [0xff; 32];
@@ -163,4 +182,40 @@ fn a_second_spelling_of_base64_is_refused() {
 fn debug_shows_no_secret() {
     let shown = format!("{:?}", key());
     assert_eq!(shown, format!("SigningKey({})", key().public_key().fingerprint()));
+}
+
+#[test]
+fn a_signature_that_says_nothing_of_the_key_is_refused() {
+    use ed25519_dalek::Verifier;
+    let text = include_str!("../../../conformance/attestation/more/signature-of-anybody.json");
+    let case: serde_json::Value = serde_json::from_str(text).unwrap();
+    let document = case["document"].to_string();
+    let body = crate::UnverifiedAttestation::parse(document.as_bytes()).unwrap().canonical_body();
+    let public = SigningKey::from_seed([1; 32]).public_key();
+    let signature = case["document"]["signature"].as_str().unwrap();
+    let raw: [u8; 64] = STANDARD.decode(signature).unwrap().try_into().unwrap();
+    assert!(public.0.verify(&body, &Signature::from_bytes(&raw)).is_ok(), "nothing to refuse");
+    assert_eq!(public.check_text(&body, signature), Signed::No);
+}
+
+#[test]
+fn a_file_with_a_cost_that_there_is_none_of_is_refused_and_not_tried() {
+    let Kdf::Scrypt(usual) = scrypt_of(4) else { panic!("not scrypt") };
+    let encrypted = |cost_parameter| {
+        let mut parameters =
+            Parameters::generate_pbkdf2_sha256_aes256cbc(1, &[3; 16], [4; 16]).unwrap();
+        parameters.kdf =
+            Kdf::Scrypt(pkcs8::pkcs5::pbes2::ScryptParams { cost_parameter, ..usual.clone() });
+        let info = EncryptedPrivateKeyInfo {
+            encryption_algorithm: parameters.into(),
+            encrypted_data: OctetString::new([0; 64]).unwrap(),
+        };
+        let document = SecretDocument::try_from(info).unwrap();
+        document.to_pem(EncryptedPrivateKeyInfoOwned::PEM_LABEL, LineEnding::LF).unwrap()
+    };
+    let open = |cost| SigningKey::from_pem(&encrypted(cost), Some("x")).unwrap_err();
+    assert_eq!(open(16), BadKey::WrongPassphrase);
+    for cost in [0, 1, 3] {
+        assert_eq!(open(cost), BadKey::TooCostly, "{cost}");
+    }
 }

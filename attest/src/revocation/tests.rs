@@ -45,7 +45,7 @@ fn what_was_changed_after_signing_does_not_count() {
     for (member, value) in [
         ("signers", json!([])),
         ("documents", json!(["ab".repeat(32)])),
-        ("expires", json!("2099-01-01T00:00:00Z")),
+        ("expires", json!("2026-12-01T00:00:00Z")),
         ("issued", json!("2026-11-15T00:00:00Z")),
     ] {
         let mut changed = list.clone();
@@ -62,8 +62,8 @@ fn a_list_counts_from_its_issue_to_its_expiry_both_included() {
     let (at, before, after) = (crate::fixture::NOW, "2026-11-16T07:59:59Z", "2026-11-16T08:00:01Z");
     assert!(window(at, after).is_ok());
     assert!(window(before, at).is_ok());
-    assert!(matches!(window(after, "2027-01-01").unwrap_err(), RevocationError::NotYetIssued(_)));
-    assert!(matches!(window("2026-01-01", before).unwrap_err(), RevocationError::Stale(_)));
+    assert!(matches!(window(after, "2026-12-01").unwrap_err(), RevocationError::NotYetIssued(_)));
+    assert!(matches!(window("2026-11-01", before).unwrap_err(), RevocationError::Stale(_)));
 }
 
 #[test]
@@ -87,13 +87,35 @@ fn a_list_is_read_strictly_and_ends_at_its_limits() {
     refused(json!({ "expires": "2026-11-16T00:00:00Z" }));
     refused(json!({ "issued": null }));
     refused(json!({ "signers": [""] }));
+    for member in ["signers", "documents"] {
+        let empty = ShapeError::Empty { name: member.to_owned() };
+        assert_eq!(refused(json!({ member: null })), empty);
+        let mut list = revocations(&json!({}));
+        list.as_object_mut().unwrap().remove(member);
+        assert!(read(list.to_string().as_bytes()).is_err(), "{member}");
+    }
     refused(json!({ "documents": ["AB".repeat(32)] }));
     let ids = |count: usize| -> Value { (0..count).map(|at| format!("key-{at}")).collect() };
     let at_limit = revocations(&json!({ "signers": ids(MAX_REVOKED) })).to_string();
     assert!(read(at_limit.as_bytes()).is_ok());
     let too_many = ShapeError::TooMany { member: "signers", limit: MAX_REVOKED };
     assert_eq!(refused(json!({ "signers": ids(MAX_REVOKED + 1) })), too_many);
+    let digests = |count: usize| -> Value { (0..count).map(|at| format!("{at:064x}")).collect() };
+    let at_limit = revocations(&json!({ "documents": digests(MAX_REVOKED) })).to_string();
+    assert!(read(at_limit.as_bytes()).is_ok());
+    let too_many = ShapeError::TooMany { member: "documents", limit: MAX_REVOKED };
+    assert_eq!(refused(json!({ "documents": digests(MAX_REVOKED + 1) })), too_many);
     let padded = |bytes: usize| crate::fixture::padded(&revocations(&json!({})), bytes);
     assert!(read(padded(MAX_REVOCATION_LIST_BYTES).as_bytes()).is_ok());
     assert!(read(padded(MAX_REVOCATION_LIST_BYTES + 1).as_bytes()).is_err());
+}
+
+#[test]
+fn a_list_is_good_for_a_month_at_most() {
+    let lasting = |expires: &str| verify(&revocations(&json!({ "expires": expires })));
+    let unsigned = RevocationError::Unsigned;
+    assert_eq!(lasting("2026-12-17T00:00:00Z").unwrap_err(), unsigned);
+    let error = lasting("2026-12-17T00:00:00.001Z").unwrap_err().to_string();
+    assert!(error.ends_with("`expires` is not at most 31 days after `issued`"), "{error}");
+    assert_eq!(MAX_REVOCATION_LIST_DAYS, 31);
 }

@@ -1,6 +1,7 @@
 //! The five schemes that come with the program, as tables.
 
 use super::{Level, Scheme};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 struct Table {
@@ -91,13 +92,15 @@ impl Table {
             name: (*name).to_owned(),
             aliases: owned(aliases),
         };
-        Scheme {
+        let scheme = Scheme {
             id: self.id.to_owned(),
             description: self.description.to_owned(),
             levels: self.levels.iter().map(level).collect(),
             compartments: owned(self.compartments),
             releasability: owned(self.releasability),
-        }
+            ranks: BTreeMap::new(),
+        };
+        scheme.with_ranks()
     }
 }
 

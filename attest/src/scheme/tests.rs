@@ -61,6 +61,14 @@ fn a_name_of_another_scheme_is_none_of_this_one() {
 }
 
 #[test]
+fn an_own_scheme_does_not_answer_to_the_id_of_a_built_in_one() {
+    let mut scheme = custom(&json!([{ "rank": 0, "canonicalName": "A" }]));
+    assert!(parse(&scheme).is_ok());
+    scheme["id"] = json!("default");
+    assert_eq!(parse(&scheme), Err(SchemeError::Reserved { id: "default".to_owned() }));
+}
+
+#[test]
 fn levels_may_come_in_any_order_and_in_any_script() {
     let levels = json!([
         { "rank": 1, "canonicalName": "ÖFFENTLICH PLUS", "aliases": [] },

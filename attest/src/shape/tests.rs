@@ -32,6 +32,24 @@ fn null_and_white_space_count_as_absent() {
 }
 
 #[test]
+fn what_is_there_to_be_filled_in_is_not_what_was_left_out() {
+    let text = r#"{"a":null,"b":" \n","c":"x","d":["x"," "],"e":{"x":""},"f":[]}"#;
+    let document = Document::parse(text).unwrap();
+    let fields = Fields::of(document.root(), "it").unwrap();
+    let empty = |member: &str| ShapeError::Empty { name: member.to_owned() };
+    assert_eq!(fields.filled_text("a"), Ok(None));
+    assert_eq!(fields.filled_text("b"), Err(empty("b")));
+    assert_eq!(fields.filled_text("c"), Ok(Some("x".to_owned())));
+    assert_eq!(fields.moment("b"), Err(empty("b")));
+    assert_eq!(fields.required_texts("d", 9), Err(empty("d")));
+    assert_eq!(fields.required_texts("a", 9), Err(ShapeError::Missing { member: "a" }));
+    assert_eq!(fields.required_texts("f", 9), Ok(Vec::new()));
+    assert_eq!(fields.table("e", 9), Err(empty("e")));
+    let only = |known: &[&str]| fields.only(known).unwrap_err();
+    assert_eq!(only(&["a", "b", "c", "d", "e", "f"]), empty("a"));
+}
+
+#[test]
 fn what_is_of_another_kind_is_told_by_name() {
     let document = Document::parse(r#"{"a":1,"b":[1],"c":{"d":1},"e":"soon"}"#).unwrap();
     let fields = Fields::of(document.root(), "it").unwrap();

@@ -26,7 +26,10 @@ fn a_signer_is_found_by_its_exact_id() {
 #[test]
 fn what_the_operator_got_wrong_is_told() {
     refused(|root| root["v"] = json!(2), "`v` is not 1");
-    refused(|root| root["signers"] = Value::Null, "`signers` is missing");
+    refused(
+        |root| root["signers"] = Value::Null,
+        "`signers` is there and empty: fill it in, or leave it out",
+    );
     refused(|root| root["signer"] = json!([]), "`signer` is not a member that belongs here");
     refused(
         |root| root["signers"][0]["notAfer"] = json!("2027-01-01"),
@@ -34,7 +37,17 @@ fn what_the_operator_got_wrong_is_told() {
     );
     refused(
         |root| root["signers"][1]["notAfter"] = json!("next year"),
-        "signer 1: `notAfter` is not a moment in UTC like `2027-01-31T00:00:00Z`",
+        "signer 1: `notAfter` is not a moment in UTC like `2027-01-31T00:00:00Z`, or a date for its first moment",
+    );
+    for nothing in [json!(""), json!(" \t"), Value::Null] {
+        refused(
+            |root| root["signers"][0]["notAfter"] = nothing,
+            "signer 0: `notAfter` is there and empty: fill it in, or leave it out",
+        );
+    }
+    refused(
+        |root| root["signers"][1]["publicKeyPem"] = root["signers"][0]["publicKeyPem"].clone(),
+        "`acme-2026` and `acme-security` are one key: revoking one would leave the other",
     );
     refused(
         |root| root["signers"][1]["keyId"] = json!(SIGNER),
@@ -55,6 +68,32 @@ fn what_the_operator_got_wrong_is_told() {
 }
 
 #[test]
+fn levels_are_those_of_the_scheme_that_a_trust_root_names() {
+    let named = |scheme: &str, level: &str| {
+        let mut document = root_document();
+        document["scheme"] = json!(scheme);
+        document["signers"][0]["approvedClearance"] = json!([level]);
+        parse(&document)
+    };
+    assert_eq!(named("default", " Internal").unwrap().scheme(), Some("default"));
+    let error = named("default", "internall").unwrap_err().to_string();
+    let expected = "the signer `acme-2026` is approved for `internall`, which is no level of the scheme `default`";
+    assert_eq!(error, expected);
+    // Of a scheme of the operator's own nothing is known before it is read.
+    let root = named("ours", "internall").unwrap();
+    let ours = |level: &str| {
+        let levels = json!([{ "rank": 0, "canonicalName": level }]);
+        Scheme::parse(json!({ "id": "ours", "levels": levels }).to_string().as_bytes()).unwrap()
+    };
+    assert_eq!(root.check_scheme(&ours("INTERNALL")), Ok(()));
+    assert!(root.check_scheme(&ours("INTERNAL")).is_err());
+    refused(
+        |root| root["scheme"] = json!(""),
+        "`scheme` is there and empty: fill it in, or leave it out",
+    );
+}
+
+#[test]
 fn a_private_key_is_no_part_of_a_trust_root() {
     let mut document = root_document();
     let pem = crate::fixture::key().to_pem().unwrap();
@@ -70,6 +109,10 @@ fn a_trust_root_ends_at_its_limits() {
         let records = (0..count).map(|number| {
             let mut record = record.clone();
             record["keyId"] = json!(format!("key-{number}"));
+            let mut seed = [7; 32];
+            seed[..8].copy_from_slice(&number.to_le_bytes());
+            let key = crate::SigningKey::from_seed(seed).public_key();
+            record["publicKeyPem"] = json!(key.to_pem().unwrap());
             record
         });
         json!({ "v": 1, "signers": records.collect::<Vec<_>>() })

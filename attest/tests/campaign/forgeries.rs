@@ -36,17 +36,17 @@ type Forged = (&'static str, Vec<u8>);
 
 impl Setting {
     pub(crate) fn new() -> Setting {
-        let records = SIGNERS.iter().enumerate().map(|(number, key_id)| {
-            json!({
-                "keyId": key_id,
-                "publicKeyPem": key(number).public_key().to_pem().expect("a key"),
-                "approvedClearance": ["public", "internal", "restricted", "restricted-plus", "sci"],
-            })
-        });
-        let root = json!({ "v": 1, "signers": records.collect::<Vec<_>>() });
-        let root = TrustRoot::parse(root.to_string().as_bytes()).expect("a trust root");
+        let root = TrustRoot::parse(root_document().to_string().as_bytes()).expect("a trust root");
         let documents = drafts().iter().map(|draft| sign(draft, 0)).collect();
         Setting { root, host: Host::parse(HOST).expect("a host"), documents }
+    }
+
+    /// The same trust root again, to be held for the life of a session.
+    #[allow(dead_code, reason = "the engine's campaign uses it")]
+    pub(crate) fn trust_root(&self) -> std::sync::Arc<TrustRoot> {
+        std::sync::Arc::new(
+            TrustRoot::parse(root_document().to_string().as_bytes()).expect("a root"),
+        )
     }
 
     pub(crate) fn originals(&self) -> impl Iterator<Item = String> {
@@ -98,6 +98,17 @@ impl Setting {
         }
         forged
     }
+}
+
+fn root_document() -> Value {
+    let records = SIGNERS.iter().enumerate().map(|(number, key_id)| {
+        json!({
+            "keyId": key_id,
+            "publicKeyPem": key(number).public_key().to_pem().expect("a key"),
+            "approvedClearance": ["public", "internal", "restricted", "restricted-plus", "sci"],
+        })
+    });
+    json!({ "v": 1, "signers": records.collect::<Vec<_>>() })
 }
 
 fn key(number: usize) -> SigningKey {
@@ -319,7 +330,7 @@ fn respelled(document: &Value) -> Vec<String> {
         text.to_lowercase(),
     ];
     spellings.extend(Some(URL_SAFE.encode(&raw)).filter(|safe| *safe != text));
-    for at in 1..text.len() {
+    for at in 0..=text.len() {
         for inside in [" ", "\n", "=", "-", "\u{200b}"] {
             spellings.push(format!("{}{inside}{}", &text[..at], &text[at..]));
         }

@@ -1,6 +1,6 @@
 //! What can be typed after `holdpoint attest`.
 
-use attest::{Host, KeyId};
+use attest::{Digest, Host, KeyId};
 use clap::{Args, Subcommand};
 use contract::time::Timestamp;
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ pub(crate) enum AttestSubcommand {
     Keygen(KeygenCommand),
     /// Sign a document or a revocation list
     #[command(
-        after_help = "Examples:\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest sign revoked.json --key security.pem --passphrase prompt > list.json"
+        after_help = "Examples:\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest sign revoked.json --key security.pem --passphrase prompt > list.json\n\nA file that is there already is written over only if it is a document or a list itself."
     )]
     Sign(SignCommand),
     /// Say whether a document admits a server, and if not, which clause decided
     #[command(
-        after_help = "Examples:\n  holdpoint attest verify mail.json --trust-root root.json --required internal --host mail.example.com\n  holdpoint attest verify mail.json --trust-root root.json --required MNPI --scheme financial-services --json\n\nExits with 0 (ADMIT) or 13 (DENY)."
+        after_help = "Examples:\n  holdpoint attest verify mail.json --trust-root root.json --required internal --host mail.example.com\n  holdpoint attest verify mail.json --trust-root root.json --required MNPI --scheme financial-services --json\n  holdpoint attest verify mail.json --trust-root root.json --required internal --program ./mail-server --program-digest sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\nExits with 0 (ADMIT) or 13 (DENY)."
     )]
     Verify(VerifyCommand),
-    /// Show what a document says, in words, and what its signature is worth
+    /// Show what a document or a revocation list says, in words, and what its signature is worth
     #[command(
         after_help = "Examples:\n  holdpoint attest inspect mail.json\n  holdpoint attest inspect mail.json --trust-root root.json --json"
     )]
@@ -88,6 +88,9 @@ pub(crate) struct VerifyCommand {
     /// The file that would be started, for a server on this machine
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+    /// The digest that you bind the program to; needed where the document does not name its own
+    #[arg(long, value_name = "DIGEST", requires = "program")]
+    pub(crate) program_digest: Option<Digest>,
     /// A signed list of signers and documents that no longer count
     #[arg(long, value_name = "FILE")]
     pub(crate) revocations: Option<PathBuf>,
@@ -98,7 +101,7 @@ pub(crate) struct VerifyCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectCommand {
-    /// The document
+    /// The document, or the revocation list
     #[arg(value_name = "DOC")]
     pub(crate) document: PathBuf,
     /// Check the signature with the keys in here
@@ -116,6 +119,7 @@ pub(crate) struct SchemesCommand {
 }
 
 fn read_moment(text: &str) -> Result<Timestamp, String> {
-    let expected = "expected a moment in UTC like `2027-01-31T00:00:00Z`, or a date";
+    let expected =
+        "expected a moment in UTC like `2027-01-31T00:00:00Z`, or a date for its first moment";
     Timestamp::parse(text).ok_or_else(|| expected.to_owned())
 }

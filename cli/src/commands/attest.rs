@@ -2,6 +2,7 @@
 
 mod inspect;
 mod keys;
+mod output;
 mod passphrase;
 mod schemes;
 mod verdict;
@@ -39,13 +40,13 @@ fn read_text(path: &Path, limit: usize) -> Result<String, Failure> {
     String::from_utf8(read(path, limit)?).map_err(wrong)
 }
 
-fn read_trust_root(path: &Path) -> Result<TrustRoot, Failure> {
+pub(crate) fn read_trust_root(path: &Path) -> Result<TrustRoot, Failure> {
     TrustRoot::parse(&read(path, MAX_TRUST_ROOT_BYTES)?)
         .map_err(|error| Failure::usage(format!("the trust root `{}`: {error}", path.display())))
 }
 
 /// A built-in scheme by its name, or one from a file.
-fn find_scheme(name: &str) -> Result<Cow<'static, Scheme>, Failure> {
+pub(crate) fn find_scheme(name: &str) -> Result<Cow<'static, Scheme>, Failure> {
     if let Some(scheme) = Scheme::built_in(name) {
         return Ok(Cow::Borrowed(scheme));
     }

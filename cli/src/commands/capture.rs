@@ -20,7 +20,7 @@ pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, F
     }
     let capture = surface.to_capture();
     match &command.output {
-        None => screen::print_raw(&capture),
+        None => screen::print_raw(&capture)?,
         Some(path) => {
             std::fs::write(path, &capture)
                 .map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;

@@ -13,7 +13,7 @@ const PROGRAM: &str = "holdpoint";
 pub(crate) fn run(command: &CompletionsCommand) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(command.shell, &mut offered(), PROGRAM, &mut script);
-    screen::print_raw(&String::from_utf8_lossy(&script));
+    screen::print_raw(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Fine)
 }
 

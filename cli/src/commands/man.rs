@@ -17,7 +17,7 @@ pub(crate) fn run(command: &ManCommand, options: &Options) -> Result<Exit, Failu
     let Some(folder) = &command.out else {
         let mut page = Vec::new();
         page_of(general).render(&mut page)?;
-        screen::print_raw(&String::from_utf8_lossy(&page));
+        screen::print_raw(&String::from_utf8_lossy(&page))?;
         return Ok(Exit::Fine);
     };
     std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;

@@ -284,6 +284,168 @@ fn a_document_for_a_program_admits_that_file_alone() {
     assert_eq!(judge(&["--program", "other"]).exits(13).json()["reason"], "host_not_bound");
     assert_eq!(judge(&[]).exits(13).json()["reason"], "host_not_bound");
     judge(&["--program", "server", "--host", "a.example"]).exits(2);
+    // A document that does not say which program it is for is for none.
+    document.as_object_mut().expect("an object").remove("packageDigest");
+    bench.file("draft2.json", document.to_string());
+    bench.run(sign).exits(0);
+    assert_eq!(judge(&["--program", "server"]).exits(13).json()["reason"], "host_not_bound");
+}
+
+#[test]
+fn a_program_may_be_bound_by_whoever_asks() {
+    let bench = Bench::new();
+    prepared(&bench);
+    bench.file("server", "#!/bin/sh\n");
+    bench.file("other", "#!/bin/sh\nexit\n");
+    let digest = |algorithm| attest::Digest::of(algorithm, b"#!/bin/sh\n").to_string();
+    let (short, long) = (digest(attest::Algorithm::Sha256), digest(attest::Algorithm::Sha512));
+    let signed = |bound: bool| {
+        let mut document = draft();
+        document["v"] = json!(2);
+        document["netAllowedHosts"] = json!([]);
+        if bound {
+            document["packageDigest"] = json!(long);
+        }
+        bench.file("bound.json", document.to_string());
+        let words = ["attest", "sign", "bound.json", "--key", "key.pem", "--key-id", "acme-2026"];
+        bench.run(words.iter().chain(&["-o", "bound.s.json"])).exits(0);
+    };
+    let judge = |more: &[&str]| {
+        let words = [
+            "attest",
+            "verify",
+            "bound.s.json",
+            "--trust-root",
+            "root.json",
+            "--required",
+            "public",
+        ];
+        bench.run(words.iter().chain(&["--json"]).chain(more))
+    };
+    let denied = |more: &[&str]| {
+        assert_eq!(judge(more).exits(13).json()["reason"], "host_not_bound", "{more:?}");
+    };
+    signed(false);
+    denied(&["--program", "server"]);
+    for digest in [&short, &long] {
+        judge(&["--program", "server", "--program-digest", digest]).exits(0);
+        denied(&["--program", "other", "--program-digest", digest]);
+    }
+    judge(&["--program-digest", &short]).exits(2);
+    signed(true);
+    judge(&["--program", "server"]).exits(0);
+    denied(&["--program", "other"]);
+    judge(&["--program", "server", "--program-digest", &short]).exits(0);
+    // Both have to hold.
+    let other = attest::Digest::sha256(b"#!/bin/sh\nexit\n").to_string();
+    denied(&["--program", "server", "--program-digest", &other]);
+    denied(&["--program", "other", "--program-digest", &other]);
+}
+
+fn sign_to(bench: &Bench, output: &str) -> Answer {
+    let words = ["attest", "sign", "draft.json", "--key", "key.pem", "--key-id", "acme-2026"];
+    bench.run(words.iter().chain(&["-o", output]))
+}
+
+#[test]
+fn a_signed_document_is_written_over_an_earlier_one_and_nothing_else() {
+    let bench = Bench::new();
+    prepared(&bench);
+    fs::copy(bench.path("key.pem"), bench.path("other.pem")).unwrap();
+    bench.file(
+        "key.jwk",
+        r#"{"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}"#,
+    );
+    bench.file("notes.txt", "mine");
+    for name in ["key.pem", "other.pem", "key.pem.pub", "key.jwk", "notes.txt", "root.json"] {
+        let before = fs::read(bench.path(name)).unwrap();
+        sign_to(&bench, name).exits(2).says("it is not written over");
+        assert_eq!(fs::read(bench.path(name)).unwrap(), before, "{name}");
+    }
+    bench.file("empty.json", "");
+    for name in ["signed.json", "draft.json", "empty.json", "new.json"] {
+        sign_to(&bench, name).exits(0);
+        bench.run(verify(name, &[])).exits(0);
+    }
+    let left: Vec<_> = fs::read_dir(bench.path("key.pem").parent().unwrap())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".holdpoint-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_neither_followed_nor_replaced() {
+    let bench = Bench::new();
+    prepared(&bench);
+    fs::copy(bench.path("signed.json"), bench.path("target.json")).unwrap();
+    let before = fs::read(bench.path("target.json")).unwrap();
+    for (name, target) in [("link.json", "target.json"), ("dangling.json", "nowhere")] {
+        std::os::unix::fs::symlink(bench.path(target), bench.path(name)).unwrap();
+        sign_to(&bench, name).exits(2).says("no plain file");
+        assert!(fs::symlink_metadata(bench.path(name)).unwrap().is_symlink());
+    }
+    assert_eq!(fs::read(bench.path("target.json")).unwrap(), before);
+    // A key's public half that leads nowhere: no private key is left behind.
+    std::os::unix::fs::symlink(bench.path("nowhere"), bench.path("new.pem.pub")).unwrap();
+    bench.run(["attest", "keygen", "new.pem"]).exits(2).says("new.pem.pub");
+    assert!(!bench.path("new.pem").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_could_not_be_printed_is_a_failure() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let words = ["attest", "sign", "draft.json", "--key", "key.pem", "--key-id", "acme-2026"];
+    for words in [words.to_vec(), vec!["attest", "inspect", "signed.json", "--json"]] {
+        let mut command = bench.command(&words);
+        command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        command.stderr(std::process::Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(12), "{words:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("could not be written"), "{told}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_key_that_others_can_read_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    prepared(&bench);
+    assert_eq!(sign_to(&bench, "a.json").exits(0).err, "");
+    fs::set_permissions(bench.path("key.pem"), fs::Permissions::from_mode(0o640)).unwrap();
+    sign_to(&bench, "a.json").exits(0).says("not for its owner alone");
+}
+
+#[test]
+fn a_slip_in_a_trust_root_is_told_and_widens_nothing() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let root: Value = serde_json::from_slice(&fs::read(bench.path("root.json")).unwrap()).unwrap();
+    let told = |change: &dyn Fn(&mut Value), words: &str| {
+        let mut root = root.clone();
+        change(&mut root);
+        bench.file("root.json", root.to_string());
+        bench.run(verify("signed.json", &["--now", "9999-01-01"])).exits(2).says(words);
+    };
+    told(&|root| root["signers"][0]["notAfter"] = json!(""), "`notAfter` is there and empty");
+    told(&|root| root["signers"][0]["notAfter"] = Value::Null, "`notAfter` is there and empty");
+    let twice = |root: &mut Value| {
+        let mut signer = root["signers"][0].clone();
+        signer["keyId"] = json!("again");
+        root["signers"].as_array_mut().unwrap().push(signer);
+    };
+    told(&twice, "are one key");
+    let unknown = |root: &mut Value| {
+        root["scheme"] = json!("default");
+        root["signers"][0]["approvedClearance"] = json!(["internall"]);
+    };
+    told(&unknown, "`internall`, which is no level of the scheme `default`");
 }
 
 #[test]
@@ -300,8 +462,8 @@ fn a_revocation_list_counts_only_when_one_who_may_has_signed_it() {
     let digest =
         bench.run(["attest", "inspect", "signed.json", "--json"]).exits(0).json()["digest"].clone();
     let list = json!({
-        "v": 1, "type": "mcp-attestation-revocations", "issued": "2026-01-01T00:00:00Z",
-        "expires": "2026-02-01T00:00:00Z", "signers": [], "documents": [digest],
+        "v": 1, "type": "mcp-attestation-revocations", "issued": "2099-01-01T00:00:00Z",
+        "expires": "2099-02-01T00:00:00Z", "signers": [], "documents": [digest],
     });
     bench.file("list.json", list.to_string());
     for (key, id, output) in
@@ -314,11 +476,30 @@ fn a_revocation_list_counts_only_when_one_who_may_has_signed_it() {
     let judge = |list: &str, now: &str| {
         bench.run(verify("signed.json", &["--revocations", list, "--now", now]))
     };
-    assert_eq!(
-        judge("revoked.json", "2026-01-15").exits(13).json()["reason"],
-        "attestation_revoked"
-    );
-    judge("forged.json", "2026-01-15").exits(2).says("may not revoke");
-    judge("revoked.json", "2026-03-01").exits(2).says("a newer one is needed");
-    bench.run(verify("signed.json", &["--now", "2026-01-15"])).exits(0);
+    let reason = |list: &str, now: &str| {
+        let denied = judge(list, now).exits(13).json();
+        (denied["clause"].clone(), denied["reason"].clone())
+    };
+    assert_eq!(reason("revoked.json", "2099-01-15"), (json!("f"), json!("attestation_revoked")));
+    // What does not count clears nobody.
+    for (list, now) in [
+        ("forged.json", "2099-01-15"),
+        ("list.json", "2099-01-15"),
+        ("revoked.json", "2099-03-01"),
+        ("revoked.json", "2098-12-31"),
+    ] {
+        assert_eq!(reason(list, now), (json!("d"), json!("fetch_failed")), "{list} {now}");
+    }
+    judge("nowhere.json", "2099-01-15").exits(2);
+    bench.run(verify("signed.json", &["--now", "2099-01-15"])).exits(0);
+    let inspect = ["attest", "inspect", "revoked.json", "--trust-root", "root.json"];
+    let words = bench.run(inspect).exits(0);
+    words
+        .says("from 2099-01-01T00:00:00Z until 2099-02-01T00:00:00Z")
+        .says("verifies with the key");
+    let shown = bench.run(inspect.iter().chain(&["--json"])).exits(0).json();
+    assert_eq!(shown["revoked_documents"], json!([digest]));
+    assert_eq!((&shown["signature"], &shown["may_revoke"]), (&json!("verifies"), &json!(true)));
+    let forged = ["attest", "inspect", "forged.json", "--trust-root", "root.json"];
+    bench.run(forged).exits(0).says("does not let it revoke");
 }

@@ -1,4 +1,4 @@
-//! `attest inspect`: what a document says, in words. It judges nothing but the signature.
+//! `attest inspect`: what a document or a revocation list says, in words. It judges nothing but the signature.
 
 use super::{find_scheme, read, read_trust_root};
 use crate::arguments::Options;
@@ -6,7 +6,8 @@ use crate::arguments::attest::InspectCommand;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, styled};
 use attest::{
-    Clearance, KeyId, MAX_DOCUMENT_BYTES, Scheme, SignatureState, TrustRoot, UnverifiedAttestation,
+    AttestationDigest, Clearance, KeyId, MAX_REVOCATION_LIST_BYTES, PublicKey, Scheme,
+    SignatureState, Statement, TrustRoot, UnverifiedAttestation, UnverifiedRevocationList,
 };
 use gate::words::escape_hidden;
 use serde_json::{Map, Value, json};
@@ -23,13 +24,16 @@ enum State {
 }
 
 impl State {
-    fn of(document: &UnverifiedAttestation, root: Option<&TrustRoot>) -> State {
-        let Some(signer) = document.signer().filter(|_| document.is_signed()) else {
-            return State::Missing;
-        };
+    /// By the signer that is named, where there is a signature, and what that signature says of a key.
+    fn of(
+        signer: Option<&KeyId>,
+        root: Option<&TrustRoot>,
+        signature_by: impl Fn(&PublicKey) -> SignatureState,
+    ) -> State {
+        let Some(signer) = signer else { return State::Missing };
         let Some(root) = root else { return State::Unchecked };
         let Some(signer) = root.find(signer) else { return State::UnknownSigner };
-        match document.signature_by(signer.public_key()) {
+        match signature_by(signer.public_key()) {
             SignatureState::Missing => State::Missing,
             SignatureState::Verifies => State::Verifies,
             SignatureState::DoesNotVerify => State::DoesNotVerify,
@@ -62,15 +66,72 @@ impl State {
 pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, Failure> {
     let root = command.trust_root.as_deref().map(read_trust_root).transpose()?;
     let scheme = find_scheme(&command.scheme)?;
-    let document = UnverifiedAttestation::parse(&read(&command.document, MAX_DOCUMENT_BYTES)?)
+    let statement = Statement::parse(&read(&command.document, MAX_REVOCATION_LIST_BYTES)?)
         .map_err(|denial| Failure::denied(denial.reason().as_str(), denial))?;
-    let state = State::of(&document, root.as_ref());
-    if options.json {
-        screen::print_json(&as_json(&document, &scheme, state))?;
-    } else {
-        tell(&document, &scheme, state);
+    match statement {
+        Statement::Attestation(document) => {
+            let signer = document.signer().filter(|_| document.is_signed());
+            let state = State::of(signer, root.as_ref(), |key| document.signature_by(key));
+            if options.json {
+                screen::print_json(&as_json(&document, &scheme, state))?;
+            } else {
+                tell(&document, &scheme, state);
+            }
+        }
+        Statement::Revocations(list) => {
+            let signer = list.signer().filter(|_| list.is_signed());
+            let state = State::of(signer, root.as_ref(), |key| list.signature_by(key));
+            let may_revoke = root.as_ref().map(|root| {
+                signer.and_then(|signer| root.find(signer)).is_some_and(attest::Signer::may_revoke)
+            });
+            if options.json {
+                screen::print_json(&list_as_json(&list, state, may_revoke))?;
+            } else {
+                tell_list(&list, state, may_revoke);
+            }
+        }
     }
     Ok(Exit::Fine)
+}
+
+fn list_as_json(list: &UnverifiedRevocationList, state: State, may_revoke: Option<bool>) -> Value {
+    let signers: Vec<&str> = list.signers().map(KeyId::as_str).collect();
+    let documents: Vec<&str> = list.documents().map(AttestationDigest::as_str).collect();
+    json!({
+        "type": "revocations",
+        "issued": list.issued().to_string(),
+        "expires": list.expires().to_string(),
+        "revoked_signers": signers,
+        "revoked_documents": documents,
+        "signer": list.signer().map(KeyId::as_str),
+        "signature": state.as_str(),
+        "may_revoke": may_revoke,
+    })
+}
+
+fn tell_list(list: &UnverifiedRevocationList, state: State, may_revoke: Option<bool>) {
+    screen::say(styled(BOLD, "A revocation list"));
+    line("counts", &format!("from {} until {}", list.issued(), list.expires()));
+    for signer in list.signers() {
+        line("revokes", &format!("the key {signer}"));
+    }
+    for document in list.documents() {
+        line("revokes", &format!("the document {document}"));
+    }
+    if list.signers().len() + list.documents().len() == 0 {
+        line("revokes", "nothing");
+    }
+    let authority = match may_revoke {
+        Some(false) => "  (the trust root does not let it revoke)",
+        Some(true) | None => "",
+    };
+    let signer = list.signer().map_or("nobody", KeyId::as_str);
+    line("signer", &format!("{signer}{authority}"));
+    line("signature", state.words());
+}
+
+fn line(name: &str, text: &str) {
+    screen::say(format!("  {} {}", styled(DIM, format!("{name:<13}")), escape_hidden(text)));
 }
 
 fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: State) -> Value {
@@ -103,9 +164,6 @@ fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: State) {
     let title = format!("{} {}", document.id(), document.version());
     let publisher = escape_hidden(document.publisher());
     screen::say(format!("{}, published by {publisher}", styled(BOLD, escape_hidden(&title))));
-    let line = |name: &str, text: &str| {
-        screen::say(format!("  {} {}", styled(DIM, format!("{name:<13}")), escape_hidden(text)));
-    };
     line("level", &level_words(document, scheme));
     let kind =
         if document.is_for_mcp_server() { "" } else { "  (not a document for an MCP server)" };

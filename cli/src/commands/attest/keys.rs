@@ -1,10 +1,11 @@
 //! `attest keygen` and `attest sign`.
 
-use super::{passphrase, read, read_text};
+use super::{output, passphrase, read, read_text};
 use crate::arguments::Options;
 use crate::arguments::attest::{KeygenCommand, SignCommand};
 use crate::failure::{Exit, Failure};
-use crate::screen::{self, BOLD, DIM, styled};
+use crate::observation;
+use crate::screen::{self, BOLD, DIM, YELLOW, styled};
 use attest::{Draft, MAX_PEM_BYTES, MAX_REVOCATION_LIST_BYTES, Salt, SigningKey};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
@@ -15,7 +16,7 @@ use zeroize::Zeroizing;
 pub(super) fn generate(command: &KeygenCommand, options: &Options) -> Result<Exit, Failure> {
     let public_path = with_suffix(&command.file, ".pub");
     for path in [&command.file, &public_path] {
-        if path.exists() {
+        if path.symlink_metadata().is_ok() {
             return Err(exists(path));
         }
     }
@@ -31,8 +32,13 @@ pub(super) fn generate(command: &KeygenCommand, options: &Options) -> Result<Exi
     let private = private.map_err(Failure::internal)?;
     let public = key.public_key();
     let public_pem = public.to_pem().map_err(Failure::internal)?;
-    write_new(&command.file, private.as_bytes(), Audience::Owner)?;
+    // The public half first: where only one of the two can be written, no private key lies about.
     write_new(&public_path, public_pem.as_bytes(), Audience::Everybody)?;
+    if let Err(failure) = write_new(&command.file, private.as_bytes(), Audience::Owner) {
+        // The first failure is the one to tell.
+        let _ = std::fs::remove_file(&public_path);
+        return Err(failure);
+    }
     let fingerprint = public.fingerprint();
     if options.json {
         screen::print_json(&json!({
@@ -60,15 +66,18 @@ pub(super) fn sign(command: &SignCommand, options: &Options) -> Result<Exit, Fai
     if let Some(key_id) = &command.key_id {
         draft = draft.signed_as(key_id.clone()).map_err(wrong)?;
     }
+    draft.check_expiry(observation::now()).map_err(wrong)?;
+    if let Some(output) = &command.output {
+        output::check(output)?;
+    }
     let key = read_key(&command.key, command.passphrase.as_deref())?;
     let fingerprint = key.public_key().fingerprint();
     let signed = draft.sign(&key).map_err(wrong)?;
     let Some(output) = &command.output else {
-        screen::print_raw(&signed);
+        screen::print_raw(&signed)?;
         return Ok(Exit::Fine);
     };
-    let wrong = |error| Failure::usage(format!("`{}`: {error}", output.display()));
-    std::fs::write(output, &signed).map_err(wrong)?;
+    output::replace(output, signed.as_bytes())?;
     if options.json {
         screen::print_json(&json!({ "written": output, "fingerprint": fingerprint.as_str() }))?;
     } else {
@@ -82,6 +91,7 @@ fn read_key(path: &Path, passphrase: Option<&str>) -> Result<SigningKey, Failure
     let wrong =
         |error: attest::BadKey| Failure::usage(format!("the key `{}`: {error}", path.display()));
     let text = Zeroizing::new(read_text(path, MAX_PEM_BYTES)?);
+    warn_of_readers(path);
     let passphrase = passphrase.map(passphrase::read).transpose()?;
     match SigningKey::from_pem(&text, passphrase.as_ref().map(|text| text.as_str())) {
         Err(attest::BadKey::NeedsPassphrase) => Err(Failure::usage(format!(
@@ -90,6 +100,23 @@ fn read_key(path: &Path, passphrase: Option<&str>) -> Result<SigningKey, Failure
         ))),
         key => key.map_err(wrong),
     }
+}
+
+/// A key that others can read may be theirs by now. It is said and not refused: where files have no owners, as on some
+/// mounts, it is always so.
+fn warn_of_readers(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
+        if mode & 0o077 != 0 {
+            let told =
+                format!("the key `{}` is not for its owner alone: `chmod 600` it", path.display());
+            screen::remark(styled(YELLOW, screen::readable(&told)));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
 }
 
 /// Random bytes of the operating system.

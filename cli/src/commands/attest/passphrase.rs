@@ -12,10 +12,13 @@ const MAX_PASSPHRASE_BYTES: usize = 4_096;
 pub(super) fn read(source: &str) -> Result<Zeroizing<String>, Failure> {
     check(match source.split_once(':') {
         Some(("env", variable)) => {
-            let value = std::env::var(variable);
-            value.map(Zeroizing::new).map_err(|_| {
-                Failure::usage(format!("the passphrase: the variable `{variable}` is not set"))
-            })?
+            let told =
+                |what| Failure::usage(format!("the passphrase: the variable `{variable}` {what}"));
+            match std::env::var(variable) {
+                Ok(value) => Zeroizing::new(value),
+                Err(std::env::VarError::NotPresent) => return Err(told("is not set")),
+                Err(std::env::VarError::NotUnicode(_)) => return Err(told("is not text in UTF-8")),
+            }
         }
         Some(("file", path)) => read_file(path)?,
         None if source == "prompt" => prompt("Passphrase: ")?,

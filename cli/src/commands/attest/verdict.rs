@@ -7,14 +7,21 @@ use crate::failure::{Exit, Failure};
 use crate::observation;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
 use attest::{
-    Binding, Clearance, Denial, Digest, KeyId, MAX_DOCUMENT_BYTES, MAX_REVOCATION_LIST_BYTES,
-    Program, Requirement, RevocationList, Target, VerifiedAttestation,
+    Algorithm, Binding, Clearance, Denial, Digest, DigestHasher, KeyId, MAX_DOCUMENT_BYTES,
+    MAX_REVOCATION_LIST_BYTES, Program, Requirement, RevocationList, Target, UnverifiedAttestation,
+    VerifiedAttestation,
 };
 use gate::words::escape_hidden;
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 /// The largest program file that is looked at.
-const MAX_PROGRAM_BYTES: usize = 1024 * 1024 * 1024;
+const MAX_PROGRAM_BYTES: u64 = 1024 * 1024 * 1024;
+/// How much of it is held at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// `attest verify --json`.
 #[derive(Debug, Serialize)]
@@ -42,43 +49,79 @@ pub(super) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
 fn judge(command: &VerifyCommand) -> Result<Result<VerifiedAttestation, Denial>, Failure> {
     let root = read_trust_root(&command.trust_root)?;
     let scheme = find_scheme(&command.scheme)?;
+    root.check_scheme(&scheme).map_err(|error| {
+        Failure::usage(format!("the trust root `{}`: {error}", command.trust_root.display()))
+    })?;
     let now = command.now.unwrap_or_else(observation::now);
-    // Who checks a file by name binds the document to it, in place of a configuration.
-    let file = match &command.program {
-        Some(path) => Some(digest_of(path)?),
+    let bytes = read(&command.document, MAX_DOCUMENT_BYTES)?;
+    let document = match UnverifiedAttestation::parse(&bytes) {
+        Ok(document) => document,
+        Err(denial) => return Ok(Err(denial)),
+    };
+    // A file is not bound to itself: the document or whoever asks has to say which one it is.
+    let binding = command.program_digest.clone().map(Binding::File);
+    let program = match &command.program {
+        Some(path) => {
+            Some(look_at(path, [document.package_digest(), command.program_digest.as_ref()])?)
+        }
         None => None,
     };
-    let binding = file.clone().map(Binding::File);
-    let program = Program { package: None, file };
-    let target = match &command.host {
-        Some(host) => Target::Remote(host),
-        None if binding.is_some() => Target::Local { program: &program, binding: binding.as_ref() },
-        None => Target::Unknown,
+    let target = match (&command.host, &program) {
+        (Some(host), _) => Target::Remote(host),
+        (None, Some(program)) => Target::Local { program, binding: binding.as_ref() },
+        (None, None) => Target::Unknown,
     };
     let mut requirement = Requirement::new(&scheme, &command.required, target, now)
         .map_err(|error| Failure::usage(format!("`--required`: {error}")))?;
     let list = match &command.revocations {
         Some(path) => {
-            let bytes = read(path, MAX_REVOCATION_LIST_BYTES)?;
-            let list = RevocationList::verify(&bytes, &root, now);
-            Some(list.map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?)
+            Some(RevocationList::verify(&read(path, MAX_REVOCATION_LIST_BYTES)?, &root, now))
         }
         None => None,
     };
     if let Some(list) = &list {
-        requirement = requirement.with_revocations(list);
+        requirement = requirement.with_revocation_outcome(list);
     }
-    let bytes = read(&command.document, MAX_DOCUMENT_BYTES)?;
-    Ok(attest::verify(&bytes, &root, &requirement))
+    Ok(document.verify(&root, &requirement))
 }
 
-fn digest_of(path: &std::path::Path) -> Result<Digest, Failure> {
-    let bytes = read(path, MAX_PROGRAM_BYTES)?;
-    if bytes.len() > MAX_PROGRAM_BYTES {
-        let told = format!("`{}` has more than {MAX_PROGRAM_BYTES} bytes", path.display());
-        return Err(Failure::usage(told));
+/// The program's file by its digests, made with what it will be compared to.
+fn look_at(path: &Path, wanted: [Option<&Digest>; 2]) -> Result<Program, Failure> {
+    let algorithms: BTreeSet<Algorithm> =
+        wanted.into_iter().flatten().map(Digest::algorithm).collect();
+    let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
+    let hashers = algorithms.into_iter().map(DigestHasher::new).collect();
+    match digests(File::open(path).map_err(wrong)?, hashers, MAX_PROGRAM_BYTES).map_err(wrong)? {
+        Some(file) => Ok(Program { package: None, file }),
+        None => {
+            let told = format!("`{}` has more than {MAX_PROGRAM_BYTES} bytes", path.display());
+            Err(Failure::usage(told))
+        }
     }
-    Ok(Digest::sha256(&bytes))
+}
+
+/// The digests of at most so many bytes, and none of more. They are never held at once.
+fn digests(
+    from: impl Read,
+    mut hashers: Vec<DigestHasher>,
+    limit: u64,
+) -> std::io::Result<Option<Vec<Digest>>> {
+    let mut from = from.take(limit.saturating_add(1));
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut length: u64 = 0;
+    loop {
+        let count = match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        length = length.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        for hasher in &mut hashers {
+            hasher.update(piece.get(..count).unwrap_or_default());
+        }
+    }
+    Ok((length <= limit).then(|| hashers.into_iter().map(DigestHasher::finish).collect()))
 }
 
 fn document(outcome: &Result<VerifiedAttestation, Denial>) -> VerdictDocument<'_> {
@@ -125,5 +168,20 @@ fn tell(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
                 escape_hidden(denial.detail())
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_ends_at_its_limit() {
+        let bytes = vec![7; PIECE_BYTES + 1];
+        let length = u64::try_from(bytes.len()).unwrap();
+        let all = [Algorithm::Sha256, Algorithm::Sha512];
+        let read = |limit| digests(&bytes[..], all.map(DigestHasher::new).into(), limit).unwrap();
+        assert_eq!(read(length), Some(all.map(|algorithm| Digest::of(algorithm, &bytes)).to_vec()));
+        assert_eq!(read(length - 1), None);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn run(command: &ProveCommand, options: &Options) -> Result<Exit, Fai
         if options.json {
             screen::print_json(&serde_json::json!({ "heads": heads }))?;
         } else {
-            screen::print_raw(&heads.join("\n"));
+            screen::print_raw(&heads.join("\n"))?;
         }
         return Ok(Exit::Fine);
     }

@@ -1,0 +1,53 @@
+//! Where what was signed is written to: whole or not at all, and never over anything but an earlier one.
+
+use super::read;
+use crate::failure::Failure;
+use attest::{MAX_REVOCATION_LIST_BYTES, Statement};
+use std::io::Write;
+use std::path::Path;
+
+/// Says before anything is signed whether the place may be written to.
+///
+/// What is there is replaced only if it is a document or a list itself. To look for what a key looks like would not do:
+/// keys come in more forms than anybody can list, and what is written over is gone.
+pub(super) fn check(path: &Path) -> Result<(), Failure> {
+    let refused = |why: &str| Err(Failure::usage(format!("`{}` {why}", path.display())));
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return refused(&format!("cannot be looked at: {error}")),
+    };
+    if !found.is_file() {
+        return refused(
+            "is there already and is no plain file: name the file itself, or leave `-o` out to have it printed",
+        );
+    }
+    if found.len() == 0 || Statement::parse(&read(path, MAX_REVOCATION_LIST_BYTES)?).is_ok() {
+        return Ok(());
+    }
+    refused("is there already and is neither a document nor a list: it is not written over")
+}
+
+/// Writes beside the place and then takes the place, so that nobody ever reads half of it.
+pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<(), Failure> {
+    check(path)?;
+    write(path, contents).map_err(|error| {
+        Failure::internal(format!("`{}` could not be written: {error}", path.display()))
+    })
+}
+
+fn write(path: &Path, contents: &[u8]) -> std::io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // It is there to be published; the process's own mask takes off what it takes off of any file.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.prefix(".holdpoint-").tempfile_in(parent.unwrap_or(Path::new(".")))?;
+    file.write_all(contents)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
