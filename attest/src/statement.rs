@@ -13,7 +13,7 @@ use contract::time::Timestamp;
 /// What was signed, or is about to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
-    Attestation(UnverifiedAttestation),
+    Attestation(Box<UnverifiedAttestation>),
     Revocations(UnverifiedRevocationList),
 }
 
@@ -31,7 +31,7 @@ impl Statement {
             let (body, signature) = revocation::read(bytes).map_err(Denial::invalid)?;
             return Ok(Statement::Revocations(UnverifiedRevocationList { body, signature }));
         }
-        UnverifiedAttestation::parse(bytes).map(Statement::Attestation)
+        UnverifiedAttestation::parse(bytes).map(Box::new).map(Statement::Attestation)
     }
 }
 

@@ -86,12 +86,12 @@ fn a_file_that_asks_for_too_much_work_is_not_opened() {
 #[test]
 fn scrypt_is_not_tried_with_numbers_that_it_is_not_defined_for() {
     let Kdf::Scrypt(usual) = scrypt_of(14) else { panic!("not scrypt") };
-    assert_eq!(check_cost(&Kdf::Scrypt(usual.clone())), Ok(()));
+    assert_eq!(check_cost(&Kdf::Scrypt(usual)), Ok(()));
     for cost_parameter in [0, 1, 3, 16_383] {
-        let odd = pkcs8::pkcs5::pbes2::ScryptParams { cost_parameter, ..usual.clone() };
+        let odd = pkcs8::pkcs5::pbes2::ScryptParams { cost_parameter, ..usual };
         assert_eq!(check_cost(&Kdf::Scrypt(odd)), Err(BadKey::TooCostly), "{cost_parameter}");
     }
-    let odd = pkcs8::pkcs5::pbes2::ScryptParams { block_size: 0, ..usual.clone() };
+    let odd = pkcs8::pkcs5::pbes2::ScryptParams { block_size: 0, ..usual };
     assert_eq!(check_cost(&Kdf::Scrypt(odd)), Err(BadKey::TooCostly));
     let odd = pkcs8::pkcs5::pbes2::ScryptParams { parallelization: 0, ..usual };
     assert_eq!(check_cost(&Kdf::Scrypt(odd)), Err(BadKey::TooCostly));
@@ -204,8 +204,7 @@ fn a_file_with_a_cost_that_there_is_none_of_is_refused_and_not_tried() {
     let encrypted = |cost_parameter| {
         let mut parameters =
             Parameters::generate_pbkdf2_sha256_aes256cbc(1, &[3; 16], [4; 16]).unwrap();
-        parameters.kdf =
-            Kdf::Scrypt(pkcs8::pkcs5::pbes2::ScryptParams { cost_parameter, ..usual.clone() });
+        parameters.kdf = Kdf::Scrypt(pkcs8::pkcs5::pbes2::ScryptParams { cost_parameter, ..usual });
         let info = EncryptedPrivateKeyInfo {
             encryption_algorithm: parameters.into(),
             encrypted_data: OctetString::new([0; 64]).unwrap(),
