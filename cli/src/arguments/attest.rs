@@ -28,7 +28,7 @@ pub(crate) enum AttestSubcommand {
         after_help = "Examples:\n  holdpoint attest verify mail.json --trust-root root.json --required internal --host mail.example.com\n  holdpoint attest verify mail.json --trust-root root.json --required MNPI --scheme financial-services --json\n  holdpoint attest verify mail.json --trust-root root.json --required internal --program ./mail-server --program-digest sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\nExits with 0 (ADMIT) or 13 (DENY)."
     )]
     Verify(VerifyCommand),
-    /// Show what a document or a revocation list says, in words, and what its signature is worth
+    /// Show what a document or a list says, in words, and what its signature is worth
     #[command(
         after_help = "Examples:\n  holdpoint attest inspect mail.json\n  holdpoint attest inspect mail.json --trust-root root.json --json"
     )]
