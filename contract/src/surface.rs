@@ -9,8 +9,10 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
+mod anchor;
 mod read;
 
+pub use anchor::Anchor;
 pub use read::{CaptureError, SurfaceReader, Unreadable, read_capture};
 
 /// The largest entry that is read, in bytes.

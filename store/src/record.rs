@@ -187,7 +187,7 @@ impl Observation {
         let Sighting { surface_hash, unreadable, notes, protocol_version, server_version } =
             Sighting::of(surface);
         Observation {
-            capture: surface.to_capture(),
+            capture: surface.to_record(),
             origin: surface
                 .entry(&EntryId::only(EntryType::Origin))
                 .map(|origin| origin.raw().to_owned()),
@@ -220,6 +220,9 @@ impl Observation {
         if let Some(origin) = &self.origin {
             let id = EntryId::only(EntryType::Origin);
             surface.insert(Entry::from_raw(id, origin).map_err(Unreadable::from)?);
+        }
+        if let Some(anchor) = Surface::recorded_anchor(&document) {
+            surface.anchor_to(&anchor).map_err(Unreadable::from)?;
         }
         if surface.surface_hash() == self.surface_hash {
             Ok(surface)

@@ -51,6 +51,14 @@ impl EndpointUrl {
         self.port
     }
 
+    /// The host with its port, an IPv6 address in brackets.
+    pub fn host_and_port(&self) -> String {
+        match self.host.parse::<IpAddr>() {
+            Ok(IpAddr::V6(_)) => format!("[{}]:{}", self.host, self.port),
+            _ => format!("{}:{}", self.host, self.port),
+        }
+    }
+
     pub(crate) fn path_and_query(&self) -> &str {
         &self.path_and_query
     }

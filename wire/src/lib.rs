@@ -4,6 +4,7 @@
 //! [`lines`], [`envelope`] and [`remote`] are what the gate reads and sends messages with while a session lasts. Nothing is
 //! judged here; what the bytes mean is for `contract` to say, and what becomes of a call for `engine`.
 
+pub mod attestation;
 mod correlate;
 mod endpoint;
 pub mod envelope;
