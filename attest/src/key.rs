@@ -49,7 +49,9 @@ pub enum BadKey {
         "the key is encrypted in a way that is not supported: expected PBES2 with PBKDF2 or scrypt, and AES"
     )]
     Encryption,
-    #[error("the key asks for more work to decrypt it than is done here")]
+    #[error(
+        "the key asks for more work to decrypt it than is done here, or for an amount that there is none of"
+    )]
     TooCostly,
     #[error("the passphrase is empty")]
     EmptyPassphrase,
