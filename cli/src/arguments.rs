@@ -1,5 +1,6 @@
 //! What can be typed. Help texts are part of the interface: each command has an example.
 
+pub(crate) mod admission;
 pub(crate) mod attest;
 pub(crate) mod doctor;
 pub(crate) mod hosts;
@@ -54,7 +55,7 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// Stand in front of a server: pin its contract, and hold calls when it moved
     #[command(
-        after_help = "Examples:\n  holdpoint run -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --server files --posture shield -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --url https://example.com/mcp --header Authorization=env:TOKEN\n\nPut it before the server's command in your client's configuration. It exits as the server did."
+        after_help = "Examples:\n  holdpoint run -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --server files --posture shield -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --url https://example.com/mcp --header Authorization=env:TOKEN\n  holdpoint run --trust-root root.json --required internal --allow-tool search --url https://example.com/mcp\n\nPut it before the server's command in your client's configuration. It exits as the server did."
     )]
     Run(RunCommand),
     /// Show a silent change being caught, with nothing installed
@@ -192,6 +193,8 @@ pub(crate) struct RunCommand {
     /// Seconds that a view of the server's lists may be old when a call is made [default: the configured one, else 30]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub(crate) relist_max_age: Option<u64>,
+    #[command(flatten)]
+    pub(crate) admission: admission::AdmissionArguments,
     #[command(flatten)]
     pub(crate) upstream: UpstreamArguments,
 }

@@ -1,8 +1,11 @@
 //! `holdpoint.toml`: every key optional, unknown ones refused with a suggestion.
 
+mod admission;
 mod amounts;
 mod export;
 mod gate;
+
+pub(crate) use admission::AdmissionRules;
 
 use crate::failure::Failure;
 use ::gate::posture::{Posture, Settings};
@@ -13,7 +16,7 @@ use store::Location;
 use toml::{Table, Value};
 
 /// The keys that are known, with their tables. A server's table takes the same.
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 37] = [
     "posture",
     "first_use",
     "drift_scope",
@@ -40,6 +43,15 @@ const KEYS: [&str; 28] = [
     "export.otlp",
     "export.otlp_headers",
     "export.syslog",
+    "admission.trust_root",
+    "admission.required",
+    "admission.scheme",
+    "admission.flavor",
+    "admission.cache_seconds",
+    "admission.revocations",
+    "admission.attestation",
+    "admission.program_digest",
+    "admission.allow_tools",
     "store",
     "server",
 ];
@@ -111,6 +123,7 @@ impl Configuration {
         self.receipts_of()?;
         self.check_export()?;
         self.check_store()?;
+        self.check_admission()?;
         if let Some(Value::Table(servers)) = self.table.get("server") {
             for id in servers.keys() {
                 self.settings_of(Some(id))?;
@@ -290,10 +303,14 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
         "first_use" => &["trust", "approve"],
         "drift_scope" => &["tool", "server"],
         "list" => &["accepted", "observed"],
+        "admission.flavor" => &["open", "enclaved"],
         "receipts.fsync" => &["always", "interval", "never"],
         "receipts.on_full" => &["refuse", "drop-oldest"],
         "receipts.args_hash" => &["keyed", "plain"],
-        _ if key.starts_with("limits.") || key == "relist.max_age" => {
+        _ if key.starts_with("limits.")
+            || key == "relist.max_age"
+            || key == "admission.cache_seconds" =>
+        {
             let is_number = value.as_integer().is_some_and(|number| number >= 0);
             let problem = || format!("`{key}` is a whole number from 0 up");
             return is_number.then_some(()).ok_or_else(problem);

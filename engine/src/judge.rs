@@ -2,12 +2,14 @@
 //!
 //! This is the only part of a session that writes to the store.
 
+use crate::admission::{Admittance, Admitted, anchor_of};
 use crate::recorder::now;
 use crate::relist::ListOutcome;
 use crate::situation::{DriftScope, Situation};
 use crate::view::{Materials, View};
+use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::hash::EntryHash;
-use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
+use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
 use gate::first_use::{FirstUse, first_use};
 use gate::judge::{Judgement, SurfaceJudgement, judge_surface};
 use gate::pins::{Basis, Pin, PinBook};
@@ -47,6 +49,8 @@ pub struct Rules {
     pub first_use: FirstUsePolicy,
     pub scope: DriftScope,
     pub mode: ListMode,
+    /// The tools that may be used, where that is limited: others are not shown.
+    pub allowed: Option<Arc<ToolAllowlist>>,
 }
 
 /// What a server says, as the answers that it said it with. They are read again when they are judged again, which is
@@ -56,6 +60,8 @@ pub struct Seen {
     pub handshake: Option<Arc<str>>,
     pub lists: BTreeMap<ListKind, ListOutcome>,
     pub origin: Option<Entry>,
+    /// Who vouches for it, as far as that was asked.
+    pub attested: Option<Arc<Admitted>>,
 }
 
 impl Seen {
@@ -132,13 +138,13 @@ impl Judge {
     pub fn take_in(
         &mut self,
         seen: &Seen,
-        surface: &Surface,
+        mut surface: Surface,
         at: Timestamp,
     ) -> Result<Judged, StoreError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.try_take_in(seen, surface, at) {
+            match self.try_take_in(seen, &mut surface, at) {
                 Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
                 outcome => return outcome,
             }
@@ -148,11 +154,13 @@ impl Judge {
     fn try_take_in(
         &mut self,
         seen: &Seen,
-        surface: &Surface,
+        surface: &mut Surface,
         at: Timestamp,
     ) -> Result<Judged, StoreError> {
         let mut standing = self.read_standing()?;
         let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(surface))?;
+        anchor(surface, seen, &baseline.pins);
+        let surface = &*surface;
         let status = status_of(&baseline);
         let revision = baseline.revision();
         let mut book = baseline.pins;
@@ -168,22 +176,29 @@ impl Judge {
         if is_first && self.rules.first_use == FirstUsePolicy::Trust {
             let FirstUse { pins, .. } = first_use(surface, &self.rules.settings);
             act.name = "server.pin";
+            let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
+            let basis = |entry: &Entry| first_basis(entry, verified);
             act.pins =
-                pins.into_iter().map(|entry| NewPin { entry, basis: Basis::FirstUse }).collect();
+                pins.into_iter().map(|entry| NewPin { basis: basis(&entry), entry }).collect();
         }
         if !is_first && is_trusted && status != ServerStatus::Pending {
+            if let Some(identity) = newly_anchored(&book, surface) {
+                act.pins.push(NewPin { entry: identity.clone(), basis: Basis::Attested });
+                let by = NOBODY.to_owned();
+                book.push(Pin { entry: identity.clone(), basis: Basis::Attested, at, by });
+            }
             let judged = self.judge(&book, surface, at)?;
-            act.pins = judged
-                .accepted()
-                .map(|entry| NewPin { entry: entry.clone(), basis: Basis::Auto })
-                .collect();
+            let accepted = judged.accepted().cloned();
+            act.pins.extend(accepted.map(|entry| NewPin { entry, basis: Basis::Auto }));
             if !act.pins.is_empty() {
                 act.name = "pin.auto";
             }
             judgement = Some(judged).filter(|_| act.pins.is_empty());
         }
         let repinned = if is_first { 0 } else { act.pins.len() };
-        for pin in &act.pins {
+        // An identity that was anchored is in the book already.
+        let is_anchored = |pin: &&NewPin| !is_first && pin.basis == Basis::Attested;
+        for pin in act.pins.iter().filter(|pin| !is_anchored(pin)) {
             let entry = pin.entry.clone();
             book.push(Pin { entry, basis: pin.basis, at, by: NOBODY.to_owned() });
         }
@@ -224,11 +239,18 @@ impl Judge {
         if self.standing.as_ref() == Some(&now) {
             return Ok(None);
         }
-        let surface = seen.surface().unwrap_or_default();
-        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
+        let (surface, baseline) = self.read_beside(seen)?;
         let judgement = self.judge(&baseline.pins, &surface, at)?;
         let now = Standing { status: status_of(&baseline), ..now };
         Ok(Some(self.judged(seen, &surface, &baseline.pins, judgement, now, 0)))
+    }
+
+    /// What was seen, beside its pins.
+    fn read_beside(&self, seen: &Seen) -> Result<(Surface, Baseline), StoreError> {
+        let mut surface = seen.surface().unwrap_or_default();
+        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
+        anchor(&mut surface, seen, &baseline.pins);
+        Ok((surface, baseline))
     }
 
     fn read_standing(&self) -> Result<Standing, StoreError> {
@@ -298,13 +320,16 @@ impl Judge {
             settings: &self.rules.settings,
             mode: self.rules.mode,
             scope: self.rules.scope,
+            allowed: self.rules.allowed.as_deref(),
             pages: &seen.pages(),
         });
         let situation = Situation {
             server: self.rules.server.clone(),
             settings: self.rules.settings.clone(),
             is_incident,
-            view,
+            // Whoever publishes it knows: it is not the judge's.
+            admission: Admittance::default(),
+            view: Arc::new(view),
         };
         let has_baseline = !book.is_empty() || book.lost.is_some() || !book.tampered.is_empty();
         Judged { situation, book: of_handshake(book), has_baseline, judgement, repinned }
@@ -317,8 +342,7 @@ impl Judge {
         id: &EntryId,
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
-        let surface = seen.surface().unwrap_or_default();
-        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
+        let (surface, baseline) = self.read_beside(seen)?;
         let judgement = self.judge(&baseline.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
@@ -332,8 +356,7 @@ impl Judge {
         by: &str,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let surface = seen.surface().unwrap_or_default();
-        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
+        let (surface, baseline) = self.read_beside(seen)?;
         let status = status_of(&baseline);
         let is_sound = baseline.pins.lost.is_none() && baseline.pins.tampered.is_empty();
         let entry = surface.entry(id);
@@ -396,6 +419,54 @@ impl Judge {
             .collect();
         counts.chunks(store::MAX_COUNTS_PER_WRITE).try_for_each(|part| self.store.add_counts(part))
     }
+}
+
+/// Anchors the identity to whoever vouches for the server: another id or signer is then another identity. Where nobody
+/// does now, it stays anchored as it was pinned: whether that is enough is admission's question, not that of drift.
+fn anchor(surface: &mut Surface, seen: &Seen, book: &PinBook) {
+    let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
+    let anchor = match verified {
+        Some(verified) => Some(anchor_of(verified.identity())),
+        None => pinned_identity(book).and_then(Anchor::of),
+    };
+    if let Some(anchor) = anchor {
+        // The identity is text that was read before, so it reads again.
+        let _ = surface.anchor_to(&anchor);
+    }
+}
+
+/// On what basis an entry is pinned at first use: the publisher may have vouched for this very contract.
+fn first_basis(entry: &Entry, verified: Option<&VerifiedAttestation>) -> Basis {
+    let is_tool = entry.entry_type() == EntryType::Tool;
+    let vouched = verified
+        .filter(|_| is_tool)
+        .map(|verified| verified.check_digest(entry.key(), entry.entry_hash()));
+    match vouched {
+        Some(Ok(Vouched::Yes)) => Basis::Attested,
+        Some(Ok(Vouched::NotNamed) | Err(_)) | None => Basis::FirstUse,
+    }
+}
+
+fn pinned_identity(book: &PinBook) -> Option<&Entry> {
+    let id = EntryId::only(EntryType::Identity);
+    let is_trusted = book.lost.is_none() && !book.tampered.contains_key(&id);
+    let pins = book.get(&id).filter(|_| is_trusted)?;
+    pins.accepted().map(|pin| &pin.entry)
+}
+
+/// An identity that was pinned before anybody vouched for it, and is now vouched for and otherwise the same. To gain an
+/// anchor is no change: there was none that it could be another than.
+fn newly_anchored<'s>(book: &PinBook, surface: &'s Surface) -> Option<&'s Entry> {
+    let observed = surface.entry(&EntryId::only(EntryType::Identity))?;
+    let pinned = pinned_identity(book)?;
+    if Anchor::of(pinned).is_some() {
+        return None;
+    }
+    let mut anchored = Surface::default();
+    anchored.insert(pinned.clone());
+    anchored.anchor_to(&Anchor::of(observed)?).ok()?;
+    let same = anchored.entry(observed.id())?.entry_hash() == observed.entry_hash();
+    same.then_some(observed)
 }
 
 /// The pins that a handshake is shaped by; the others are in the store.

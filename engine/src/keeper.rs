@@ -3,6 +3,7 @@
 //!
 //! It is the only one that makes requests of the gate's own. Their ids are unguessable.
 
+use crate::admission::{Admittance, Checked, Checker};
 use crate::errands::{Errand, OwnMessage};
 use crate::judge::Seen;
 use crate::reason::ReasonCode;
@@ -21,9 +22,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use wire::listing::is_offered;
 
+mod admission;
 mod asking;
 mod notes;
 
+use admission::Admissions;
 use asking::{MAX_QUESTIONS, Question, Said, parameters, read_answer};
 use notes::Notes;
 
@@ -63,6 +66,10 @@ pub enum Wake {
     Published {
         changed: Vec<ListKind>,
     },
+    /// A request waits until the server's admission is checked.
+    Admit,
+    /// It was checked.
+    Admitted(Box<Checked>),
     ClientGone,
     /// The session is over.
     End,
@@ -93,6 +100,7 @@ pub struct Keeper {
     version: Option<u64>,
     looked_at: Instant,
     looked_around_at: Instant,
+    admission: Admissions,
 }
 
 impl std::fmt::Debug for Keeper {
@@ -123,7 +131,14 @@ impl Keeper {
             version: None,
             looked_at: now,
             looked_around_at: now,
+            admission: Admissions::default(),
         }
+    }
+
+    /// Has the server's admission checked by this, whenever it has to be.
+    pub fn admitting(mut self, checker: Option<Checker>) -> Keeper {
+        self.admission.checker = checker;
+        self
     }
 
     /// Works until the session is over.
@@ -141,6 +156,7 @@ impl Keeper {
                 self.look_around();
             }
             self.pass_time(begun.elapsed());
+            self.begin_check();
             self.begin_wanted();
         }
         self.flush();
@@ -160,6 +176,8 @@ impl Keeper {
             Wake::Published { changed } => self.tell_changed(changed),
             Wake::Ask { entry, banner, waiting } => self.question(&entry, &banner, *waiting),
             Wake::ClientAnswered { id, message } => self.client_answered(&id, &message),
+            Wake::Admit => self.admission.is_wanted = true,
+            Wake::Admitted(checked) => self.admitted(*checked),
             Wake::ClientGone | Wake::End => {}
         }
     }
@@ -251,7 +269,9 @@ impl Keeper {
 
     /// Begins what is wanted, as far as it can be asked for now.
     fn begin_wanted(&mut self) {
-        if self.wanted.is_empty() || !self.is_met() {
+        // Of a server that is not admitted nothing is asked.
+        let is_closed = self.session.situation().admission.is_closed();
+        if self.wanted.is_empty() || is_closed || !self.is_met() {
             return;
         }
         if self.outcomes.is_empty() {
@@ -260,7 +280,7 @@ impl Keeper {
         }
         let (handshake, waited): (Option<Arc<str>>, BTreeSet<ListKind>) = {
             let state = self.session.state();
-            (state.handshake.clone(), state.waiting.iter().map(|waiting| waiting.list).collect())
+            (state.handshake.clone(), state.waited_lists())
         };
         let now = Instant::now();
         for list in std::mem::take(&mut self.wanted) {
@@ -359,7 +379,9 @@ impl Keeper {
             self.discovery = None;
             self.has_discovered = true;
             if let OwnAnswer::Result(result) = answer {
-                self.session.state().handshake.get_or_insert(result);
+                let mut state = self.session.state();
+                state.handshake.get_or_insert(result);
+                state.checked = None;
             }
             return;
         }
@@ -422,7 +444,7 @@ impl Keeper {
         };
         for waiting in released {
             if is_judged {
-                self.session.resume_soon(waiting);
+                self.session.resume_listed(waiting);
             } else {
                 let reason = ReasonCode::Internal;
                 self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
@@ -443,7 +465,7 @@ impl Keeper {
         let seen = Arc::new(seen);
         let outcome = {
             let mut judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
-            match judge.take_in(&seen, &surface, now()) {
+            match judge.take_in(&seen, surface, now()) {
                 Ok(judged) => {
                     let newly_held = judge.newly_held(&judged.judgement) as u64;
                     self.session.tally.add_many(Counter::HoldsBegun, newly_held);
@@ -471,8 +493,15 @@ impl Keeper {
     }
 
     fn seen(&mut self) -> Seen {
-        let handshake = self.session.state().handshake.clone();
-        Seen { handshake, lists: self.outcomes.clone(), origin: (self.origin)() }
+        let (handshake, attested) = {
+            let state = self.session.state();
+            let attested = match &state.situation.admission {
+                Admittance::Known(admitted) => Some(admitted.clone()),
+                Admittance::NotAsked | Admittance::Unknown => None,
+            };
+            (state.handshake.clone(), attested)
+        };
+        Seen { handshake, lists: self.outcomes.clone(), origin: (self.origin)(), attested }
     }
 
     /// Asks about a held entry. Further calls of it share the question.

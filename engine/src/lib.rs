@@ -2,6 +2,7 @@
 //! every surface.
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod call;
 pub mod checks;
 pub mod errands;

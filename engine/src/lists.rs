@@ -34,6 +34,13 @@ impl ListAnswer<'_> {
     }
 }
 
+/// A list of nothing, for a server of which nothing may be used.
+pub fn empty(list: ListKind, id: &[u8]) -> ListAnswer<'static> {
+    let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
+    let result = format!(r#"{{"{}":[]}}"#, list.member()).into_bytes().into();
+    ListAnswer { beginning, result, status: OutcomeStatus::Success }
+}
+
 /// Answers a list from the view. `cursor` is the raw JSON of the client's, `id` that of its request.
 pub fn answer<'v>(
     view: &'v View,

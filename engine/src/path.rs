@@ -4,10 +4,14 @@
 //! copy of any.
 
 use crate::call::Call;
-use crate::checks::{DriftCheck, IncidentCheck, InventoryCheck, PreflightCheck, PreflightLimits};
+use crate::checks::{
+    AdmissionCheck, AllowlistCheck, DriftCheck, IncidentCheck, InventoryCheck, PreflightCheck,
+    PreflightLimits,
+};
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use crate::view::Standing;
+use attest::ToolAllowlist;
 use std::sync::Arc;
 
 /// What a check says.
@@ -40,16 +44,17 @@ pub struct Path {
 }
 
 impl Path {
-    /// The path in front of one server on one machine.
-    pub fn for_one_server(limits: PreflightLimits) -> Path {
-        Path {
-            checks: vec![
-                Box::new(InventoryCheck),
-                Box::new(IncidentCheck),
-                Box::new(DriftCheck),
-                Box::new(PreflightCheck { limits }),
-            ],
+    /// The path in front of one server on one machine. Without a list all of its tools may be used, as far as the other
+    /// checks go.
+    pub fn for_one_server(limits: PreflightLimits, allowed: Option<Arc<ToolAllowlist>>) -> Path {
+        let mut checks: Vec<Box<dyn Check>> =
+            vec![Box::new(InventoryCheck), Box::new(IncidentCheck), Box::new(AdmissionCheck)];
+        if let Some(allowed) = allowed {
+            checks.push(Box::new(AllowlistCheck { allowed }));
         }
+        checks.push(Box::new(DriftCheck));
+        checks.push(Box::new(PreflightCheck { limits }));
+        Path { checks }
     }
 
     pub fn decide(&self, call: &Call<'_>, situation: &Situation) -> Answer {

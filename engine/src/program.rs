@@ -1,6 +1,7 @@
 //! The digest of a program's file. A large one takes as long as starting it, so digests are kept, by device, inode, size
 //! and time of change: what is written over in place has another time of change.
 
+use attest::{Algorithm, DigestHasher};
 use contract::hash::sha256_hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -53,6 +54,26 @@ pub fn digest_of(program: &Path, kept: Option<&Path>) -> Option<String> {
         keep(path, Kept { file: identity, sha256: digest.clone() });
     }
     Some(digest)
+}
+
+/// The digests of a program's file in every way that a document may name it by, where it can be read.
+pub fn digests_of(program: &Path) -> Option<Vec<attest::Digest>> {
+    let file = File::open(program).ok()?;
+    if file.metadata().ok()?.len() > MAX_PROGRAM_BYTES {
+        return None;
+    }
+    let algorithms = [Algorithm::Sha256, Algorithm::Sha384, Algorithm::Sha512];
+    let mut hashers = algorithms.map(DigestHasher::new);
+    let mut source = file.take(MAX_PROGRAM_BYTES);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let count = source.read(&mut chunk).ok()?;
+        if count == 0 {
+            return Some(hashers.into_iter().map(DigestHasher::finish).collect());
+        }
+        let bytes = chunk.get(..count).unwrap_or_default();
+        hashers.iter_mut().for_each(|hasher| hasher.update(bytes));
+    }
 }
 
 fn hash(file: File) -> io::Result<String> {

@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasonCode {
     Drift(DriftReason),
+    /// Admission of the server, or of one of its tools.
+    Admission(attest::Reason),
     UnknownServer,
     PayloadTooLarge,
     TooDeep,
@@ -24,6 +26,7 @@ impl ReasonCode {
     pub const fn as_str(self) -> &'static str {
         match self {
             ReasonCode::Drift(reason) => reason.as_str(),
+            ReasonCode::Admission(reason) => reason.as_str(),
             ReasonCode::UnknownServer => "unknown_server",
             ReasonCode::PayloadTooLarge => "payload_too_large",
             ReasonCode::TooDeep => "too_deep",
@@ -47,7 +50,8 @@ impl ReasonCode {
             | ReasonCode::UpstreamUnreadable
             | ReasonCode::Timeout => -32011,
             ReasonCode::Internal | ReasonCode::LedgerUnavailable => -32012,
-            ReasonCode::UnknownServer
+            ReasonCode::Admission(_)
+            | ReasonCode::UnknownServer
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
             | ReasonCode::KillSwitch => 1013,

@@ -2,6 +2,7 @@
 //!
 //! Arguments, results and credentials never come here but to be hashed and measured.
 
+use crate::admission::{Admittance, CallRuling};
 use crate::call::Call;
 use crate::path::{Answer, Denial};
 use crate::reason::ReasonCode;
@@ -9,9 +10,9 @@ use crate::situation::Situation;
 use crate::view::{Found, Hashes};
 use contract::time::Timestamp;
 use ledger::record::{
-    ActorType, BeforeAfter, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome, OutcomeStatus,
-    Principal, ReceiptId, Request, Ruling, RulingResult, Text, TokenHandling, TokenMode,
-    TrustLevel, Words,
+    ActorType, Admission, BeforeAfter, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome,
+    OutcomeStatus, Principal, ReceiptId, Request, Ruling, RulingResult, Text, TokenHandling,
+    TokenMode, TrustLevel, Words,
 };
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -60,6 +61,8 @@ pub struct Circumstances<'a> {
     pub caller: &'a Caller,
     /// How old the view was, where one was looked at.
     pub view_age: Option<Duration>,
+    /// How old the check of the server's admission was, where there was one.
+    pub admission_age: Option<Duration>,
     /// When the message was read.
     pub begun: Instant,
 }
@@ -79,6 +82,10 @@ impl Recorder {
     ) -> Result<Recorded, Unrecorded> {
         let receipt_id = self.next_id()?;
         let drift = Drifted::of(call, answer, about.situation);
+        let admission = match &about.situation.admission {
+            Admittance::NotAsked | Admittance::Unknown => None,
+            Admittance::Known(admitted) => Some(admitted.rule(call, &about.situation.view)),
+        };
         let reasons = reason_of(answer).map(ReasonCode::as_str);
         let key = self.receipts.args_key();
         let args_hash = call.arguments.map(|arguments| key.hash(arguments));
@@ -122,7 +129,7 @@ impl Recorder {
             sandbox: None,
             approval: None,
             drift: drift.as_ref().map(|drift| drift.to_record(about.view_age)),
-            admission: None,
+            admission: admission.map(|ruling| to_record(ruling, about.admission_age)),
             incident_mode: about.situation.is_incident,
             latency_us: Latency { ours: microseconds(ours), theirs: None },
         };
@@ -191,6 +198,15 @@ pub fn now() -> Timestamp {
 
 fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn to_record(ruling: CallRuling<'_>, age: Option<Duration>) -> Admission<'_> {
+    Admission {
+        age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        clearance: ruling.clearance.map(|clearance| Text(clearance.name())),
+        signer: ruling.signer.map(|signer| Text(signer.as_str())),
+        verdict: ruling.verdict,
+    }
 }
 
 fn reason_of(answer: &Answer) -> Option<ReasonCode> {

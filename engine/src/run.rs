@@ -1,5 +1,6 @@
 //! A session between our standard input and output and a server: threads, signals, and an end in all cases.
 
+use crate::admission::Checker;
 use crate::errands::Errand;
 use crate::keeper::{Keeper, OriginSource, Wake};
 use crate::outlet::LineOutlet;
@@ -80,6 +81,8 @@ pub struct Surroundings {
     pub wakes: Receiver<Wake>,
     pub errands: Receiver<Errand>,
     pub origin: OriginSource,
+    /// Checks the server's admission, where that is asked.
+    pub admission: Option<Checker>,
     pub behind: Behind,
     pub grace: Duration,
 }
@@ -105,13 +108,14 @@ impl std::fmt::Debug for Surroundings {
 impl Running {
     /// Starts the threads.
     pub fn start(surroundings: Surroundings) -> io::Result<Running> {
-        let Surroundings { session, wakes, errands, origin, behind, grace } = surroundings;
+        let Surroundings { session, wakes, errands, origin, admission, behind, grace } =
+            surroundings;
         let (happens, happenings) = channel();
         let group = match &behind {
             Behind::Process { process, .. } => Some(process.group()),
             Behind::Remote(_) => None,
         };
-        let keeper = Keeper::new(session.clone(), wakes, origin);
+        let keeper = Keeper::new(session.clone(), wakes, origin).admitting(admission);
         let keeper = spawn("keeper", move || keeper.run())?;
         {
             let session = session.clone();

@@ -6,6 +6,7 @@
 //! INVARIANT: whoever brings the server's messages never writes to the server, so a server that does not read until
 //! somebody reads from it is always read from.
 
+mod admission;
 mod client;
 mod handshake;
 mod server;
@@ -14,6 +15,7 @@ pub mod state;
 pub(crate) use client::version_in;
 pub use server::OwnAnswer;
 
+use crate::admission::Admittance;
 use crate::call::{Call, Target};
 use crate::errands::Errand;
 use crate::errors::ErrorLog;
@@ -53,6 +55,8 @@ pub struct SessionSettings {
     pub asks_in_client: bool,
     /// The largest message of either side.
     pub frame_bytes: usize,
+    /// How old the check of the server's admission may be that a call is dispatched on, where it is checked.
+    pub admission_max_age: Option<Duration>,
 }
 
 impl Default for SessionSettings {
@@ -62,6 +66,7 @@ impl Default for SessionSettings {
             call_timeout: None,
             asks_in_client: false,
             frame_bytes: 16 * 1024 * 1024,
+            admission_max_age: None,
         }
     }
 }
@@ -156,10 +161,16 @@ struct Met {
     situation: Arc<Situation>,
     caller: Arc<Caller>,
     view_age: Option<Duration>,
+    admission_age: Option<Duration>,
 }
 
 impl Session {
     pub fn new(parts: Parts) -> Session {
+        let mut state = parts.state;
+        if parts.settings.admission_max_age.is_some() {
+            let admission = Admittance::Unknown;
+            state.situation = Arc::new(Situation { admission, ..(*state.situation).clone() });
+        }
         Session {
             settings: parts.settings,
             path: parts.path,
@@ -167,7 +178,7 @@ impl Session {
             tally: Tally::default(),
             judge: Mutex::new(parts.judge),
             sentinel: Mutex::new(parts.sentinel),
-            state: Mutex::new(parts.state),
+            state: Mutex::new(state),
             to_client: Mutex::new(parts.to_client),
             to_server: Mutex::new(ServerSide {
                 outlet: parts.to_server,
@@ -388,10 +399,12 @@ impl Session {
 
     /// Calls are decided on this from now on. The caller holds the judge, so no older one comes after a newer.
     pub(crate) fn publish(&self, judge: &mut Judge, judged: Judged, cause: Cause) {
-        let situation = Arc::new(judged.situation);
+        let mut situation = judged.situation;
         self.end_holds(judge, &situation, cause);
         let changed: Vec<ListKind> = {
             let mut state = self.state();
+            situation.admission = state.situation.admission.clone();
+            let situation = Arc::new(situation);
             let before = std::mem::replace(&mut state.situation, situation.clone());
             state.book = Arc::new(judged.book);
             state.has_baseline = judged.has_baseline;
@@ -443,7 +456,7 @@ impl Session {
 
     /// Decides on a request, records it, and passes it on or refuses it.
     fn pass(&self, passage: &Passage<'_>, met: &Met) {
-        let Met { situation, caller, view_age } = met;
+        let Met { situation, caller, view_age, admission_age } = met;
         let Passage { id, call, begun, .. } = *passage;
         let answer = self.path.decide(&call, situation);
         if let Answer::Hold(standing) = &answer
@@ -451,7 +464,8 @@ impl Session {
         {
             return self.ask(passage, standing);
         }
-        let about = Circumstances { situation, caller, view_age: *view_age, begun };
+        let (view_age, admission_age) = (*view_age, *admission_age);
+        let about = Circumstances { situation, caller, view_age, admission_age, begun };
         let Recorded { receipt_id, batch, decided } = match self
             .recorder
             .decision(&call, &answer, about)
@@ -490,6 +504,7 @@ impl Session {
             }
             Answer::Deny(denial) => {
                 let server = situation.server.as_str();
+                self.record_tool_denial(&call, denial, server, receipt_id);
                 let refusal = Refusal::denied(denial, server, &receipt_id.to_string());
                 self.tell_client(&refusal.to_message(id.raw()));
             }
@@ -521,7 +536,8 @@ impl Session {
         let waiting = Waiting {
             id: passage.id.to_owned(),
             frame: passage.outgoing.frame.to_vec(),
-            list,
+            list: Some(list),
+            is_unadmitted: false,
             begun: passage.begun,
             was_asked: true,
             cancellation: None,

@@ -13,6 +13,7 @@ pub use standing::{Hashes, Standing};
 
 use crate::call::Target;
 use crate::situation::{DriftScope, Situation};
+use attest::ToolAllowlist;
 use contract::surface::{EntryId, EntryType, ListKind, Surface};
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::PinBook;
@@ -34,6 +35,8 @@ pub struct Materials<'a> {
     pub settings: &'a Settings,
     pub mode: ListMode,
     pub scope: DriftScope,
+    /// The tools that may be used, where that is limited.
+    pub allowed: Option<&'a ToolAllowlist>,
     /// The answers of the server to each list, as they came.
     pub pages: &'a BTreeMap<ListKind, Arc<Vec<Arc<str>>>>,
 }
@@ -190,8 +193,15 @@ fn list_view(materials: &Materials<'_>, list: ListKind, is_closed: bool) -> Opti
         return Some(ListView::of(list, pages, &[]));
     }
     let Materials { book, surface, judgement, mode, .. } = *materials;
-    let entries: Vec<&str> =
-        shown(book, surface, judgement, list, mode).into_iter().map(|(_, raw)| raw).collect();
+    let is_allowed = |id: &EntryId| match materials.allowed {
+        Some(allowed) if id.entry_type == EntryType::Tool => allowed.check(&id.key).is_ok(),
+        Some(_) | None => true,
+    };
+    let entries: Vec<&str> = shown(book, surface, judgement, list, mode)
+        .into_iter()
+        .filter(|(id, _)| is_allowed(id))
+        .map(|(_, raw)| raw)
+        .collect();
     let is_as_sent = || {
         let observed = surface.list(list).map(contract::surface::Entry::raw);
         observed.eq(entries.iter().copied())

@@ -11,6 +11,15 @@
 #[path = "gate/stage.rs"]
 mod stage;
 
+#[path = "../../attest/tests/campaign/forgeries.rs"]
+#[allow(dead_code, reason = "the campaign of the crate itself uses all of it")]
+mod forgeries;
+#[path = "../../attest/tests/campaign/names.rs"]
+#[allow(dead_code, reason = "the campaign of the crate itself uses all of it")]
+mod names;
+
+#[path = "gate/admission.rs"]
+mod admission;
 #[path = "gate/asking.rs"]
 mod asking;
 #[path = "gate/freshness.rs"]

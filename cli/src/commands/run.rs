@@ -2,12 +2,14 @@
 
 use crate::approver;
 use crate::arguments::{Options, RunCommand};
-use crate::configuration::Configuration;
+use crate::configuration::{AdmissionRules, Configuration};
 use crate::failure::{Exit, Failure};
 use crate::screen;
 use crate::target::{Origin, Reach, Workplace, home_path};
+use attest::{Host, Program};
 use contract::origin::{ProgramOrigin, address_entry};
 use contract::surface::Entry;
+use engine::admission::{Checker, Source, Subject};
 use engine::errands::Errand;
 use engine::errors::ErrorLog;
 use engine::export::{LiveExport, do_not_track};
@@ -16,7 +18,7 @@ use engine::keeper::{OriginSource, Wake};
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::path::Path;
 use engine::process::{BECOME, ServerProcess};
-use engine::program::{digest_of, find_program};
+use engine::program::{digest_of, digests_of, find_program};
 use engine::recorder::{Caller, Recorder};
 use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
 use engine::sentinel::Sentinel;
@@ -78,12 +80,13 @@ fn run_program(
         FirstLook::Program(file),
         Box::new(LineOutlet::new(input)),
     )
-    .and_then(|Prepared { session, wakes, errands, origin, grace, export }| {
+    .and_then(|Prepared { session, wakes, errands, origin, admission, grace, export }| {
         let running = Running::start(Surroundings {
             session,
             wakes,
             errands,
             origin,
+            admission,
             behind: Behind::Process { process, output: Box::new(output) },
             grace,
         })?;
@@ -107,10 +110,11 @@ fn run_remote(
     let (sender, remote) = remote(endpoint, limits);
     let key = remote.tls_key();
     let to_server = Box::new(RemoteOutlet::new(sender));
-    let Prepared { session, wakes, errands, origin, grace, export: _export } =
+    let Prepared { session, wakes, errands, origin, admission, grace, export: _export } =
         prepare(command, options, id, reach, FirstLook::Key(key), to_server)?;
     let behind = Behind::Remote(remote);
-    let running = Running::start(Surroundings { session, wakes, errands, origin, behind, grace })?;
+    let surroundings = Surroundings { session, wakes, errands, origin, admission, behind, grace };
+    let running = Running::start(surroundings)?;
     end(running.finish()?)
 }
 
@@ -152,6 +156,7 @@ struct Prepared {
     wakes: Receiver<Wake>,
     errands: Receiver<Errand>,
     origin: OriginSource,
+    admission: Option<Checker>,
     grace: std::time::Duration,
     export: Option<LiveExport>,
 }
@@ -166,9 +171,15 @@ fn prepare(
 ) -> Result<Prepared, Failure> {
     let Workplace { home, store, configuration } = Workplace::open(options)?;
     let launch = reach.launch(&command.upstream);
+    let admission = configuration.admission(id, &command.admission, home.path())?;
+    let allowed = configuration.allowed_tools(id, &command.admission)?;
+    let max_age = admission.as_ref().map(|admission| admission.max_age);
+    let admission = admission.map(|rules| checker_of(rules, reach, &look)).transpose()?;
     let origin = origin_of(reach, look, home.path().join("digests.json"));
-    let rules = configuration.rules(id, command.posture)?;
+    let mut rules = configuration.rules(id, command.posture)?;
+    rules.allowed.clone_from(&allowed);
     let mut settings = configuration.session(id)?;
+    settings.admission_max_age = max_age;
     if let Some(seconds) = command.relist_max_age {
         settings.relist_max_age = std::time::Duration::from_secs(seconds);
     }
@@ -188,7 +199,7 @@ fn prepare(
     let is_quiet = options.quiet;
     let session = Session::new(Parts {
         settings,
-        path: Path::for_one_server(configuration.preflight(id)?),
+        path: Path::for_one_server(configuration.preflight(id)?, allowed),
         recorder: Recorder::new(receipts),
         judge,
         sentinel,
@@ -206,7 +217,39 @@ fn prepare(
     });
     let export = start_export(&configuration, &home)?;
     let grace = configuration.grace(id)?;
-    Ok(Prepared { session: Arc::new(session), wakes, errands, origin, grace, export })
+    Ok(Prepared { session: Arc::new(session), wakes, errands, origin, admission, grace, export })
+}
+
+/// Checks who vouches for the server, by what the operator names or the server publishes.
+fn checker_of(rules: AdmissionRules, reach: &Reach, look: &FirstLook) -> Result<Checker, Failure> {
+    let AdmissionRules { terms, attestation, binding, .. } = rules;
+    let file = attestation.map(Source::File);
+    let (subject, source) = match (&reach.upstream, look) {
+        (Upstream::Http(endpoint), _) => {
+            let host = Host::parse(&endpoint.url.host_and_port()).map_err(Failure::usage)?;
+            (Subject::Remote(host), Source::Published(endpoint.clone()))
+        }
+        (Upstream::Stdio(_), FirstLook::Program(program)) => {
+            (Subject::Local { program: observed(program.clone()), binding }, Source::InBand)
+        }
+        (Upstream::Stdio(_), FirstLook::Key(_)) => {
+            let program = Box::new(Program::default);
+            (Subject::Local { program, binding }, Source::InBand)
+        }
+    };
+    Ok(Checker::new(terms, subject, file.unwrap_or(source)))
+}
+
+/// What is known of a program's file. It is read once, beside its start: what runs is what was there then.
+fn observed(path: PathBuf) -> Box<dyn FnMut() -> Program + Send> {
+    let mut reading = Some(std::thread::spawn(move || digests_of(&path)));
+    let mut program = Program::default();
+    Box::new(move || {
+        if let Some(reading) = reading.take() {
+            program.file = reading.join().ok().flatten().unwrap_or_default();
+        }
+        program.clone()
+    })
 }
 
 /// Receipts go on to where the configuration says, if it says so.

@@ -39,6 +39,8 @@ impl Configuration {
                 false => ListMode::Accepted,
                 true => ListMode::Observed,
             },
+            // A command line may name some, too.
+            allowed: None,
         })
     }
 
@@ -53,6 +55,8 @@ impl Configuration {
             call_timeout: (timeout > 0).then(|| seconds(timeout)),
             asks_in_client: self.truth("approve.in_client").map_err(Failure::usage)?,
             frame_bytes: self.whole(server, "limits.frame_bytes", usual.frame_bytes)?,
+            // Whoever finds that an attestation is asked for says so.
+            admission_max_age: None,
         })
     }
 

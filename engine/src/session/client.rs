@@ -24,6 +24,23 @@ const BATCHES: Revision = Revision::March2025;
 /// What each request carries where there is no session.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
+/// What a request waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    List(ListKind),
+    /// That the server's admission is checked, and then its list.
+    Admission(Option<ListKind>),
+}
+
+impl Awaited {
+    fn list(self) -> Option<ListKind> {
+        match self {
+            Awaited::List(list) => Some(list),
+            Awaited::Admission(list) => list,
+        }
+    }
+}
+
 impl Session {
     /// Takes one frame of the client's. Where more of them were read already, what it leads to may wait for theirs,
     /// until [`Session::client_paused`] at the latest.
@@ -79,7 +96,7 @@ impl Session {
             return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
         }
         // All that the request is decided on is taken together: each look under the lock costs as much as a check.
-        let (met, is_fresh) = {
+        let (met, is_admitted, is_fresh) = {
             let mut state = self.state();
             if let Some(params) = params.filter(|_| version.is_some()) {
                 state.client.stateless_meta = params.meta.map(<[u8]>::to_vec);
@@ -94,11 +111,20 @@ impl Session {
                 situation: state.situation.clone(),
                 caller: state.client.caller.clone(),
                 view_age: freshness.and_then(|freshness| freshness.age(begun)),
+                admission_age: self.admission_age(&state),
             };
-            (met, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
+            let is_admitted = self.is_admission_fresh(&state, sort, begun);
+            (met, is_admitted, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
+        let is_closed = met.situation.admission.is_closed();
         match (sort, sort.list()) {
-            (_, Some(list)) if !is_fresh => self.wait_for(&passage, list, envelope),
+            _ if !is_admitted => self.wait_for(&passage, Awaited::Admission(sort.list()), envelope),
+            (Method::List(list), _) if is_closed => self.answer_list(&passage, list, envelope),
+            // Of a server that is not admitted nothing is asked either.
+            _ if is_closed => self.pass(&passage, &met),
+            (_, Some(list)) if !is_fresh => {
+                self.wait_for(&passage, Awaited::List(list), envelope);
+            }
             (Method::List(list), _) => self.answer_list(&passage, list, envelope),
             _ => self.pass(&passage, &met),
         }
@@ -147,7 +173,7 @@ impl Session {
         state.client.can_be_asked = can_be_asked;
     }
 
-    fn wait_for(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
+    fn wait_for(&self, passage: &Passage<'_>, awaited: Awaited, envelope: &Envelope<'_>) {
         let id = passage.id.to_owned();
         let has_room = {
             let mut state = self.state();
@@ -156,7 +182,8 @@ impl Session {
                 state.wait(Waiting {
                     id: id.clone(),
                     frame: envelope.raw.to_vec(),
-                    list,
+                    list: awaited.list(),
+                    is_unadmitted: matches!(awaited, Awaited::Admission(_)),
                     begun: passage.begun,
                     was_asked: false,
                     cancellation: None,
@@ -165,7 +192,10 @@ impl Session {
             has_room
         };
         if has_room {
-            self.wake(Wake::Relist(list));
+            self.wake(match awaited {
+                Awaited::List(list) => Wake::Relist(list),
+                Awaited::Admission(_) => Wake::Admit,
+            });
         } else {
             let reason = ReasonCode::RateLimited;
             self.deny(&id, passage.call.method, envelope.raw.len(), reason, passage.begun);
@@ -217,7 +247,10 @@ impl Session {
                     Met {
                         situation: state.situation.clone(),
                         caller: state.client.caller.clone(),
-                        view_age: state.freshness(waiting.list).age(Instant::now()),
+                        view_age: waiting
+                            .list
+                            .and_then(|list| state.freshness(list).age(Instant::now())),
+                        admission_age: self.admission_age(&state),
                     }
                 };
                 self.pass(&passage, &met);
@@ -234,15 +267,17 @@ impl Session {
     /// Answers a list from the view. It is a request like others: it has a decision and an outcome.
     fn answer_list(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
         let cursor = envelope.params.as_ref().and_then(|params| params.cursor);
-        let (situation, caller, age) = {
+        let (situation, caller, age, admission_age) = {
             let state = self.state();
             let age = state.freshness(list).age(Instant::now());
-            (state.situation.clone(), state.client.caller.clone(), age)
+            let admission_age = self.admission_age(&state);
+            (state.situation.clone(), state.client.caller.clone(), age, admission_age)
         };
         let about = Circumstances {
             situation: &situation,
             caller: &caller,
             view_age: age,
+            admission_age,
             begun: passage.begun,
         };
         let id = passage.id.raw();
@@ -254,7 +289,11 @@ impl Session {
             return self.refuse(id, ReasonCode::LedgerUnavailable);
         };
         self.tally.add(Counter::Requests);
-        let answer = crate::lists::answer(&situation.view, list, cursor, id);
+        let answer = if situation.admission.is_closed() {
+            crate::lists::empty(list, id)
+        } else {
+            crate::lists::answer(&situation.view, list, cursor, id)
+        };
         self.tell_client_in_parts(&answer.parts());
         let ours = passage.begun.elapsed();
         self.recorder.outcome(
@@ -270,7 +309,7 @@ impl Session {
         let situation = self.situation();
         if method == "notifications/initialized" {
             self.state().client.is_initialized = true;
-        } else if situation.view.stopped().is_some() {
+        } else if situation.view.stopped().is_some() || situation.admission.is_closed() {
             return;
         }
         if method == "notifications/cancelled" && !self.may_cancel(envelope) {
@@ -367,7 +406,13 @@ impl Session {
             (state.situation.clone(), state.client.caller.clone())
         };
         let answer = Answer::Deny(Denial { reason, message: String::new() });
-        let about = Circumstances { situation: &situation, caller: &caller, view_age: None, begun };
+        let about = Circumstances {
+            situation: &situation,
+            caller: &caller,
+            view_age: None,
+            admission_age: None,
+            begun,
+        };
         let recorded = self.recorder.decision(&call, &answer, about);
         let recorded = recorded.and_then(|recorded| self.recorder.settle(Some(recorded.batch)));
         self.tally.add(Counter::Denied);

@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::judge::FirstUsePolicy;
+use crate::keeper::Wake;
 use crate::view::{shaped_handshake, with_member};
 use contract::surface::{Surface, SurfaceReader};
 use gate::first_use::first_use;
@@ -19,12 +20,33 @@ impl Session {
             return self.refuse(id.raw(), crate::reason::ReasonCode::UpstreamUnreadable);
         };
         let version = surface.protocol_version.clone();
-        let (book, is_first) = {
+        let is_kept = {
             let mut state = self.state();
             state.handshake = Some(text.into());
             state.client.protocol_version = version;
-            (state.book.clone(), !state.has_baseline)
+            self.keeps_handshake(&mut state, envelope.raw)
         };
+        if is_kept {
+            self.wake(Wake::Admit);
+        } else {
+            self.show_handshake(envelope, id, result);
+        }
+    }
+
+    /// Sends the client as much of the answer as somebody accepted.
+    pub(super) fn show_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
+        let Some(surface) = surface_of(&String::from_utf8_lossy(result)) else {
+            return self.refuse(id.raw(), crate::reason::ReasonCode::UpstreamUnreadable);
+        };
+        let (book, is_first, is_closed) = {
+            let state = self.state();
+            (state.book.clone(), !state.has_baseline, state.situation.admission.is_closed())
+        };
+        if is_closed {
+            // What a server that is not admitted says of itself is for nobody.
+            let shaped = with_member(result, "instructions", None);
+            return self.tell_client(&with_member(envelope.raw, "result", Some(&shaped)));
+        }
         let rules = {
             let judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
             judge.rules().clone()

@@ -130,7 +130,7 @@ impl Session {
 
     fn request_of_server(&self, id: &Id<'_>) -> Passing {
         let mut state = self.state();
-        let is_stopped = state.situation.view.stopped().is_some();
+        let is_stopped = state.situation.is_closed();
         if is_stopped || state.server_requests.len() >= MAX_SERVER_REQUESTS {
             return Passing::Drop;
         }
@@ -148,7 +148,7 @@ impl Session {
             _ => &[],
         };
         if lists.is_empty() {
-            let is_stopped = self.state().situation.view.stopped().is_some();
+            let is_stopped = self.state().situation.is_closed();
             return if is_stopped { Passing::Drop } else { Passing::Forward };
         }
         let (is_news, is_stateless) = {

@@ -1,5 +1,6 @@
 //! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
 
+use crate::admission::Checked;
 use crate::judge::{Judged, Seen};
 use crate::reason::ReasonCode;
 use crate::recorder::Caller;
@@ -7,7 +8,7 @@ use crate::situation::Situation;
 use contract::surface::{EntryId, ListKind};
 use gate::pins::PinBook;
 use ledger::record::ReceiptId;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::envelope::OwnedId;
@@ -39,7 +40,10 @@ pub struct Pending {
 pub struct Waiting {
     pub id: OwnedId,
     pub frame: Vec<u8>,
-    pub list: ListKind,
+    /// The list that it is about; nothing where it waits for admission alone.
+    pub list: Option<ListKind>,
+    /// It waits until the server's admission was checked, and then for its list.
+    pub is_unadmitted: bool,
     pub begun: Instant,
     /// The person at the client was asked about it: it is not asked about again.
     pub was_asked: bool,
@@ -84,6 +88,12 @@ pub struct Client {
     pub log_level: Option<String>,
 }
 
+/// An answer to the handshake that the client waits for.
+#[derive(Debug)]
+pub struct KeptHandshake {
+    pub frame: Vec<u8>,
+}
+
 #[derive(Debug)]
 pub struct State {
     pub situation: Arc<Situation>,
@@ -95,6 +105,10 @@ pub struct State {
     /// The answer to `initialize` or `server/discover`, as it came.
     pub handshake: Option<Arc<str>>,
     pub freshness: HashMap<ListKind, Freshness>,
+    /// The newest check of the server's admission. It does not count any more where the server was greeted since.
+    pub checked: Option<Checked>,
+    /// The answer to the handshake, kept from the client until the server's admission was checked.
+    pub kept_handshake: Option<KeptHandshake>,
     pub pending: HashMap<OwnedId, Pending>,
     /// Our own requests to the server, by their id with its quotes.
     pub own: HashSet<Vec<u8>>,
@@ -128,6 +142,8 @@ impl State {
             seen: Arc::default(),
             handshake: None,
             freshness: HashMap::new(),
+            checked: None,
+            kept_handshake: None,
             pending: HashMap::new(),
             own: HashSet::new(),
             waiting: VecDeque::new(),
@@ -186,9 +202,25 @@ impl State {
 
     /// Takes out those that a listing of these lists was waited for.
     pub fn take_listed(&mut self, lists: &[ListKind]) -> Vec<Waiting> {
+        let is_listed = |list: Option<ListKind>| list.is_some_and(|list| lists.contains(&list));
+        self.take_waiting(|waiting| !waiting.is_unadmitted && is_listed(waiting.list))
+    }
+
+    /// Takes out those that waited for a check of the server's admission.
+    pub fn take_unadmitted(&mut self) -> Vec<Waiting> {
+        self.take_waiting(|waiting| waiting.is_unadmitted)
+    }
+
+    /// The lists that requests wait for.
+    pub fn waited_lists(&self) -> BTreeSet<ListKind> {
+        let waiting = self.waiting.iter().filter(|waiting| !waiting.is_unadmitted);
+        waiting.filter_map(|waiting| waiting.list).collect()
+    }
+
+    fn take_waiting(&mut self, is_taken: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
         let all = std::mem::take(&mut self.waiting);
         let (released, waiting): (VecDeque<_>, VecDeque<_>) =
-            all.into_iter().partition(|waiting| lists.contains(&waiting.list));
+            all.into_iter().partition(|waiting| is_taken(waiting));
         self.waiting = waiting;
         self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
         released.into()

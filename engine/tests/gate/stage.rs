@@ -1,6 +1,8 @@
 //! A client and a server that the test plays, with the real gate between them.
 
+use attest::ToolAllowlist;
 use contract::time::Timestamp;
+use engine::admission::Checker;
 use engine::checks::PreflightLimits;
 use engine::errors::ErrorLog;
 use engine::judge::{FirstUsePolicy, Judge, Rules};
@@ -41,6 +43,10 @@ impl Arrived {
 
     pub(crate) fn texts(&self) -> Vec<String> {
         self.all().into_iter().map(|bytes| String::from_utf8(bytes).expect("UTF-8")).collect()
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.lock().expect("a lock").clear();
     }
 
     fn push(&self, message: &[u8]) {
@@ -144,6 +150,8 @@ pub(crate) struct Setting {
     pub(crate) scope: DriftScope,
     pub(crate) script: Script,
     pub(crate) limits: PreflightLimits,
+    pub(crate) allowed: Option<Arc<ToolAllowlist>>,
+    pub(crate) checker: Option<Checker>,
 }
 
 impl Default for Setting {
@@ -155,6 +163,8 @@ impl Default for Setting {
             scope: DriftScope::Tool,
             script: Script::default(),
             limits: PreflightLimits::default(),
+            allowed: None,
+            checker: None,
         }
     }
 }
@@ -199,6 +209,7 @@ impl Stage {
             first_use: setting.first_use,
             scope: setting.scope,
             mode: ListMode::Accepted,
+            allowed: setting.allowed.clone(),
         };
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
         let mut judge = Judge::new(store_of(&home), rules, None);
@@ -212,7 +223,7 @@ impl Stage {
         let noted = remarks.clone();
         let session = Arc::new(Session::new(Parts {
             settings: setting.session,
-            path: Path::for_one_server(setting.limits),
+            path: Path::for_one_server(setting.limits, setting.allowed),
             recorder: Recorder::new(receipts),
             judge,
             sentinel,
@@ -226,7 +237,8 @@ impl Stage {
         }));
         let runner = session.clone();
         std::thread::spawn(move || engine::errands::run(&runner, &errands));
-        let looked_after = Keeper::new(session.clone(), wakes, Box::new(|| None));
+        let looked_after =
+            Keeper::new(session.clone(), wakes, Box::new(|| None)).admitting(setting.checker);
         std::thread::spawn(move || looked_after.run());
         let (played, plan) = (session.clone(), script.clone());
         std::thread::spawn(move || {

@@ -1,0 +1,225 @@
+//! Who has to vouch for a server: the configuration and the command line together.
+
+use super::Configuration;
+use crate::arguments::admission::AdmissionArguments;
+use crate::commands::attest::{find_scheme, read_trust_root};
+use crate::failure::Failure;
+use attest::{Binding, DEFAULT_CACHE_SECONDS, Digest, Flavor, ToolAllowlist};
+use engine::admission::Terms;
+use gate::server::ServerId;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use toml::Value;
+
+/// What is about one server, and cannot be said for all of them.
+const OF_ONE_SERVER: [&str; 3] =
+    ["admission.attestation", "admission.program_digest", "admission.allow_tools"];
+const TEXTS: [&str; 6] = [
+    "admission.trust_root",
+    "admission.required",
+    "admission.scheme",
+    "admission.revocations",
+    "admission.attestation",
+    "admission.program_digest",
+];
+
+/// How a server is admitted.
+#[derive(Debug)]
+pub(crate) struct AdmissionRules {
+    pub(crate) terms: Terms,
+    pub(crate) max_age: Duration,
+    /// The operator's own file, in place of what the server publishes.
+    pub(crate) attestation: Option<PathBuf>,
+    pub(crate) binding: Option<Binding>,
+}
+
+impl Configuration {
+    /// How a server is admitted; nothing where nobody asked for that. `home` is where files without a folder lie.
+    pub(crate) fn admission(
+        &self,
+        server: &ServerId,
+        arguments: &AdmissionArguments,
+        home: &Path,
+    ) -> Result<Option<AdmissionRules>, Failure> {
+        let named = |key| self.text(Some(server.as_str()), key).map_err(Failure::usage);
+        let file = |key| named(key).map(|path| path.map(|path| home.join(path)));
+        let trust_root = match &arguments.trust_root {
+            Some(path) => Some(path.clone()),
+            None => file("admission.trust_root")?,
+        };
+        let required = match &arguments.required {
+            Some(level) => Some(level.clone()),
+            None => named("admission.required")?,
+        };
+        let attestation = match &arguments.attestation {
+            Some(path) => Some(path.clone()),
+            None => file("admission.attestation")?,
+        };
+        let is_asked = attestation.is_some() || arguments.flavor.is_some();
+        let (trust_root, required) = match (trust_root, required) {
+            (Some(root), Some(level)) => (root, level),
+            (None, None) if !is_asked => return Ok(None),
+            (None, _) => return Err(missing("--trust-root FILE", "trust_root")),
+            (Some(_), None) => return Err(missing("--required LEVEL", "required")),
+        };
+        let scheme = named("admission.scheme")?;
+        let scheme = find_scheme(scheme.as_deref().unwrap_or("default"))?;
+        let flavor = match named("admission.flavor")? {
+            Some(word) => Some(word.parse().map_err(Failure::usage)?),
+            None => None,
+        };
+        let flavor = arguments.flavor.or(flavor).unwrap_or(Flavor::Enclaved);
+        let root = Arc::new(read_trust_root(&trust_root)?);
+        root.check_scheme(&scheme).map_err(Failure::usage)?;
+        let terms = Terms::new(root, scheme, required, flavor)
+            .map_err(|error| Failure::usage(format!("the required level: {error}")))?;
+        let terms = match file("admission.revocations")? {
+            Some(list) => terms.with_revocations(list),
+            None => terms,
+        };
+        let usual = usize::try_from(DEFAULT_CACHE_SECONDS).unwrap_or(usize::MAX);
+        let seconds = self.count(Some(server.as_str()), "admission.cache_seconds", usual);
+        let max_age = Duration::from_secs(seconds.map_err(Failure::usage)? as u64);
+        let binding = match named("admission.program_digest")? {
+            Some(text) => Some(Binding::File(digest(&text).map_err(Failure::usage)?)),
+            None => None,
+        };
+        Ok(Some(AdmissionRules { terms, max_age, attestation, binding }))
+    }
+
+    /// The tools that may be used; nothing where all may.
+    pub(crate) fn allowed_tools(
+        &self,
+        server: &ServerId,
+        arguments: &AdmissionArguments,
+    ) -> Result<Option<Arc<ToolAllowlist>>, Failure> {
+        let configured = self.tools(Some(server.as_str())).map_err(Failure::usage)?;
+        let names = if arguments.allow_tool.is_empty() {
+            configured
+        } else {
+            Some(arguments.allow_tool.iter().map(String::as_str).collect())
+        };
+        let Some(names) = names else { return Ok(None) };
+        let list = ToolAllowlist::new(names)
+            .map_err(|error| Failure::usage(format!("the tools that may be used: {error}")))?;
+        Ok(Some(Arc::new(list)))
+    }
+
+    pub(super) fn check_admission(&self) -> Result<(), String> {
+        for key in OF_ONE_SERVER {
+            if self.value(None, key).is_some() {
+                return Err(format!("`{key}` is about one server: write it under `server.ID`"));
+            }
+        }
+        let servers = self.table.get("server").and_then(Value::as_table);
+        let ids = servers.into_iter().flat_map(toml::Table::keys).map(|id| Some(id.as_str()));
+        for server in std::iter::once(None).chain(ids) {
+            for key in TEXTS {
+                self.text(server, key)?;
+            }
+            if let Some(text) = self.text(server, "admission.program_digest")? {
+                digest(&text)?;
+            }
+            self.tools(server)?;
+        }
+        Ok(())
+    }
+
+    fn text(&self, server: Option<&str>, key: &str) -> Result<Option<String>, String> {
+        match self.value(server, key).map(Value::as_str) {
+            None => Ok(None),
+            Some(Some(text)) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
+            Some(_) => Err(format!("`{key}` is a text in quotes, and not an empty one")),
+        }
+    }
+
+    fn tools(&self, server: Option<&str>) -> Result<Option<Vec<&str>>, String> {
+        let key = "admission.allow_tools";
+        let problem = || format!("`{key}` is a list of tools' names in quotes");
+        match self.value(server, key) {
+            None => Ok(None),
+            Some(Value::Array(names)) => {
+                let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
+                names.map(Some).ok_or_else(problem)
+            }
+            Some(_) => Err(problem()),
+        }
+    }
+}
+
+fn digest(text: &str) -> Result<Digest, String> {
+    Digest::parse(text).map_err(|error| format!("`admission.program_digest`: {error}"))
+}
+
+fn missing(option: &str, key: &str) -> Failure {
+    Failure::usage(format!(
+        "who vouches for a server is checked against a trust root, at a level: name `{option}`, or `{key}` in `[admission]`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        match Configuration::parse(text).and_then(|configuration| configuration.check()) {
+            Err(problem) => problem,
+            Ok(()) => panic!("accepted: {text}"),
+        }
+    }
+
+    fn tools(text: &str, given: &[&str]) -> Option<usize> {
+        let configuration = Configuration::parse(text).unwrap();
+        configuration.check().unwrap();
+        let allow_tool = given.iter().map(ToString::to_string).collect();
+        let arguments = AdmissionArguments { allow_tool, ..AdmissionArguments::default() };
+        let allowed = configuration.allowed_tools(&"a".parse().unwrap(), &arguments).unwrap();
+        allowed.map(|allowed| allowed.len())
+    }
+
+    #[test]
+    fn tools_are_limited_by_the_configuration_or_the_command_line() {
+        let text = "[server.a.admission]\nallow_tools = [\"x\", \"y\"]";
+        assert_eq!(tools("", &[]), None);
+        assert_eq!(tools(text, &[]), Some(2));
+        assert_eq!(tools(text, &["z"]), Some(1));
+        assert_eq!(tools("[server.a.admission]\nallow_tools = []", &[]), Some(0));
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for text in [
+            "[admission]\nflavor = \"closed\"",
+            "[admission]\ntrust_root = \"\"",
+            "[admission]\nrequired = 1",
+            "[admission]\ncache_seconds = -1",
+            "[admission]\nallow_tools = [\"x\"]",
+            "[admission]\nattestation = \"x\"",
+            "[server.a.admission]\nallow_tools = \"x\"",
+            "[server.a.admission]\nallow_tools = [1]",
+            "[server.a.admission]\nprogram_digest = \"x\"",
+            "[server.a.admission]\nlevel = \"x\"",
+        ] {
+            refused(text);
+        }
+    }
+
+    #[test]
+    fn half_of_what_is_needed_is_not_taken_for_nothing() {
+        let asked = |text: &str, arguments: &AdmissionArguments| {
+            let configuration = Configuration::parse(text).unwrap();
+            configuration.admission(&"a".parse().unwrap(), arguments, Path::new(".")).map(|_| ())
+        };
+        let none = AdmissionArguments::default();
+        assert!(asked("", &none).is_ok());
+        assert!(asked("[admission]\nrequired = \"public\"", &none).is_err());
+        assert!(asked("[admission]\ntrust_root = \"root.json\"", &none).is_err());
+        let attestation = Some(PathBuf::from("signed.json"));
+        assert!(asked("", &AdmissionArguments { attestation, ..none }).is_err());
+        let flavor = Some(Flavor::Open);
+        assert!(
+            asked("", &AdmissionArguments { flavor, ..AdmissionArguments::default() }).is_err()
+        );
+    }
+}

@@ -1,0 +1,281 @@
+//! Who vouches for the server, and may it be used here? The document is found, verified and kept for a while; what came of
+//! it is one value, which calls are decided on.
+//!
+//! INVARIANT: the trust root is read before the session begins and cannot be changed: nothing that a server, a client or a
+//! document says widens it. Finding a document may take as long as a network does, so it is the work of a thread of its own.
+
+mod source;
+
+pub use source::Source;
+
+use crate::call::{Call, Method};
+use crate::recorder::now;
+use crate::view::{Found, View};
+use attest::{
+    Admission, AttestedIdentity, Binding, Clearance, Denial, Flavor, Host, KeyId, Program,
+    Requirement, RevocationError, RevocationList, Scheme, Target, TrustRoot, UnknownLevel,
+    VerifiedAttestation,
+};
+use contract::hash::EntryHash;
+use contract::surface::{Anchor, EntryType};
+use contract::time::Timestamp;
+use ledger::record::AdmissionVerdict;
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is about to be used.
+pub enum Subject {
+    /// A remote server, by the host that it is reached at.
+    Remote(Host),
+    /// A program that is started here: its digests are taken beside its start.
+    Local { program: Box<dyn FnMut() -> Program + Send>, binding: Option<Binding> },
+}
+
+impl std::fmt::Debug for Subject {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Subject::Remote(host) => write!(formatter, "Remote({host})"),
+            Subject::Local { .. } => formatter.write_str("Local"),
+        }
+    }
+}
+
+/// What a server has to show.
+#[derive(Debug)]
+pub struct Terms {
+    root: Arc<TrustRoot>,
+    scheme: Cow<'static, Scheme>,
+    required: String,
+    flavor: Flavor,
+    revocations: Option<PathBuf>,
+}
+
+impl Terms {
+    /// Refuses a level that the scheme does not have: it could never be met.
+    pub fn new(
+        root: Arc<TrustRoot>,
+        scheme: Cow<'static, Scheme>,
+        required: String,
+        flavor: Flavor,
+    ) -> Result<Terms, UnknownLevel> {
+        Requirement::new(&scheme, &required, Target::Unknown, now())?;
+        Ok(Terms { root, scheme, required, flavor, revocations: None })
+    }
+
+    /// What is on this list does not count. It is read again for each check.
+    pub fn with_revocations(self, list: PathBuf) -> Terms {
+        Terms { revocations: Some(list), ..self }
+    }
+
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+}
+
+/// Checks a server, as often as it is asked to.
+#[derive(Debug)]
+pub struct Checker {
+    terms: Terms,
+    subject: Subject,
+    source: Source,
+}
+
+impl Checker {
+    pub fn new(terms: Terms, subject: Subject, source: Source) -> Checker {
+        Checker { terms, subject, source }
+    }
+
+    /// Finds the document and verifies it. `handshake` is the server's answer to `initialize` or `server/discover`. It
+    /// may wait for the network, and must not be called with a lock held.
+    pub fn check(&mut self, handshake: Option<&str>) -> Checked {
+        let began = Instant::now();
+        let outcome = self.verify(handshake, now());
+        let flavor = self.terms.flavor;
+        Checked { admitted: Arc::new(Admitted { outcome: flavor.decide(outcome), flavor }), began }
+    }
+
+    fn verify(
+        &mut self,
+        handshake: Option<&str>,
+        now: Timestamp,
+    ) -> Result<VerifiedAttestation, Denial> {
+        let document = self.source.find(handshake)?.ok_or_else(Denial::unattested)?;
+        let Terms { root, scheme, required, revocations, .. } = &self.terms;
+        let list = match revocations {
+            Some(path) => Some(read_list(path, root, now)?),
+            None => None,
+        };
+        let program;
+        let target = match &mut self.subject {
+            Subject::Remote(host) => Target::Remote(host),
+            Subject::Local { program: observe, binding } => {
+                program = observe();
+                Target::Local { program: &program, binding: binding.as_ref() }
+            }
+        };
+        // The level is one of the scheme's: that was checked when the terms were made.
+        let requirement =
+            Requirement::new(scheme, required, target, now).map_err(Denial::fetch_failed)?;
+        match &list {
+            Some(list) => attest::verify(&document, root, &requirement.with_revocations(list)),
+            None => attest::verify(&document, root, &requirement),
+        }
+    }
+}
+
+/// A list that cannot be read or does not count clears nobody.
+fn read_list(
+    path: &std::path::Path,
+    root: &TrustRoot,
+    now: Timestamp,
+) -> Result<RevocationList, Denial> {
+    let bytes = source::read(path, attest::MAX_REVOCATION_LIST_BYTES)?;
+    RevocationList::verify(&bytes, root, now).map_err(|error: RevocationError| error.to_denial())
+}
+
+/// What came of a check, and when it was begun.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    pub admitted: Arc<Admitted>,
+    pub began: Instant,
+}
+
+impl Checked {
+    /// Whether a call that began then may be decided on it: it was checked for it, or is not older than it may be.
+    pub fn is_fresh(&self, begun: Instant, max_age: Duration) -> bool {
+        self.began >= begun
+            || (begun.saturating_duration_since(self.began) < max_age && !self.has_ended())
+    }
+
+    /// A document that was good when it was verified may have ended since.
+    fn has_ended(&self) -> bool {
+        let end = self.admitted.verified().and_then(VerifiedAttestation::valid_until);
+        end.is_some_and(|end| end < now())
+    }
+}
+
+/// What is known of the server's admission.
+#[derive(Debug, Clone, Default)]
+pub enum Admittance {
+    /// Nobody asked for an attestation.
+    #[default]
+    NotAsked,
+    /// It was not checked yet: nothing of the server is used.
+    Unknown,
+    Known(Arc<Admitted>),
+}
+
+impl Admittance {
+    /// Whether nothing of the server may be used, whatever it is.
+    pub fn is_closed(&self) -> bool {
+        match self {
+            Admittance::NotAsked => false,
+            Admittance::Unknown => true,
+            Admittance::Known(admitted) => admitted.denied().is_some(),
+        }
+    }
+
+    pub fn verified(&self) -> Option<&VerifiedAttestation> {
+        match self {
+            Admittance::NotAsked | Admittance::Unknown => None,
+            Admittance::Known(admitted) => admitted.verified(),
+        }
+    }
+}
+
+/// What became of a server.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Admitted {
+    outcome: Admission,
+    flavor: Flavor,
+}
+
+/// What admission says of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallRuling<'a> {
+    pub verdict: AdmissionVerdict,
+    /// Why it is not `ok`.
+    pub reason: Option<attest::Reason>,
+    pub signer: Option<&'a KeyId>,
+    pub clearance: Option<&'a Clearance>,
+}
+
+impl Admitted {
+    /// The name of the event that records it.
+    pub fn event(&self) -> &'static str {
+        self.outcome.event()
+    }
+
+    pub fn verified(&self) -> Option<&VerifiedAttestation> {
+        match &self.outcome {
+            Admission::Allowed(verified) => Some(verified),
+            Admission::Warned(_) | Admission::Denied(_) => None,
+        }
+    }
+
+    /// Why nothing of the server is used.
+    pub fn denied(&self) -> Option<&Denial> {
+        match &self.outcome {
+            Admission::Denied(denial) => Some(denial),
+            Admission::Allowed(_) | Admission::Warned(_) => None,
+        }
+    }
+
+    /// Why the server would be denied under the stricter flavor, or is.
+    pub fn failure(&self) -> Option<&Denial> {
+        match &self.outcome {
+            Admission::Denied(denial) | Admission::Warned(denial) => Some(denial),
+            Admission::Allowed(_) => None,
+        }
+    }
+
+    /// What it means for one call. A tool may have a level of its own, and a contract that the publisher vouches for.
+    pub fn rule<'a>(&'a self, call: &Call<'_>, view: &View) -> CallRuling<'a> {
+        let (signer, clearance, failed) = match &self.outcome {
+            Admission::Allowed(verified) => {
+                let failed = check_tool(verified, call, view).err();
+                (Some(verified.signer()), Some(verified.clearance()), failed)
+            }
+            Admission::Warned(denial) | Admission::Denied(denial) => {
+                (denial.signer(), denial.clearance(), Some(denial.reason()))
+            }
+        };
+        let verdict = match (failed, self.flavor) {
+            (None, Flavor::Open | Flavor::Enclaved) => AdmissionVerdict::Ok,
+            (Some(_), Flavor::Open) => AdmissionVerdict::Warn,
+            (Some(_), Flavor::Enclaved) => AdmissionVerdict::Deny,
+        };
+        CallRuling { verdict, reason: failed, signer, clearance }
+    }
+}
+
+fn check_tool(
+    verified: &VerifiedAttestation,
+    call: &Call<'_>,
+    view: &View,
+) -> Result<(), attest::Reason> {
+    let tool = call.target.filter(|target| target.entry_type == EntryType::Tool);
+    let (Method::Use(_), Some(tool)) = (Method::of(call.method), tool) else { return Ok(()) };
+    verified.check_tool(tool.key).map_err(|denial| denial.reason())?;
+    let found = match view.find(tool) {
+        Found::Unchanged(hashes) => Some(hashes.entry),
+        Found::Changed(standing) => standing.after.map(|hashes| hashes.entry),
+        Found::Unknown => None,
+    };
+    let Some(found) = found else { return Ok(()) };
+    match verified.check_digest(tool.key, EntryHash::from_bytes(found)) {
+        Ok(attest::Vouched::Yes | attest::Vouched::NotNamed) => Ok(()),
+        Err(denial) => Err(denial.reason()),
+    }
+}
+
+/// What a server's identity is anchored to: another key under the same name is another signer.
+pub(crate) fn anchor_of(identity: &AttestedIdentity) -> Anchor {
+    let AttestedIdentity { id, signer, key } = identity;
+    Anchor { attested_id: id.clone(), signer: format!("{signer} {key}") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! What a session does with the check of its server's admission: who waits for it, what counts after it.
+
+use super::Session;
+use super::state::{KeptHandshake, State, Waiting};
+use crate::admission::{Admittance, Checked};
+use crate::call::{Call, Method};
+use crate::keeper::Wake;
+use crate::path::Denial;
+use crate::reason::ReasonCode;
+use crate::situation::Situation;
+use attest::{Reason, TOOL_DENIED_EVENT};
+use contract::hash::sha256_hex;
+use contract::surface::ListKind;
+use ledger::record::ReceiptId;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::envelope::{Kind, Outcome, Scanned, scan};
+
+impl Session {
+    /// Whether a request may be decided on what is known of the server's admission. The handshake and `ping` need none.
+    pub(super) fn is_admission_fresh(&self, state: &State, sort: Method, begun: Instant) -> bool {
+        let Some(max_age) = self.settings.admission_max_age else { return true };
+        matches!(sort, Method::Handshake | Method::Ping)
+            || state.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age))
+    }
+
+    pub(super) fn admission_age(&self, state: &State) -> Option<Duration> {
+        state.checked.as_ref().map(|checked| checked.began.elapsed())
+    }
+
+    /// What was found counts for all that is decided from now on. Answers whether it is another than before.
+    pub(crate) fn admit(&self, checked: Checked) -> bool {
+        let (is_news, changed) = {
+            let mut state = self.state();
+            let before = state.situation.clone();
+            let is_news = !before.admission.is_like(&checked.admitted);
+            let admission = Admittance::Known(checked.admitted.clone());
+            let is_other = admission.is_closed() != before.admission.is_closed();
+            state.checked = Some(checked);
+            if is_news {
+                state.situation = Arc::new(Situation { admission, ..(*before).clone() });
+            }
+            let is_shown = |list: &ListKind| before.view.list(*list).is_some();
+            let is_told = is_other && state.client.is_initialized;
+            let changed: Vec<ListKind> =
+                ListKind::ALL.into_iter().filter(is_shown).filter(|_| is_told).collect();
+            (is_news, changed)
+        };
+        self.wake(Wake::Published { changed });
+        is_news
+    }
+
+    /// Goes on with a request that waited for the check: it may still have to wait for its list.
+    pub(crate) fn resume_admitted(&self, mut waiting: Waiting) {
+        let awaited = {
+            let mut state = self.state();
+            let is_closed = state.situation.admission.is_closed();
+            let max_age = self.settings.relist_max_age;
+            let now = Instant::now();
+            let stale = waiting
+                .list
+                .filter(|list| !is_closed && !state.freshness(*list).is_fresh(now, max_age));
+            if stale.is_some() {
+                waiting.is_unadmitted = false;
+                state.wait(waiting);
+                stale.ok_or(())
+            } else {
+                drop(state);
+                self.resume_soon(waiting);
+                Err(())
+            }
+        };
+        if let Ok(list) = awaited {
+            self.wake(Wake::Relist(list));
+        }
+    }
+
+    /// Goes on with a request that waited for its list. Meanwhile the check may have grown too old.
+    pub(crate) fn resume_listed(&self, mut waiting: Waiting) {
+        {
+            let mut state = self.state();
+            let Some(max_age) = self.settings.admission_max_age else {
+                drop(state);
+                return self.resume_soon(waiting);
+            };
+            let checked = state.checked.as_ref();
+            let now = Instant::now();
+            // One that was made for this request counts for it, however long its list took.
+            let is_fresh = checked.is_some_and(|checked| {
+                checked.began >= waiting.begun || checked.is_fresh(now, max_age)
+            });
+            if is_fresh {
+                drop(state);
+                return self.resume_soon(waiting);
+            }
+            waiting.is_unadmitted = true;
+            state.wait(waiting);
+        }
+        self.wake(Wake::Admit);
+    }
+
+    /// Nobody can say whether the server may be used, so it is not.
+    pub(crate) fn refuse_unadmitted(&self) {
+        let (waiting, kept) = {
+            let mut state = self.state();
+            (state.take_unadmitted(), state.kept_handshake.is_some())
+        };
+        for waiting in waiting {
+            let reason = ReasonCode::Internal;
+            self.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
+        }
+        if kept {
+            self.deliver_handshake();
+        }
+    }
+
+    /// Whether the answer to a handshake waits until the server's admission was checked: it may carry the document, and
+    /// what it says of itself is shown only of a server that may be used.
+    pub(super) fn keeps_handshake(&self, state: &mut State, frame: &[u8]) -> bool {
+        let is_asked = self.settings.admission_max_age.is_some();
+        if is_asked {
+            // What was found before the server said anything does not count for what it says.
+            state.checked = None;
+            state.kept_handshake = Some(KeptHandshake { frame: frame.to_vec() });
+        }
+        is_asked
+    }
+
+    /// Sends the client the answer that it waits for.
+    pub(crate) fn deliver_handshake(&self) {
+        let kept = self.state().kept_handshake.take();
+        let Some(KeptHandshake { frame }) = kept else { return };
+        let Ok(Scanned::Message(envelope)) = scan(&frame) else { return };
+        if let Kind::Response { id: Some(id), outcome: Outcome::Result(result) } = &envelope.kind {
+            self.show_handshake(&envelope, id, result);
+        }
+    }
+
+    pub(super) fn record_tool_denial(
+        &self,
+        call: &Call<'_>,
+        denial: &Denial,
+        server: &str,
+        receipt_id: ReceiptId,
+    ) {
+        if denial.reason != ReasonCode::Admission(Reason::ToolNotAdmitted) {
+            return;
+        }
+        // A name may be anything, and as long as a message: its hash is enough to find it by.
+        let tool = call.target.map(|target| sha256_hex(target.key.as_bytes()));
+        let data = json!({"tool": tool, "receipt_id": receipt_id.to_string()});
+        self.recorder.event(server, TOOL_DENIED_EVENT, None, &data);
+    }
+}

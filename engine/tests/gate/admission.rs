@@ -1,0 +1,336 @@
+//! Who vouches for a server, on the path of its calls.
+
+use crate::forgeries;
+use crate::names;
+use crate::stage::{Script, Setting, Stage, tool, tools, wait_for};
+use attest::{
+    Binding, Digest, Draft, Flavor, Program, Scheme, SigningKey, ToolAllowlist, TrustRoot,
+};
+use engine::admission::{Checker, Source, Subject, Terms};
+use engine::session::SessionSettings;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const FILE: &[u8] = b"the program";
+
+fn key(number: u8) -> SigningKey {
+    SigningKey::from_seed([number; 32])
+}
+
+/// Two signers of whom either may vouch for anything.
+fn root() -> Arc<TrustRoot> {
+    let signer = |number: u8| {
+        json!({
+            "keyId": format!("signer-{number}"),
+            "publicKeyPem": key(number).public_key().to_pem().expect("a key"),
+            "approvedClearance": ["public", "internal", "restricted"],
+        })
+    };
+    let root = json!({ "v": 1, "signers": [signer(1), signer(2)] });
+    Arc::new(TrustRoot::parse(root.to_string().as_bytes()).expect("a trust root"))
+}
+
+fn draft() -> Value {
+    json!({
+        "v": 2, "id": "mcp.example.calc", "publisher": "acme", "version": "1", "clearance": "internal",
+        "capabilities": ["mcp-server"], "verification": "tested", "signerKeyId": "signer-1",
+    })
+}
+
+fn signed(document: &Value, number: u8) -> String {
+    let draft = Draft::parse(document.to_string().as_bytes()).expect("a draft");
+    draft.sign(&key(number)).expect("signed")
+}
+
+/// A server on this machine, whose document is in a file that the test writes.
+struct Server {
+    folder: TempDir,
+    flavor: Flavor,
+    required: &'static str,
+    cache: Duration,
+}
+
+impl Server {
+    fn new(flavor: Flavor, document: &str) -> Server {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server =
+            Server { folder, flavor, required: "internal", cache: Duration::from_secs(60) };
+        server.publish(document);
+        server
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("document.json")
+    }
+
+    fn publish(&self, document: impl AsRef<[u8]>) {
+        std::fs::write(self.path(), document).expect("a file");
+    }
+
+    fn setting(&self) -> Setting {
+        self.setting_with(Source::File(self.path()))
+    }
+
+    fn setting_with(&self, source: Source) -> Setting {
+        let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
+        let required = self.required.to_owned();
+        let terms = Terms::new(root(), scheme, required, self.flavor).expect("terms");
+        let program = Program { package: None, file: vec![Digest::sha256(FILE)] };
+        let program = Box::new(move || program.clone());
+        let binding = Some(Binding::File(Digest::sha256(FILE)));
+        let checker = Checker::new(terms, Subject::Local { program, binding }, source);
+        let session =
+            SessionSettings { admission_max_age: Some(self.cache), ..SessionSettings::default() };
+        Setting { checker: Some(checker), session, ..Setting::default() }
+    }
+}
+
+fn events(stage: &Stage, name: &str) -> Vec<Value> {
+    stage.ledger().into_iter().filter(|line| line["name"] == name).collect()
+}
+
+fn admission_of_calls(stage: &Stage) -> Vec<Value> {
+    let lines = stage.ledger().into_iter();
+    let calls =
+        lines.filter(|line| line["record"] == "decision" && line["mcp"]["method"] == "tools/call");
+    calls.map(|line| line["admission"].clone()).collect()
+}
+
+#[test]
+fn a_server_that_is_vouched_for_is_used() {
+    let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    let stage = Stage::greeted(server.setting());
+    assert_eq!(stage.list(1).len(), 1);
+    assert!(stage.call(2, "add", json!({})).get("result").is_some());
+    let allowed = events(&stage, "mcp.connect.allow");
+    assert_eq!(allowed.len(), 1, "{allowed:?}");
+    assert_eq!(allowed[0]["data"]["level"], "INTERNAL");
+    assert_eq!(allowed[0]["data"]["signer"], "signer-1");
+    let admission = &admission_of_calls(&stage)[0];
+    assert_eq!(admission["verdict"], "ok");
+    assert_eq!(admission["signer"], "signer-1");
+    assert_eq!(admission["clearance"], "INTERNAL");
+    assert!(admission["age_ms"].is_u64(), "{admission}");
+}
+
+#[test]
+fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_asked_of_it() {
+    let server = Server::new(Flavor::Enclaved, &signed(&draft(), 2));
+    let script = Script { instructions: Some("Do as I say.".to_owned()), ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..server.setting() });
+    assert!(stage.list(1).is_empty());
+    let answer = stage.call(2, "add", json!({}));
+    assert_eq!(answer["error"]["code"], 1013);
+    assert_eq!(answer["error"]["data"]["reason"], "bad_signature");
+    let message = answer["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("holdpoint attest"), "{message}");
+    let heard = stage.server.texts();
+    assert!(!heard.iter().any(|text| text.contains("tools/")), "{heard:?}");
+    assert!(!stage.client.texts().iter().any(|text| text.contains("Do as I say")));
+    assert_eq!(events(&stage, "mcp.connect.deny").len(), 1);
+    assert_eq!(admission_of_calls(&stage)[0]["verdict"], "deny");
+    let other = stage.ask(json!(3), "completion/complete", json!({}));
+    assert_eq!(other["error"]["data"]["reason"], "bad_signature");
+}
+
+#[test]
+fn under_the_open_flavor_a_failure_is_a_warning_and_never_ok() {
+    let server = Server::new(Flavor::Open, "{}");
+    let stage = Stage::greeted(server.setting());
+    assert_eq!(stage.list(1).len(), 1);
+    assert!(stage.call(2, "add", json!({})).get("result").is_some());
+    assert_eq!(admission_of_calls(&stage)[0]["verdict"], "warn");
+    assert_eq!(events(&stage, "mcp.connect.warn").len(), 1);
+    assert!(events(&stage, "mcp.connect.allow").is_empty());
+}
+
+#[test]
+fn a_file_that_is_not_there_and_a_server_without_a_document_are_refused() {
+    let server = Server::new(Flavor::Enclaved, "");
+    std::fs::remove_file(server.path()).expect("removed");
+    let reason = |setting| {
+        let stage = Stage::greeted(setting);
+        stage.call(1, "add", json!({}))["error"]["data"]["reason"].clone()
+    };
+    assert_eq!(reason(server.setting()), "fetch_failed");
+    assert_eq!(reason(server.setting_with(Source::InBand)), "unattested");
+}
+
+#[test]
+fn a_check_counts_for_as_long_as_it_may_and_no_longer() {
+    let mut server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    let stage = Stage::greeted(server.setting());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    server.publish("{}");
+    assert!(stage.call(2, "add", json!({})).get("result").is_some());
+    server.cache = Duration::ZERO;
+    server.publish(signed(&draft(), 1));
+    let stage = Stage::greeted(server.setting());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    server.publish("{}");
+    let answer = stage.call(2, "add", json!({}));
+    assert_eq!(answer["error"]["data"]["reason"], "manifest_invalid");
+    assert!(stage.list(3).is_empty());
+    server.publish(signed(&draft(), 1));
+    assert!(stage.call(4, "add", json!({})).get("result").is_some());
+    assert_eq!(events(&stage, "mcp.connect.allow").len(), 2);
+    assert_eq!(events(&stage, "mcp.connect.deny").len(), 1);
+}
+
+#[test]
+fn a_document_that_ends_is_not_kept_beyond_its_end() {
+    let mut document = draft();
+    let soon = contract::time::Timestamp(engine::recorder::now().0 + 1_500);
+    document["expires"] = json!(soon.to_string());
+    let server = Server::new(Flavor::Enclaved, &signed(&document, 1));
+    let stage = Stage::greeted(server.setting());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    std::thread::sleep(Duration::from_millis(1_700));
+    let answer = stage.call(2, "add", json!({}));
+    assert_eq!(answer["error"]["data"]["reason"], "attestation_expired");
+}
+
+#[test]
+fn tools_have_levels_and_contracts_of_their_own() {
+    let (add, take) = (tool("add", "Adds two numbers."), tool("take", "Takes one away."));
+    let hash = |text: &Value| {
+        let capture = json!({ "tools": [text] }).to_string();
+        let surface = contract::surface::read_capture(capture.as_bytes()).expect("a capture");
+        let found = surface.list(contract::surface::ListKind::Tools).next().expect("a tool");
+        found.entry_hash().to_string()
+    };
+    let mut document = draft();
+    document["toolDigests"] = json!({ "add": hash(&add), "take": "00".repeat(32) });
+    document["toolClearance"] = json!({ "low": "public" });
+    let low = tool("low", "For everybody.");
+    let script = Script { tools: tools(&[add, take, low]), ..Script::default() };
+    let server = Server::new(Flavor::Enclaved, &signed(&document, 1));
+    let stage = Stage::greeted(Setting { script, ..server.setting() });
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    let reason = |id, name| stage.call(id, name, json!({}))["error"]["data"]["reason"].clone();
+    assert_eq!(reason(2, "take"), "tool_digest_mismatch");
+    assert_eq!(reason(3, "low"), "below_required");
+    assert_eq!(stage.calls_at_server().len(), 1);
+    let bases: Vec<String> = {
+        use store::Store;
+        let snapshot = stage.store().snapshot(&crate::stage::server_id()).expect("a snapshot");
+        let pins = snapshot.pins.iter().flat_map(|(id, pins)| {
+            pins.iter().map(|pin| format!("{} {}", id.key, pin.basis)).collect::<Vec<_>>()
+        });
+        pins.collect()
+    };
+    assert!(bases.contains(&"add attested".to_owned()), "{bases:?}");
+    assert!(bases.contains(&"take first-use".to_owned()), "{bases:?}");
+}
+
+#[test]
+fn another_signer_is_another_identity_and_not_a_fresh_server() {
+    let mut server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    server.cache = Duration::ZERO;
+    let stage = Stage::greeted(server.setting());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    let mut other = draft();
+    other["signerKeyId"] = json!("signer-2");
+    server.publish(signed(&other, 2));
+    let answer = stage.call(2, "add", json!({}));
+    assert_eq!(answer["error"]["code"], -32010, "{answer}");
+    let kinds = &answer["error"]["data"]["kinds"];
+    assert_eq!(kinds, &json!(["identity-changed"]), "{answer}");
+    // Back under the first one it is the server that was pinned.
+    server.publish(signed(&draft(), 1));
+    assert!(stage.call(3, "add", json!({})).get("result").is_some());
+    let mut renamed = draft();
+    renamed["id"] = json!("mcp.example.other");
+    server.publish(signed(&renamed, 1));
+    assert_eq!(stage.call(4, "add", json!({}))["error"]["code"], -32010);
+}
+
+#[test]
+fn under_the_open_flavor_a_lost_document_is_no_other_identity() {
+    let mut server = Server::new(Flavor::Open, &signed(&draft(), 1));
+    server.cache = Duration::ZERO;
+    let stage = Stage::greeted(server.setting());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    server.publish("{}");
+    assert!(stage.call(2, "add", json!({})).get("result").is_some());
+    let verdicts: Vec<Value> =
+        admission_of_calls(&stage).iter().map(|admission| admission["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["ok", "warn"]);
+}
+
+#[test]
+fn a_tool_off_the_list_is_denied_under_either_flavor_and_not_shown() {
+    for flavor in Flavor::ALL {
+        let server = Server::new(flavor, &signed(&draft(), 1));
+        let list = tools(&[tool("add", "Adds."), tool("drop", "Drops.")]);
+        let allowed = Some(Arc::new(ToolAllowlist::new(["add"]).expect("a list")));
+        let script = Script { tools: list, ..Script::default() };
+        let stage = Stage::greeted(Setting { script, allowed, ..server.setting() });
+        let shown: Vec<Value> = stage.list(1).iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(shown, ["add"]);
+        let answer = stage.call(2, "drop", json!({}));
+        assert_eq!(answer["error"]["code"], 1013);
+        assert_eq!(answer["error"]["data"]["reason"], "tool_not_admitted");
+        assert!(stage.call(3, "add", json!({})).get("result").is_some());
+        assert_eq!(stage.calls_at_server().len(), 1);
+        let denied = wait_for("the event", || events(&stage, "mcp.tool.deny").pop());
+        assert!(denied["data"]["receipt_id"].is_string(), "{denied}");
+    }
+}
+
+#[test]
+fn no_evasion_of_a_name_writes_a_byte_to_the_server() {
+    let all: Vec<Value> = names::ALLOWED.iter().map(|name| tool(name, "Allowed.")).collect();
+    let script = Script { tools: tools(&all), ..Script::default() };
+    let allowed = Some(Arc::new(ToolAllowlist::new(names::ALLOWED).expect("a list")));
+    let stage = Stage::greeted(Setting { script, allowed, ..Setting::default() });
+    assert_eq!(stage.list(0).len(), names::ALLOWED.len());
+    let before = stage.server.all().len();
+    let mut count = 0;
+    for (_, name) in names::evasions().filter(|(_, name)| !names::ALLOWED.contains(&name.as_str()))
+    {
+        count += 1;
+        stage.say(&json!({"jsonrpc": "2.0", "id": count, "method": "tools/call", "params": {"name": name}}));
+    }
+    assert!(count >= 27_025, "{count}");
+    let answers = stage.client.texts();
+    let denied = answers.iter().filter(|text| text.contains("tool_not_admitted")).count();
+    assert_eq!(denied, count);
+    assert_eq!(stage.server.all().len(), before);
+}
+
+#[test]
+fn no_forged_document_lets_a_call_through() {
+    let forged = forgeries::Setting::new();
+    let mut server = Server::new(Flavor::Enclaved, "");
+    server.cache = Duration::ZERO;
+    let host = attest::Host::parse("a.example").expect("a host");
+    let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
+    let terms = Terms::new(forged.trust_root(), scheme, "public".to_owned(), Flavor::Enclaved);
+    let source = Source::File(server.path());
+    let checker = Checker::new(terms.expect("terms"), Subject::Remote(host), source);
+    let stage = Stage::greeted(Setting { checker: Some(checker), ..server.setting() });
+    wait_for("the session", || Some(stage.list(0)).filter(Vec::is_empty));
+    stage.client.clear();
+    let mut count = 0;
+    for (category, document) in forged.forgeries() {
+        count += 1;
+        server.publish(&document);
+        stage.say(&json!({"jsonrpc": "2.0", "id": count, "method": "tools/call", "params": {"name": "add"}}));
+        let until = std::time::Instant::now() + crate::stage::PATIENCE;
+        while stage.client.all().is_empty() {
+            assert!(std::time::Instant::now() < until, "no answer: {category}");
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let answer = stage.client.texts().join("\n");
+        assert!(answer.contains(r#""code":1013"#), "{category}: {answer}");
+        // What was answered is not looked through again for the next one.
+        stage.client.clear();
+    }
+    assert!(count >= 14_378, "{count}");
+    assert!(!stage.server.texts().iter().any(|text| text.contains("tools/")));
+}
