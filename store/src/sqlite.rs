@@ -187,7 +187,7 @@ fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection
 }
 
 /// The pages that a connection keeps in memory.
-const CACHE_KIBIBYTES: i64 = 256;
+const CACHE_KIBIBYTES: i64 = 64;
 
 /// So many pages of log are brought into the database: whoever opens it first reads all of its log.
 const LOG_PAGES: i64 = 64;
