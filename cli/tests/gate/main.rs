@@ -13,6 +13,7 @@
 #[path = "../cli/bench.rs"]
 mod bench;
 
+mod admission;
 mod battery;
 mod client;
 mod decisions;

@@ -1,0 +1,102 @@
+//! Who vouches for a server, end to end: the binary, and a server that it starts.
+
+use crate::bench::Bench;
+use crate::client::{Client, receipts, refused};
+use crate::script::Script;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+
+/// A trust root with two signers, and the server of a script.
+fn prepared(bench: &Bench) -> Vec<OsString> {
+    let mut signers = Vec::new();
+    for name in ["one", "two"] {
+        bench.run(["attest", "keygen", &format!("{name}.pem")]).exits(0);
+        let pem = std::fs::read_to_string(bench.path(&format!("{name}.pem.pub"))).unwrap();
+        signers
+            .push(json!({ "keyId": name, "publicKeyPem": pem, "approvedClearance": ["internal"] }));
+    }
+    bench.file("root.json", json!({ "v": 1, "signers": signers }).to_string());
+    Script::new(bench).launch()
+}
+
+/// Signs a document for the program of this launch.
+fn sign(bench: &Bench, launch: &[OsString], signer: &str) {
+    let program = engine::program::find_program(&launch[0].to_string_lossy(), None).unwrap();
+    let digests = engine::program::digests_of(&program).unwrap();
+    let document = json!({
+        "v": 2, "id": "mcp.example.calc", "publisher": "acme", "version": "1", "clearance": "internal",
+        "capabilities": ["mcp-server"], "verification": "tested", "packageDigest": digests[0].to_string(),
+    });
+    bench.file("draft.json", document.to_string());
+    let key = format!("{signer}.pem");
+    let words =
+        ["attest", "sign", "draft.json", "--key", &key, "--key-id", signer, "-o", "signed.json"];
+    bench.run(words).exits(0);
+}
+
+fn gate(bench: &Bench, launch: &[OsString], required: &str, more: &[&str]) -> Client {
+    let (root, signed) = (bench.path("root.json"), bench.path("signed.json"));
+    let (root, signed) =
+        (root.to_string_lossy().into_owned(), signed.to_string_lossy().into_owned());
+    let mut options = vec!["--trust-root", &root, "--required", required];
+    options.extend(["--attestation", &signed]);
+    options.extend(more);
+    let mut client = Client::through_gate(bench, &options, launch);
+    client.begin();
+    client
+}
+
+fn admissions(bench: &Bench) -> Vec<Value> {
+    let calls = receipts(bench).into_iter();
+    let calls = calls.filter(|line| line["mcp"]["method"] == "tools/call");
+    calls.map(|line| line["admission"]["verdict"].clone()).collect()
+}
+
+#[test]
+fn a_server_that_is_vouched_for_is_used_and_a_tool_off_the_list_is_not() {
+    let bench = Bench::new();
+    let launch = prepared(&bench);
+    sign(&bench, &launch, "one");
+    let mut client = gate(&bench, &launch, "internal", &["--allow-tool", "make_report"]);
+    assert_eq!(client.tool_names(), ["make_report"]);
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    assert_eq!(refused(&client.call("drop", &json!({})), 1013)["reason"], "tool_not_admitted");
+    client.end().exits(0);
+    assert_eq!(admissions(&bench), ["ok", "ok"]);
+}
+
+#[test]
+fn a_server_below_the_level_is_denied_or_warned_of() {
+    let bench = Bench::new();
+    let launch = prepared(&bench);
+    sign(&bench, &launch, "one");
+    let mut client = gate(&bench, &launch, "restricted", &[]);
+    assert!(client.tool_names().is_empty());
+    assert_eq!(
+        refused(&client.call("make_report", &json!({ "title": "x" })), 1013)["reason"],
+        "below_required"
+    );
+    client.end().exits(0);
+    let mut client = gate(&bench, &launch, "restricted", &["--flavor", "open"]);
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    client.end().exits(0);
+    let mut verdicts = admissions(&bench);
+    verdicts.sort_by_key(ToString::to_string);
+    assert_eq!(verdicts, ["deny", "warn"]);
+}
+
+#[test]
+fn a_server_that_comes_back_under_another_signer_is_held() {
+    let bench = Bench::new();
+    let launch = prepared(&bench);
+    sign(&bench, &launch, "one");
+    let mut client = gate(&bench, &launch, "internal", &[]);
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    client.end().exits(0);
+    sign(&bench, &launch, "two");
+    let mut client = gate(&bench, &launch, "internal", &[]);
+    let data = refused(&client.call("make_report", &json!({ "title": "x" })), -32010).clone();
+    assert_eq!(data["kinds"], json!(["identity-changed"]), "{data}");
+    client.end().exits(0);
+    bench.run(["review", "reports"]).says("another signer");
+}
