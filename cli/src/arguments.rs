@@ -194,9 +194,9 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub(crate) relist_max_age: Option<u64>,
     #[command(flatten)]
-    pub(crate) admission: admission::AdmissionArguments,
-    #[command(flatten)]
     pub(crate) upstream: UpstreamArguments,
+    #[command(flatten)]
+    pub(crate) admission: admission::AdmissionArguments,
 }
 
 #[derive(Debug, Args)]
