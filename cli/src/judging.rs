@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::target::{Workplace, unknown_server};
 use contract::surface::Surface;
-use engine::judge::auto_pins_today;
+use engine::judge::{auto_pins_today, pinned_anchor};
 use gate::judge::{SurfaceJudgement, judge_surface};
 use gate::pins::PinBook;
 use gate::posture::Posture;
@@ -56,6 +56,13 @@ pub(crate) fn judge(
 ) -> Result<SurfaceJudgement, Failure> {
     let settings = workplace.configuration.settings(Some(id), posture)?;
     let auto_pins = auto_pins_today(&workplace.store, id, at)?;
+    let mut anchored = None;
+    if let (None, Some(anchor)) = (surface.anchor(), pinned_anchor(&snapshot.pins)) {
+        let surface = anchored.insert(surface.clone());
+        // The identity is text that was read before, so it reads again.
+        let _ = surface.anchor_to(&anchor);
+    }
+    let surface = anchored.as_ref().unwrap_or(surface);
     Ok(judge_surface(&snapshot.pins, surface, &settings, auto_pins))
 }
 

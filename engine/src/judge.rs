@@ -447,6 +447,11 @@ fn first_basis(entry: &Entry, verified: Option<&VerifiedAttestation>) -> Basis {
     }
 }
 
+/// What the pinned identity is anchored to: an observation that asked nobody who vouches for the server keeps it.
+pub fn pinned_anchor(book: &PinBook) -> Option<Anchor> {
+    pinned_identity(book).and_then(Anchor::of)
+}
+
 fn pinned_identity(book: &PinBook) -> Option<&Entry> {
     let id = EntryId::only(EntryType::Identity);
     let is_trusted = book.lost.is_none() && !book.tampered.contains_key(&id);
