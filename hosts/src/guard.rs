@@ -13,6 +13,11 @@ const OPTIONS: &[&str] = &[
     "--posture",
     "--relist-max-age",
     "--start-timeout",
+    "--trust-root",
+    "--required",
+    "--attestation",
+    "--allow-tool",
+    "--flavor",
     "--url",
     "--header",
 ];
