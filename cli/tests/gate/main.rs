@@ -14,6 +14,7 @@
 mod bench;
 
 mod admission;
+mod admission_tls;
 mod battery;
 mod client;
 mod decisions;
@@ -25,5 +26,6 @@ mod processes;
 mod questions;
 mod scenario;
 mod script;
+mod secure_server;
 mod surface;
 mod transparency;

@@ -1,0 +1,190 @@
+//! An MCP server over HTTPS on loopback, with a certificate from an authority of its own, that publishes a document about
+//! itself and keeps what it was asked.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+pub(crate) const FIRST_PLACE: &str = "/.well-known/mcp-attestation";
+const SECOND_PLACE: &str = "/.well-known/enclawed-clearance.json";
+
+/// How long the server rests before each byte of a document that it drips.
+const DRIP: Duration = Duration::from_millis(100);
+
+/// What is found at the first well-known place. At the second there is nothing where nothing else is said.
+pub(crate) enum Published {
+    Document(String),
+    /// A redirect to the second place, where this is.
+    Moved(String),
+    /// Its length at once, then a byte at a time.
+    Dripped(String),
+    /// The request is read and never answered.
+    Silence,
+}
+
+pub(crate) struct SecureServer {
+    port: u16,
+    /// Whoever trusts this, as PEM, trusts the server.
+    pub(crate) authority: String,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+type Stream = BufReader<StreamOwned<ServerConnection, TcpStream>>;
+
+struct Request {
+    /// `GET /mcp`.
+    what: String,
+    body: Value,
+}
+
+impl SecureServer {
+    /// Its certificate is for `localhost` and for `127.0.0.1`.
+    pub(crate) fn start(published: Published) -> SecureServer {
+        let (authority, config) = identity();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (inside, published) = (Arc::clone(&seen), Arc::new(published));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (seen, published) = (Arc::clone(&inside), Arc::clone(&published));
+                let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+                let stream = BufReader::new(StreamOwned::new(connection, stream.unwrap()));
+                // A client that leaves, or does not trust the certificate, is no fault here.
+                std::thread::spawn(move || serve(stream, &published, &seen));
+            }
+        });
+        SecureServer { port, authority, seen }
+    }
+
+    pub(crate) fn url(&self, host: &str) -> String {
+        format!("https://{host}:{}/mcp", self.port)
+    }
+
+    /// How often it was asked for a method of MCP, or for a path (`GET /path`).
+    pub(crate) fn times_asked(&self, what: &str) -> usize {
+        self.seen.lock().unwrap().iter().filter(|seen| *seen == what).count()
+    }
+}
+
+/// An authority, and the certificate that it gave the server.
+fn identity() -> (String, Arc<ServerConfig>) {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
+    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .unwrap();
+    (authority.pem(), Arc::new(config))
+}
+
+fn serve(
+    mut stream: Stream,
+    published: &Published,
+    seen: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    while let Some(Request { what, body }) = read(&mut stream)? {
+        let method = body["method"].as_str();
+        seen.lock().unwrap().push(method.unwrap_or(&what).to_owned());
+        match what.strip_prefix("GET ") {
+            Some(FIRST_PLACE) => publish(&mut stream, published)?,
+            Some(SECOND_PLACE) => match published {
+                Published::Moved(document) => send(&mut stream, "200 OK", "", document)?,
+                _ => send(&mut stream, "404 Not Found", "", "")?,
+            },
+            // There is no stream of events beside the answers.
+            Some(_) => send(&mut stream, "405 Method Not Allowed", "", "")?,
+            None => match answer(&body) {
+                Some(message) => {
+                    let kind = "content-type: application/json\r\n";
+                    send(&mut stream, "200 OK", kind, &message.to_string())?;
+                }
+                None => send(&mut stream, "202 Accepted", "", "")?,
+            },
+        }
+    }
+    Ok(())
+}
+
+fn publish(stream: &mut Stream, published: &Published) -> std::io::Result<()> {
+    match published {
+        Published::Document(document) => send(stream, "200 OK", "", document),
+        Published::Moved(_) => {
+            send(stream, "302 Found", &format!("location: {SECOND_PLACE}\r\n"), "")
+        }
+        Published::Dripped(document) => {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", document.len());
+            stream.get_mut().write_all(head.as_bytes())?;
+            for byte in document.bytes() {
+                stream.get_mut().write_all(&[byte])?;
+                stream.get_mut().flush()?;
+                std::thread::sleep(DRIP);
+            }
+            Ok(())
+        }
+        // Until the client leaves.
+        Published::Silence => std::io::copy(stream, &mut std::io::sink()).map(|_| ()),
+    }
+}
+
+fn send(stream: &mut Stream, status: &str, headers: &str, body: &str) -> std::io::Result<()> {
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}");
+    stream.get_mut().write_all(answer.as_bytes())?;
+    stream.get_mut().flush()
+}
+
+fn read(stream: &mut Stream) -> std::io::Result<Option<Request>> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let what = line.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
+    let mut length = 0;
+    loop {
+        line.clear();
+        stream.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok(Some(Request { what, body: serde_json::from_slice(&body).unwrap_or_default() }))
+}
+
+/// The answer to a message, where it is a request.
+fn answer(message: &Value) -> Option<Value> {
+    let id = message.get("id")?;
+    let result = match message["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "secure", "version": "1" },
+        }),
+        "tools/list" => {
+            let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+            json!({ "tools": [tool("echo"), tool("drop")] })
+        }
+        "tools/call" => {
+            let said = &message["params"]["arguments"]["say"];
+            json!({ "content": [{ "type": "text", "text": said }] })
+        }
+        _ => json!({}),
+    };
+    Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+}
