@@ -7,7 +7,7 @@ use crate::json::{Document, ReadError, escape_into};
 const ATTESTED_ID: &str = "attestedId";
 const SIGNER: &str = "signer";
 /// The member of a recorded surface that has the anchor.
-const RECORDED: &str = "attested";
+pub(super) const RECORDED: &str = "attested";
 
 /// Who a server is, by the word of somebody else.
 #[derive(Debug, Clone, PartialEq, Eq)]

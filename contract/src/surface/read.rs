@@ -74,6 +74,8 @@ pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
 fn is_capture(root: Node<'_>) -> bool {
     let lists = ListKind::ALL.into_iter().map(ListKind::member);
     let others = ["instructions", "serverInfo", "capabilities", "protocolVersion"];
+    // A server of which nothing is known but who vouches for it is recorded as one.
+    let others = others.into_iter().chain([super::anchor::RECORDED]);
     lists.chain(others).any(|member| root.get(member).is_some()) || root.members().next().is_none()
 }
 
