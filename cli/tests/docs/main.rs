@@ -60,6 +60,14 @@ fn every_command_on_every_page_does_what_the_page_says() {
 }
 
 #[test]
+fn the_readme_says_how_to_see_it_work_and_how_to_test_it() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for command in ["cargo run --release -- demo", "./scripts/test"] {
+        assert!(readme.contains(command), "{command}");
+    }
+}
+
+#[test]
 fn every_block_with_commands_says_whether_it_can_be_run() {
     let unmarked: Vec<String> = pages()
         .iter()
