@@ -1,6 +1,6 @@
 //! What the client sends.
 
-use super::state::Waiting;
+use super::state::{State, Waiting};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::errands::Errand;
@@ -13,7 +13,7 @@ use contract::surface::ListKind;
 use gate::counters::Counter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::Revision;
 use wire::envelope::{
     Batch, Envelope, Id, Kind, OwnedId, Params, ScanError, Scanned, id_of_torn, members, scan,
@@ -107,26 +107,28 @@ impl Session {
             }
             let freshness = sort.list().map(|list| state.freshness(list));
             let max_age = self.settings.relist_max_age;
-            let met = Met {
-                situation: state.situation.clone(),
-                caller: state.client.caller.clone(),
-                view_age: freshness.and_then(|freshness| freshness.age(begun)),
-                admission_age: self.admission_age(&state),
-            };
+            let met = self.met(&state, freshness.and_then(|freshness| freshness.age(begun)));
             let is_admitted = self.is_admission_fresh(&state, sort, begun);
             (met, is_admitted, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
-        let is_closed = met.situation.admission.is_closed();
+        // Of a server that is not admitted nothing is asked either.
+        let is_asked = !met.situation.admission.is_closed();
         match (sort, sort.list()) {
             _ if !is_admitted => self.wait_for(&passage, Awaited::Admission(sort.list()), envelope),
-            (Method::List(list), _) if is_closed => self.answer_list(&passage, list, envelope),
-            // Of a server that is not admitted nothing is asked either.
-            _ if is_closed => self.pass(&passage, &met),
-            (_, Some(list)) if !is_fresh => {
+            (_, Some(list)) if !is_fresh && is_asked => {
                 self.wait_for(&passage, Awaited::List(list), envelope);
             }
             (Method::List(list), _) => self.answer_list(&passage, list, envelope),
             _ => self.pass(&passage, &met),
+        }
+    }
+
+    fn met(&self, state: &State, view_age: Option<Duration>) -> Met {
+        Met {
+            situation: state.situation.clone(),
+            caller: state.client.caller.clone(),
+            view_age,
+            admission_age: self.admission_age(state),
         }
     }
 
@@ -244,14 +246,9 @@ impl Session {
             _ => {
                 let met = {
                     let state = self.state();
-                    Met {
-                        situation: state.situation.clone(),
-                        caller: state.client.caller.clone(),
-                        view_age: waiting
-                            .list
-                            .and_then(|list| state.freshness(list).age(Instant::now())),
-                        admission_age: self.admission_age(&state),
-                    }
+                    let freshness = waiting.list.map(|list| state.freshness(list));
+                    let age = freshness.and_then(|freshness| freshness.age(Instant::now()));
+                    self.met(&state, age)
                 };
                 self.pass(&passage, &met);
                 if let Some(cancellation) = &waiting.cancellation {
