@@ -1,9 +1,7 @@
 //! Answers to the client's lists, in pages of our own.
 
-use crate::reason::ReasonCode;
 use crate::view::{View, with_member};
 use contract::surface::ListKind;
-use gate::reason::Reason;
 use ledger::record::OutcomeStatus;
 use std::borrow::Cow;
 
@@ -34,23 +32,13 @@ impl ListAnswer<'_> {
     }
 }
 
-/// A list of nothing, for a server of which nothing may be used.
-pub fn empty(list: ListKind, id: &[u8]) -> ListAnswer<'static> {
-    let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
-    let result = format!(r#"{{"{}":[]}}"#, list.member()).into_bytes().into();
-    ListAnswer { beginning, result, status: OutcomeStatus::Success }
-}
-
-/// Answers a list from the view. `cursor` is the raw JSON of the client's, `id` that of its request.
+/// Answers a list that passed the checks, from the view. `cursor` is the raw JSON of the client's, `id` that of its request.
 pub fn answer<'v>(
     view: &'v View,
     list: ListKind,
     cursor: Option<&[u8]>,
     id: &[u8],
 ) -> ListAnswer<'v> {
-    if let Some(standing) = view.unreadable(list) {
-        return error(id, ReasonCode::Drift(Reason::SurfaceUnreadable).code(), standing.message());
-    }
     let Some(entries) = view.list(list) else {
         return error(id, METHOD_NOT_FOUND, "the server does not offer this list");
     };

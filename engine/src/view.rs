@@ -65,9 +65,9 @@ pub struct View {
     lists: BTreeMap<ListKind, ListView>,
     /// Lists that could not be read in exactly one way: what they carry is held, and they are not shown.
     unreadable: HashMap<ListKind, Arc<Standing>>,
-    /// Why nothing but the handshake, `ping` and the lists goes up.
+    /// Why nothing but the handshake, `ping` and our own lists goes up.
     stopped: Option<Arc<Standing>>,
-    /// Why no call goes through.
+    /// Why no call goes through, and no list is shown.
     closed: Option<Arc<Standing>>,
 }
 
@@ -98,6 +98,11 @@ impl View {
 
     pub fn stopped(&self) -> Option<&Arc<Standing>> {
         self.stopped.as_ref()
+    }
+
+    /// Why nothing of the server may be used: it is stopped, or held as a whole.
+    pub fn closed(&self) -> Option<&Arc<Standing>> {
+        self.closed.as_ref()
     }
 
     pub fn find(&self, target: Target<'_>) -> Found<'_> {
@@ -134,13 +139,24 @@ impl View {
         !self.lists.is_empty()
     }
 
+    /// Whether the server is known not to have a list: it was asked.
+    pub fn lacks(&self, list: ListKind) -> bool {
+        self.has_lists() && !self.lists.contains_key(&list) && !self.unreadable.contains_key(&list)
+    }
+
     /// What the client would see of all lists, to tell whether that changed.
     pub fn is_shown_like(&self, other: &View, list: ListKind) -> bool {
         match (self.lists.get(&list), other.lists.get(&list)) {
-            (Some(ours), Some(theirs)) => ours.shows_the_same(theirs),
+            (Some(ours), Some(theirs)) => self.is_closed_like(other) && ours.shows_the_same(theirs),
             (None, None) => true,
             _ => false,
         }
+    }
+
+    /// A list that is refused is not one with nothing in it, and what a person has to do is part of the refusal.
+    fn is_closed_like(&self, other: &View) -> bool {
+        let ours = self.closed.as_ref().map(|standing| standing.message());
+        ours == other.closed.as_ref().map(|standing| standing.message())
     }
 }
 
@@ -188,10 +204,13 @@ fn unreadable(materials: &Materials<'_>) -> HashMap<ListKind, Arc<Standing>> {
 }
 
 fn list_view(materials: &Materials<'_>, list: ListKind, is_closed: bool) -> Option<ListView> {
-    let pages = materials.pages.get(&list)?;
+    let pages = materials.pages.get(&list);
     if is_closed {
-        return Some(ListView::of(list, pages, &[]));
+        // It is refused, not shown; that the server has it is known all the same.
+        let is_there = pages.is_some() || materials.surface.unreadable().contains_key(&list);
+        return is_there.then(|| ListView::of(list, &[], &[]));
     }
+    let pages = pages?;
     let Materials { book, surface, judgement, mode, .. } = *materials;
     let is_allowed = |id: &EntryId| match materials.allowed {
         Some(allowed) if id.entry_type == EntryType::Tool => allowed.check(&id.key).is_ok(),

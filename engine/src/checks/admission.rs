@@ -12,10 +12,12 @@ use ledger::record::AdmissionVerdict;
 pub struct AdmissionCheck;
 
 impl Check for AdmissionCheck {
-    /// The handshake, `ping` and lists (which are then empty) are no use of a server.
+    /// The handshake and `ping` are no use of a server, nor is a list that it does not have.
     fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
-        if matches!(Method::of(call.method), Method::Handshake | Method::Ping | Method::List(_)) {
-            return Answer::Continue;
+        match Method::of(call.method) {
+            Method::Handshake | Method::Ping => return Answer::Continue,
+            Method::List(list) if situation.view.lacks(list) => return Answer::Continue,
+            Method::List(_) | Method::Use(_) | Method::Other => {}
         }
         let reason = match &situation.admission {
             Admittance::NotAsked => return Answer::Continue,

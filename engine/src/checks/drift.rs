@@ -13,7 +13,15 @@ pub struct DriftCheck;
 
 impl Check for DriftCheck {
     fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
-        let Method::Use(_) = Method::of(call.method) else { return Answer::Continue };
+        match Method::of(call.method) {
+            Method::Use(_) => {}
+            // What could not be read cannot be shown.
+            Method::List(list) => {
+                let unreadable = situation.view.unreadable(list);
+                return unreadable.cloned().map_or(Answer::Continue, Answer::Hold);
+            }
+            Method::Handshake | Method::Ping | Method::Other => return Answer::Continue,
+        }
         let Some(target) = call.target else {
             return Answer::Deny(Denial {
                 reason: ReasonCode::BadFrame,

@@ -8,12 +8,19 @@ use crate::situation::Situation;
 pub struct InventoryCheck;
 
 impl Check for InventoryCheck {
-    /// While a server is stopped, only the handshake, `ping` and the lists go up.
+    /// While a server is stopped, only the handshake and `ping` go up. A list of it is refused, not empty: a host shows
+    /// its user why there are no tools, and what to do about it.
     fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
-        let Some(stopped) = situation.view.stopped() else { return Answer::Continue };
+        let view = &situation.view;
+        let Some(closed) = view.closed() else { return Answer::Continue };
         match Method::of(call.method) {
-            Method::Handshake | Method::List(_) | Method::Ping => Answer::Continue,
-            Method::Use(_) | Method::Other => Answer::Hold(stopped.clone()),
+            Method::Handshake | Method::Ping => Answer::Continue,
+            Method::List(list) if view.lacks(list) => Answer::Continue,
+            Method::List(_) => Answer::Hold(closed.clone()),
+            Method::Use(_) | Method::Other if view.stopped().is_some() => {
+                Answer::Hold(closed.clone())
+            }
+            Method::Use(_) | Method::Other => Answer::Continue,
         }
     }
 }

@@ -16,6 +16,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::envelope::{Kind, Outcome, Scanned, scan};
+use wire::listing::is_offered;
 
 impl Session {
     /// Whether a request may be decided on what is known of the server's admission. The handshake and `ping` need none.
@@ -41,7 +42,12 @@ impl Session {
             if is_news {
                 state.situation = Arc::new(Situation { admission, ..(*before).clone() });
             }
-            let is_shown = |list: &ListKind| before.view.list(*list).is_some();
+            // What was refused before anything was listed is asked for anew.
+            let handshake = state.handshake.clone().filter(|_| !before.view.has_lists());
+            let is_shown = |list: &ListKind| {
+                before.view.list(*list).is_some()
+                    || handshake.as_deref().is_some_and(|text| is_offered(text, *list))
+            };
             let is_told = is_other && state.client.is_initialized;
             let changed: Vec<ListKind> =
                 ListKind::ALL.into_iter().filter(is_shown).filter(|_| is_told).collect();

@@ -118,7 +118,7 @@ impl Session {
             (_, Some(list)) if !is_fresh && is_asked => {
                 self.wait_for(&passage, Awaited::List(list), envelope);
             }
-            (Method::List(list), _) => self.answer_list(&passage, list, envelope),
+            (Method::List(list), _) => self.answer_list(&passage, list, envelope, &met),
             _ => self.pass(&passage, &met),
         }
     }
@@ -241,15 +241,15 @@ impl Session {
         };
         let Waiting { begun, was_asked, .. } = *waiting;
         let passage = Passage { id, call, outgoing, is_handshake: false, begun, was_asked };
+        let met = {
+            let state = self.state();
+            let freshness = waiting.list.map(|list| state.freshness(list));
+            let age = freshness.and_then(|freshness| freshness.age(Instant::now()));
+            self.met(&state, age)
+        };
         match sort {
-            Method::List(list) => self.answer_list(&passage, list, &envelope),
+            Method::List(list) => self.answer_list(&passage, list, &envelope, &met),
             _ => {
-                let met = {
-                    let state = self.state();
-                    let freshness = waiting.list.map(|list| state.freshness(list));
-                    let age = freshness.and_then(|freshness| freshness.age(Instant::now()));
-                    self.met(&state, age)
-                };
                 self.pass(&passage, &met);
                 if let Some(cancellation) = &waiting.cancellation {
                     let method = Some("notifications/cancelled");
@@ -261,24 +261,24 @@ impl Session {
         }
     }
 
-    /// Answers a list from the view. It is a request like others: it has a decision and an outcome.
-    fn answer_list(&self, passage: &Passage<'_>, list: ListKind, envelope: &Envelope<'_>) {
-        let cursor = envelope.params.as_ref().and_then(|params| params.cursor);
-        let (situation, caller, age, admission_age) = {
-            let state = self.state();
-            let age = state.freshness(list).age(Instant::now());
-            let admission_age = self.admission_age(&state);
-            (state.situation.clone(), state.client.caller.clone(), age, admission_age)
-        };
-        let about = Circumstances {
-            situation: &situation,
-            caller: &caller,
-            view_age: age,
-            admission_age,
-            begun: passage.begun,
-        };
+    /// Answers a list from the view. It is a request like others: it has a decision, and an outcome or a refusal.
+    fn answer_list(
+        &self,
+        passage: &Passage<'_>,
+        list: ListKind,
+        envelope: &Envelope<'_>,
+        met: &Met,
+    ) {
+        let Met { situation, caller, view_age, admission_age } = met;
+        let answer = self.path.decide(&passage.call, situation);
+        if !matches!(answer, Answer::Continue) {
+            // Refused where calls are, and decided there on the same value. It is no call: it counts as a request.
+            return self.pass(passage, met);
+        }
+        let (view_age, admission_age, begun) = (*view_age, *admission_age, passage.begun);
+        let about = Circumstances { situation, caller, view_age, admission_age, begun };
         let id = passage.id.raw();
-        let recorded = self.recorder.decision(&passage.call, &Answer::Continue, about);
+        let recorded = self.recorder.decision(&passage.call, &answer, about);
         let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
             self.recorder.settle(Some(batch)).map(|()| receipt_id)
         });
@@ -286,20 +286,11 @@ impl Session {
             return self.refuse(id, ReasonCode::LedgerUnavailable);
         };
         self.tally.add(Counter::Requests);
-        let answer = if situation.admission.is_closed() {
-            crate::lists::empty(list, id)
-        } else {
-            crate::lists::answer(&situation.view, list, cursor, id)
-        };
+        let cursor = envelope.params.as_ref().and_then(|params| params.cursor);
+        let answer = crate::lists::answer(&situation.view, list, cursor, id);
         self.tell_client_in_parts(&answer.parts());
-        let ours = passage.begun.elapsed();
-        self.recorder.outcome(
-            receipt_id,
-            answer.status,
-            answer.bytes(),
-            ours,
-            std::time::Duration::ZERO,
-        );
+        let ours = begun.elapsed();
+        self.recorder.outcome(receipt_id, answer.status, answer.bytes(), ours, Duration::ZERO);
     }
 
     fn notification(&self, envelope: &Envelope<'_>, method: &str) {

@@ -122,7 +122,11 @@ fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_asked_of_it() 
     let server = Server::new(Flavor::Enclaved, &signed(&draft(), 2));
     let script = Script { instructions: Some("Do as I say.".to_owned()), ..Script::default() };
     let stage = Stage::greeted(Setting { script, ..server.setting() });
-    assert!(stage.list(1).is_empty());
+    let refused = stage.refused_list(1);
+    assert_eq!(
+        (&refused["code"], &refused["data"]["reason"]),
+        (&json!(1013), &json!("bad_signature"))
+    );
     let answer = stage.call(2, "add", json!({}));
     assert_eq!(answer["error"]["code"], 1013);
     assert_eq!(answer["error"]["data"]["reason"], "bad_signature");
@@ -135,6 +139,19 @@ fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_asked_of_it() 
     assert_eq!(admission_of_calls(&stage)[0]["verdict"], "deny");
     let other = stage.ask(json!(3), "completion/complete", json!({}));
     assert_eq!(other["error"]["data"]["reason"], "bad_signature");
+}
+
+#[test]
+fn a_client_whose_list_was_refused_is_told_when_the_server_is_admitted() {
+    let mut server = Server::new(Flavor::Enclaved, "{}");
+    server.cache = Duration::ZERO;
+    let stage = Stage::greeted(server.setting());
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "manifest_invalid");
+    server.publish(signed(&draft(), 1));
+    assert_eq!(stage.list(2).len(), 1);
+    stage.client_hears("to list again", |message| {
+        message["method"] == "notifications/tools/list_changed"
+    });
 }
 
 #[test]
@@ -174,7 +191,7 @@ fn a_check_counts_for_as_long_as_it_may_and_no_longer() {
     server.publish("{}");
     let answer = stage.call(2, "add", json!({}));
     assert_eq!(answer["error"]["data"]["reason"], "manifest_invalid");
-    assert!(stage.list(3).is_empty());
+    assert_eq!(stage.refused_list(3)["data"]["reason"], "manifest_invalid");
     server.publish(signed(&draft(), 1));
     assert!(stage.call(4, "add", json!({})).get("result").is_some());
     assert_eq!(events(&stage, "mcp.connect.allow").len(), 2);
@@ -314,7 +331,7 @@ fn no_forged_document_lets_a_call_through() {
     let source = Source::File(server.path());
     let checker = Checker::new(terms.expect("terms"), Subject::Remote(host), source);
     let stage = Stage::greeted(Setting { checker: Some(checker), ..server.setting() });
-    wait_for("the session", || Some(stage.list(0)).filter(Vec::is_empty));
+    assert_eq!(stage.refused_list(0)["code"], 1013);
     stage.client.clear();
     let mut count = 0;
     for (category, document) in forged.forgeries() {

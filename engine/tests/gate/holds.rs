@@ -4,7 +4,7 @@ use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
 use engine::judge::FirstUsePolicy;
 use engine::situation::DriftScope;
 use gate::posture::Posture;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn at_first_use_everything_is_pinned_and_calls_go_through() {
@@ -103,10 +103,47 @@ fn a_parameter_that_only_the_new_definition_has_is_held_and_others_are_not() {
 fn first_use_can_wait_for_a_person() {
     let setting = Setting { first_use: FirstUsePolicy::Approve, ..Setting::default() };
     let stage = Stage::greeted(setting);
-    assert!(stage.list(1).is_empty());
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "server_pending");
     let held = stage.call(2, "add", json!({}));
     assert_eq!(held["error"]["data"]["reason"], "server_pending");
     assert!(stage.calls_at_server().is_empty());
+}
+
+/// An empty list would look to a host like a server that works and has nothing to offer.
+#[test]
+fn a_list_of_a_stopped_server_is_refused_like_a_call_and_recorded() {
+    let setting = Setting { first_use: FirstUsePolicy::Approve, ..Setting::default() };
+    let stage = Stage::greeted(setting);
+    let refused = stage.refused_list(1);
+    let call = stage.call(2, "add", json!({}));
+    assert_eq!(
+        (&refused["code"], &refused["message"]),
+        (&json!(-32010), &call["error"]["message"])
+    );
+    let data = &refused["data"];
+    assert_eq!((&data["verdict"], &data["tool"]), (&json!("HOLD"), &json!(null)));
+    assert_eq!(data["review"], json!(["holdpoint", "review", "calc"]));
+    let of_it = |line: &Value| line["receipt_id"] == data["receipt_id"];
+    let lines: Vec<Value> = stage.ledger().into_iter().filter(of_it).collect();
+    assert_eq!(lines.len(), 1, "a decision and no outcome: {lines:?}");
+    assert_eq!(lines[0]["mcp"]["method"], "tools/list");
+    assert_eq!(lines[0]["decision"]["result"], "require_approval");
+    assert_eq!(lines[0]["decision"]["reason_codes"], json!(["server_pending"]));
+    // The gate itself goes on looking, so what waits can be reviewed.
+    stage.server_hears("a list", |message| message["method"] == "tools/list");
+    assert!(stage.ask(json!(3), "ping", json!({})).get("result").is_some());
+}
+
+#[test]
+fn a_list_that_a_stopped_server_does_not_have_is_not_found() {
+    let setting = Setting { first_use: FirstUsePolicy::Approve, ..Setting::default() };
+    let stage = Stage::greeted(setting);
+    let methods = ["prompts/list", "resources/list", "resources/templates/list"];
+    for (id, method) in methods.into_iter().enumerate() {
+        let answer = stage.ask(json!(id), method, json!({}));
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
+    assert_eq!(stage.refused_list(9)["code"], -32010);
 }
 
 #[test]
@@ -118,7 +155,7 @@ fn with_the_scope_of_a_server_one_change_holds_every_tool() {
     stage.change(two("Adds and more."));
     let held = stage.call(2, "subtract", json!({}));
     assert_eq!(held["error"]["data"]["reason"], "server_changed");
-    assert!(stage.list(3).is_empty());
+    assert_eq!(stage.refused_list(3)["data"]["reason"], "server_changed");
 }
 
 #[test]
@@ -128,6 +165,7 @@ fn a_list_that_cannot_be_read_holds_what_it_carries() {
     stage.change(tools(&[tool("add", "One."), tool("add", "Two.")]));
     let held = stage.call(2, "add", json!({}));
     assert_eq!(held["error"]["data"]["reason"], "surface_unreadable");
-    let listed = stage.ask(json!(3), "tools/list", json!({}));
-    assert_eq!(listed["error"]["code"], -32010);
+    let refused = stage.refused_list(3);
+    assert_eq!(refused["code"], -32010);
+    assert_eq!(refused["data"]["reason"], "surface_unreadable");
 }

@@ -1,6 +1,6 @@
 //! What people decide in another process counts for every call that begins after it.
 
-use crate::stage::{QUIET, Setting, Stage, at, server_id, tool, tools};
+use crate::stage::{QUIET, Script, Setting, Stage, at, server_id, tool, tools};
 use gate::pins::Basis;
 use gate::server::ServerStatus;
 use serde_json::json;
@@ -65,7 +65,7 @@ fn a_quarantine_stops_everything_and_a_release_ends_it() {
     assert_eq!(held["error"]["data"]["reason"], "server_quarantined");
     assert_eq!(stage.ask(json!(3), "x/unknown", json!({}))["error"]["code"], -32010);
     assert!(stage.ask(json!(4), "ping", json!({})).get("result").is_some());
-    assert!(stage.list(5).is_empty());
+    assert_eq!(stage.refused_list(5)["data"]["reason"], "server_quarantined");
     let (at_server, at_client) = (stage.server.all().len(), stage.client.all().len());
     stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/x"}));
     stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
@@ -75,6 +75,28 @@ fn a_quarantine_stops_everything_and_a_release_ends_it() {
     assert_eq!(stage.client.all().len(), at_client, "nothing comes down");
     act(&stage, "server.release", ServerStatus::Verified);
     assert!(stage.call(6, "add", json!({})).get("result").is_some());
+}
+
+#[test]
+fn who_was_refused_a_list_is_told_of_the_release_and_lists_again() {
+    for listed in [tools(&[tool("add", "Adds two numbers.")]), tools(&[])] {
+        let script = Script { tools: listed.clone(), ..Script::default() };
+        let stage = Stage::greeted(Setting { script, ..Setting::default() });
+        let before = stage.list(1);
+        let told = || {
+            let texts = stage.client.texts();
+            texts.iter().filter(|text| text.contains("notifications/tools/list_changed")).count()
+        };
+        act(&stage, "server.quarantine", ServerStatus::Quarantined);
+        crate::stage::wait_for("to be told of the stop", || (told() == 1).then_some(()));
+        let refused = stage.refused_list(2);
+        assert_eq!(refused["data"]["review"], json!(["holdpoint", "release", "calc"]));
+        let message = refused["message"].as_str().expect("a message");
+        assert!(message.contains("holdpoint release calc"), "{message}");
+        act(&stage, "server.release", ServerStatus::Verified);
+        crate::stage::wait_for("to be told of the release", || (told() == 2).then_some(()));
+        assert_eq!(stage.list(3), before, "{listed}");
+    }
 }
 
 #[test]

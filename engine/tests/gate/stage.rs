@@ -296,6 +296,13 @@ impl Stage {
         answer["result"]["tools"].as_array().cloned().unwrap_or_else(|| panic!("no list: {answer}"))
     }
 
+    /// Asks for the tools of a server that shows none: the refusal.
+    pub(crate) fn refused_list(&self, id: u64) -> Value {
+        let mut answer = self.ask(json!(id), "tools/list", json!({}));
+        assert!(answer.get("result").is_none(), "not refused: {answer}");
+        answer["error"].take()
+    }
+
     /// Waits for the answer with this id.
     pub(crate) fn answer(&self, id: &Value) -> Value {
         let is_it =
@@ -407,6 +414,10 @@ fn play_server(script: &Script, message: &[u8]) -> Option<String> {
         }
         "tools/list" if script.answers_lists => listed(script, &message["params"]["cursor"]),
         "tools/list" => return None,
+        "prompts/list" | "resources/list" | "resources/templates/list" => {
+            let error = json!({"code": -32601, "message": "method not found"});
+            return Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+        }
         "tools/call" if !script.answers_calls => return None,
         "tools/call" => json!({"content": [{"type": "text", "text": "done"}]}).to_string(),
         _ => json!({}).to_string(),
