@@ -18,9 +18,6 @@ use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// How long a server may take to start: real ones are fetched from a registry first.
-const START_TIMEOUT_SECONDS: u64 = 60;
-
 /// The hold point in front of every tool call that an AI agent makes over MCP.
 #[derive(Debug, Parser)]
 #[command(name = "holdpoint", version, max_term_width = 100, disable_help_subcommand = true)]
@@ -250,9 +247,9 @@ pub(crate) struct UpstreamArguments {
     /// Reach the server also at a private or link-local address
     #[arg(long, requires = "url")]
     pub(crate) allow_private: bool,
-    /// Seconds to wait for the server to start
-    #[arg(long, value_name = "SECONDS", default_value_t = START_TIMEOUT_SECONDS, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) start_timeout: u64,
+    /// Seconds to wait for the server to start [default: the configured ones, else 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) start_timeout: Option<u64>,
     /// The command that starts a stdio server
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

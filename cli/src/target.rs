@@ -105,6 +105,7 @@ impl Target {
             None => reach.origin.server_id()?,
         };
         let launch = Some(reach.launch(&arguments.upstream));
+        let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream)?;
         Ok(Target { id, source: Source::Server(Box::new(reach)), launch })
     }
 
@@ -141,9 +142,10 @@ impl Target {
                 }
                 let mut arguments = arguments.clone();
                 arguments.command = command.iter().map(OsString::from).collect();
+                let reach = Reach::program(&arguments, directory.as_deref())?;
                 return Target::of_reach(
                     id,
-                    Reach::program(&arguments, directory.as_deref())?,
+                    reach.configured_by(id, &workplace.configuration, &arguments)?,
                     launch,
                 );
             }
@@ -157,7 +159,11 @@ impl Target {
                 UpstreamArguments { url: Some(url.clone()), ..arguments.clone() }
             }
         };
-        Target::of_reach(id, Reach::of(&arguments)?, launch)
+        Target::of_reach(
+            id,
+            Reach::of(&arguments)?.configured_by(id, &workplace.configuration, &arguments)?,
+            launch,
+        )
     }
 
     fn of_reach(id: &ServerId, reach: Reach, launch: Launch) -> Result<Target, Failure> {
@@ -179,9 +185,21 @@ impl Reach {
         }
     }
 
+    /// With the patience that is configured for the server, where the command line names none.
+    pub(crate) fn configured_by(
+        mut self,
+        id: &ServerId,
+        configuration: &Configuration,
+        arguments: &UpstreamArguments,
+    ) -> Result<Reach, Failure> {
+        self.limits.start_timeout = configuration.start_timeout(id, arguments.start_timeout)?;
+        Ok(self)
+    }
+
     fn limits(arguments: &UpstreamArguments) -> ObserveLimits {
-        let start_timeout = Duration::from_secs(arguments.start_timeout);
-        ObserveLimits { start_timeout, ..ObserveLimits::default() }
+        let usual = ObserveLimits::default();
+        let start_timeout = arguments.start_timeout.map(Duration::from_secs);
+        ObserveLimits { start_timeout: start_timeout.unwrap_or(usual.start_timeout), ..usual }
     }
 
     fn program(arguments: &UpstreamArguments, directory: Option<&str>) -> Result<Reach, Failure> {
@@ -354,7 +372,7 @@ mod tests {
                 url: Some("https://example.com/mcp".to_owned()),
                 header: vec![format!("Authorization=file:{}", file.path().display())],
                 allow_private: false,
-                start_timeout: 1,
+                start_timeout: None,
                 command: Vec::new(),
             };
             match Reach::of(&arguments).unwrap().upstream {

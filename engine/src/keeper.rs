@@ -14,7 +14,6 @@ use crate::session::{Cause, OwnAnswer, Session};
 use contract::surface::{Entry, EntryId, ListKind};
 use gate::counters::Counter;
 use gate::judge::Judgement;
-use ledger::record::OutcomeStatus;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -75,6 +74,14 @@ pub enum Wake {
     End,
 }
 
+/// A request of ours for what the server says of itself, in the era that has no greeting.
+#[derive(Debug)]
+struct Discovery {
+    /// Its id, with its quotes.
+    request: Vec<u8>,
+    begun: Instant,
+}
+
 /// What of the way to the server is part of its surface; made beside the start.
 pub type OriginSource = Box<dyn FnMut() -> Option<Entry> + Send>;
 
@@ -88,7 +95,7 @@ pub struct Keeper {
     finished: Vec<(ListKind, Instant)>,
     wanted: BTreeSet<ListKind>,
     last_begun: BTreeMap<ListKind, Instant>,
-    discovery: Option<Vec<u8>>,
+    discovery: Option<Discovery>,
     has_discovered: bool,
     /// Lists whose change the client is still to be told.
     untold: BTreeSet<ListKind>,
@@ -188,6 +195,7 @@ impl Keeper {
             self.flush();
         }
         self.end_overdue();
+        self.end_discovery();
         self.end_questions();
         self.notice_changes();
     }
@@ -231,7 +239,7 @@ impl Keeper {
             let is_over =
                 |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
             let pending = state.pending.iter().filter(|(_, pending)| is_over(pending.deadline));
-            pending.map(|(id, _)| id.clone()).collect()
+            pending.map(|(id, pending)| (id.clone(), pending.is_handshake)).collect()
         };
         if let Some(timeout) = self.session.settings.call_timeout {
             let waiting = self.session.state().overdue(now, timeout);
@@ -240,8 +248,12 @@ impl Keeper {
                 self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
             }
         }
-        for id in overdue {
-            self.session.fail(id.key(), ReasonCode::Timeout, OutcomeStatus::Timeout);
+        for (id, is_handshake) in overdue {
+            self.session.time_out(id.key());
+            if is_handshake {
+                // The protocol has it that a greeting is never cancelled.
+                continue;
+            }
             let method = "notifications/cancelled";
             let id = String::from_utf8_lossy(id.raw()).into_owned();
             let frame = format!(
@@ -249,6 +261,24 @@ impl Keeper {
             );
             let own = OwnMessage { frame, method, id: None, protocol_version: None };
             self.session.errand(Errand::Send(own));
+        }
+    }
+
+    /// A server that does not even say who it is in time: nobody waits for it any longer. The next call asks again.
+    fn end_discovery(&mut self) {
+        let patience = self.session.settings.start_timeout;
+        let is_over = |discovery: &mut Discovery| discovery.begun.elapsed() >= patience;
+        let Some(discovery) = self.discovery.take_if(is_over) else { return };
+        self.wanted.clear();
+        let waiting = {
+            let mut state = self.session.state();
+            state.own.remove(&discovery.request);
+            state.take_listed(&ListKind::ALL)
+        };
+        self.session.remark(&self.session.words_of_no_start());
+        for waiting in waiting {
+            let reason = ReasonCode::Timeout;
+            self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
         }
     }
 
@@ -321,7 +351,9 @@ impl Keeper {
         match meta {
             Some(_) if self.discovery.is_some() => false,
             Some(_) => {
-                self.discovery = self.ask("server/discover", None);
+                let request = self.ask("server/discover", None);
+                self.discovery =
+                    request.map(|request| Discovery { request, begun: Instant::now() });
                 false
             }
             None => !is_greeting,
@@ -375,8 +407,7 @@ impl Keeper {
     }
 
     fn answered(&mut self, id: &[u8], answer: OwnAnswer) {
-        if self.discovery.as_deref() == Some(id) {
-            self.discovery = None;
+        if self.discovery.take_if(|discovery| discovery.request == id).is_some() {
             self.has_discovered = true;
             if let OwnAnswer::Result(result) = answer {
                 let mut state = self.session.state();

@@ -51,6 +51,8 @@ pub struct SessionSettings {
     /// How old a view may be that a call is dispatched on.
     pub relist_max_age: Duration,
     pub call_timeout: Option<Duration>,
+    /// How long the server may take to answer a handshake. It may have to be fetched and built before it says anything.
+    pub start_timeout: Duration,
     /// Whether the person at the client is asked about held calls, where the client can.
     pub asks_in_client: bool,
     /// The largest message of either side.
@@ -64,6 +66,7 @@ impl Default for SessionSettings {
         SessionSettings {
             relist_max_age: Duration::from_secs(30),
             call_timeout: None,
+            start_timeout: Duration::from_secs(60),
             asks_in_client: false,
             frame_bytes: 16 * 1024 * 1024,
             admission_max_age: None,
@@ -491,7 +494,7 @@ impl Session {
                     is_call,
                     begun,
                     dispatched: decided,
-                    deadline: self.settings.call_timeout.map(|timeout| begun + timeout),
+                    deadline: self.deadline(passage.is_handshake, begun),
                 };
                 self.dispatch(passage, pending, batch);
             }
@@ -516,6 +519,13 @@ impl Session {
         } else {
             self.tally.add(Counter::Requests);
         }
+    }
+
+    fn deadline(&self, is_handshake: bool, begun: Instant) -> Option<Instant> {
+        let SessionSettings { call_timeout, start_timeout, .. } = self.settings;
+        // A server that takes long to start may yet have to answer calls soon.
+        let timeout = if is_handshake { Some(start_timeout) } else { call_timeout };
+        timeout.and_then(|timeout| begun.checked_add(timeout))
     }
 
     /// Whether a person at the client may settle it: it is about one entry, and nobody was asked about this call yet.
@@ -596,9 +606,14 @@ impl Session {
 
     /// Answers with a fault.
     pub(crate) fn refuse(&self, id: &[u8], reason: ReasonCode) {
+        self.refuse_with(id, reason, words_of(reason));
+    }
+
+    /// The same where more can be said of it than the reason.
+    fn refuse_with(&self, id: &[u8], reason: ReasonCode, words: &str) {
         let server = self.situation().server.clone();
         self.errors.note(reason, id.len());
-        let refusal = Refusal::fault(reason, words_of(reason), server.as_str());
+        let refusal = Refusal::fault(reason, words, server.as_str());
         self.tell_client(&refusal.to_message(id));
     }
 

@@ -1,14 +1,19 @@
 //! `holdpoint capture`: a server's surface as a file.
 
 use crate::arguments::{CaptureCommand, Options};
+use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::observation::{observe, remark_notes};
 use crate::screen;
-use crate::target::Reach;
+use crate::target::{Reach, home_path};
 use contract::surface::read_capture;
 
 pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, Failure> {
-    let surface = observe(&Reach::of(&command.upstream)?, options)?;
+    let reach = Reach::of(&command.upstream)?;
+    let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
+    let id = reach.origin.server_id()?;
+    let reach = reach.configured_by(&id, &configuration, &command.upstream)?;
+    let surface = observe(&reach, options)?;
     remark_notes(&surface, options);
     let unreadable: Vec<String> = surface
         .unreadable()

@@ -59,7 +59,8 @@ fn look_again(
 ) -> Result<Surface, Failure> {
     let is_named = upstream.url.is_some() || !upstream.command.is_empty();
     if is_named {
-        return observe(&Reach::of(upstream)?, options);
+        let reach = Reach::of(upstream)?;
+        return observe(&reach.configured_by(id, &workplace.configuration, upstream)?, options);
     }
     let server = workplace.store.server(id)?;
     if server.is_some_and(|server| server.launch.is_none()) {

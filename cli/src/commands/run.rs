@@ -180,6 +180,7 @@ fn prepare(
     rules.allowed.clone_from(&allowed);
     let mut settings = configuration.session(id)?;
     settings.admission_max_age = max_age;
+    settings.start_timeout = configuration.start_timeout(id, command.upstream.start_timeout)?;
     if let Some(seconds) = command.relist_max_age {
         settings.relist_max_age = std::time::Duration::from_secs(seconds);
     }

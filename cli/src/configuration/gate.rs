@@ -9,8 +9,11 @@ use engine::situation::DriftScope;
 use gate::posture::Posture;
 use gate::server::ServerId;
 use gate::shown::ListMode;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// How long a server may take to say its first word.
+const START_SECONDS: RangeInclusive<u64> = 1..=3600;
 /// How long a server may take to end by itself.
 const USUAL_GRACE_SECONDS: usize = 5;
 
@@ -53,11 +56,32 @@ impl Configuration {
         Ok(SessionSettings {
             relist_max_age: seconds(max_age),
             call_timeout: (timeout > 0).then(|| seconds(timeout)),
+            start_timeout: self.start_timeout(server, None)?,
             asks_in_client: self.truth("approve.in_client").map_err(Failure::usage)?,
             frame_bytes: self.whole(server, "limits.frame_bytes", usual.frame_bytes)?,
             // Whoever finds that an attestation is asked for says so.
             admission_max_age: None,
         })
+    }
+
+    /// How long a server may take to answer its first request; what a command line names goes before.
+    pub(crate) fn start_timeout(
+        &self,
+        server: &ServerId,
+        named: Option<u64>,
+    ) -> Result<Duration, Failure> {
+        const KEY: &str = "limits.start_timeout_seconds";
+        if let Some(named) = named {
+            return Ok(Duration::from_secs(named));
+        }
+        let usual = SessionSettings::default().start_timeout;
+        let usual_seconds = usize::try_from(usual.as_secs()).unwrap_or(usize::MAX);
+        let count = self.whole(server, KEY, usual_seconds)? as u64;
+        if !START_SECONDS.contains(&count) {
+            let (least, most) = (START_SECONDS.start(), START_SECONDS.end());
+            return Err(Failure::usage(format!("`{KEY}` is a number from {least} to {most}")));
+        }
+        Ok(Duration::from_secs(count))
     }
 
     /// What a call may be at most.

@@ -13,6 +13,10 @@
 #[path = "../cli/bench.rs"]
 mod bench;
 
+#[path = "../../../wire/tests/remote/server.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the tests of the crate itself use all of it")]
+mod http_server;
+
 mod admission;
 mod admission_tls;
 mod battery;
@@ -27,5 +31,6 @@ mod questions;
 mod scenario;
 mod script;
 mod secure_server;
+mod starting;
 mod surface;
 mod transparency;

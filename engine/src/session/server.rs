@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::envelope::{
-    Batch, Envelope, Id, Kind, Outcome, ScanError, ScanErrorKind, Scanned, read_torn, scan,
+    Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned, read_torn, scan,
 };
 use wire::remote::{FailureKind, RemoteFailure};
 
@@ -235,23 +235,50 @@ impl Session {
 
     /// Ends a pending request with a fault. One of our own ends as unreadable.
     pub(crate) fn fail(&self, key: &[u8], reason: ReasonCode, status: OutcomeStatus) {
-        let found = {
-            let mut state = self.state();
-            if state.own.remove(key) {
-                drop(state);
-                let answer =
-                    OwnAnswer::Unreadable("it cannot be read in exactly one way".to_owned());
-                return self.wake(Wake::Answered { id: key.to_vec(), answer });
-            }
-            state.pending.remove_entry(key)
-        };
-        let Some((id, pending)) = found else { return };
+        let Some((id, pending)) = self.end_pending(key) else { return };
+        self.record_failure(&pending, status);
+        self.refuse(id.raw(), reason);
+    }
+
+    /// Ends a request that the server did not answer in time.
+    pub(crate) fn time_out(&self, key: &[u8]) {
+        let Some((id, pending)) = self.end_pending(key) else { return };
+        self.record_failure(&pending, OutcomeStatus::Timeout);
+        if !pending.is_handshake {
+            return self.refuse(id.raw(), ReasonCode::Timeout);
+        }
+        let words = self.words_of_no_start();
+        self.remark(&words);
+        self.refuse_with(id.raw(), ReasonCode::Timeout, &format!("○ holdpoint — {words}"));
+    }
+
+    /// What a person is told of a server that says nothing.
+    pub(crate) fn words_of_no_start(&self) -> String {
+        format!(
+            "the server did not answer its first request within {} s; what it wrote to standard error may say why. \
+             It may take longer with `limits.start_timeout_seconds` in holdpoint.toml, or `holdpoint run --start-timeout SECONDS`",
+            self.settings.start_timeout.as_secs()
+        )
+    }
+
+    /// Takes out a request that gets no answer. One of our own ends as unreadable.
+    fn end_pending(&self, key: &[u8]) -> Option<(OwnedId, Pending)> {
+        let mut state = self.state();
+        if state.own.remove(key) {
+            drop(state);
+            let answer = OwnAnswer::Unreadable("it cannot be read in exactly one way".to_owned());
+            self.wake(Wake::Answered { id: key.to_vec(), answer });
+            return None;
+        }
+        state.pending.remove_entry(key)
+    }
+
+    fn record_failure(&self, pending: &Pending, status: OutcomeStatus) {
         let theirs = pending.dispatched.elapsed();
         self.recorder.outcome(pending.receipt_id, status, 0, Duration::ZERO, theirs);
         if pending.is_call {
             self.tally.add(Counter::Failed);
         }
-        self.refuse(id.raw(), reason);
     }
 }
 

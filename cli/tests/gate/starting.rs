@@ -1,0 +1,151 @@
+//! Servers that take their time to say a first word, or never do: refused in time, and not before.
+
+use crate::bench::*;
+use crate::client::*;
+use crate::http_server::{self, Server, Step};
+use crate::script::*;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+const DISCOVER: &str = "server/discover";
+
+/// `initialize`, and how long its answer took.
+#[track_caller]
+fn greet(client: &mut Client) -> (Value, Duration) {
+    let info = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
+    let begun = Instant::now();
+    let answer = client.ask("initialize", &params);
+    (answer, begun.elapsed())
+}
+
+#[track_caller]
+fn is_not_started(answer: &Value, within: &str) {
+    assert_eq!(refused(answer, UNREACHABLE)["reason"], "timeout");
+    let said = answer["error"]["message"].as_str().unwrap();
+    assert!(said.contains(within) && said.contains("limits.start_timeout_seconds"), "{said}");
+}
+
+fn by_address(bench: &Bench, url: &str, options: &[&str]) -> Client {
+    let mut command = bench.command(["run", "--server", ID, "--url", url]);
+    command.args(options);
+    Client::start(command)
+}
+
+/// A server that begins to read only after a while.
+fn late(script: &Script, seconds: &str) -> Vec<OsString> {
+    script.launch_by(&format!("sleep {seconds}; exec \"$@\""))
+}
+
+#[test]
+fn a_server_that_never_answers_initialize_is_refused_at_the_limit_and_not_before() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    script.on("initialize", json!([]));
+    let mut client = Client::through_gate(&bench, &["--start-timeout", "1"], &script.launch());
+    let (answer, took) = greet(&mut client);
+    is_not_started(&answer, "within 1 s");
+    assert!(took >= Duration::from_secs(1), "{took:?}");
+    let ended = client.end().exits(0);
+    assert!(
+        ended.errors.contains("did not answer its first request within 1 s"),
+        "{}",
+        ended.errors
+    );
+    assert!(!script.record().contains("notifications/cancelled"), "a greeting is not cancelled");
+    receipts_are_complete(&bench, 1);
+    assert_eq!(receipts(&bench)[0]["outcome"]["status"], "timeout");
+}
+
+#[test]
+fn a_server_that_starts_within_the_limit_is_used_however_short_calls_have_to_be() {
+    let bench = Bench::unattended();
+    bench.configure("[limits]\ncall_timeout_seconds = 1\nstart_timeout_seconds = 30\n");
+    let script = Script::new(&bench);
+    let mut client = Client::through_gate(&bench, &[], &late(&script, "1.5"));
+    let (answer, _) = greet(&mut client);
+    assert_eq!(answer["result"]["serverInfo"]["name"], "scripted");
+    client.end().exits(0);
+}
+
+#[test]
+fn what_the_command_line_names_goes_before_what_is_configured() {
+    let bench = Bench::unattended();
+    bench.configure("[limits]\nstart_timeout_seconds = 1\n");
+    let script = Script::new(&bench);
+    let launch = late(&script, "2");
+    let mut client = Client::through_gate(&bench, &[], &launch);
+    is_not_started(&greet(&mut client).0, "within 1 s");
+    client.end();
+    let mut client = Client::through_gate(&bench, &["--start-timeout", "60"], &launch);
+    assert!(greet(&mut client).0.get("result").is_some());
+    client.end().exits(0);
+}
+
+#[test]
+fn a_time_that_is_none_is_refused() {
+    let bench = Bench::unattended();
+    let script = Script::new(&bench);
+    for seconds in ["0", "3601"] {
+        bench.configure(&format!("[limits]\nstart_timeout_seconds = {seconds}\n"));
+        let client = Client::through_gate(&bench, &[], &script.launch());
+        let ended = client.end().exits(2);
+        assert!(ended.errors.contains("from 1 to 3600"), "{}", ended.errors);
+    }
+    for seconds in ["1", "3600"] {
+        bench.configure(&format!("[limits]\nstart_timeout_seconds = {seconds}\n"));
+        Client::through_gate(&bench, &[], &script.launch()).end().exits(0);
+    }
+}
+
+#[test]
+fn an_address_that_never_answers_initialize_is_refused_too() {
+    let bench = Bench::new();
+    let server = Server::start(|_| vec![Step::AwaitClosing]);
+    let mut client = by_address(&bench, &server.url(), &["--start-timeout", "1"]);
+    is_not_started(&greet(&mut client).0, "within 1 s");
+    let requests = client.requests();
+    client.end();
+    receipts_are_complete(&bench, requests);
+}
+
+#[test]
+fn an_address_that_answers_within_the_limit_is_used() {
+    let bench = Bench::new();
+    let server = Server::start(|request| match request.rpc_method() {
+        "initialize" => http_server::json(&http_server::result(
+            request,
+            r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"far","version":"1"}}"#,
+        )),
+        _ => http_server::accepted(),
+    });
+    let mut client = by_address(&bench, &server.url(), &["--start-timeout", "1"]);
+    assert_eq!(greet(&mut client).0["result"]["serverInfo"]["name"], "far");
+    client.end().exits(0);
+}
+
+/// A request of the era without sessions.
+fn stateless(client: &mut Client, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    client.ask(method, &params)
+}
+
+#[test]
+fn without_sessions_a_server_that_does_not_say_who_it_is_keeps_no_call_for_ever() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    script.on_each(DISCOVER, json!([[], [result(&json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} }, "serverInfo": { "name": "scripted", "version": "1" } }))]]));
+    let mut client = Client::through_gate(&bench, &["--start-timeout", "1"], &script.launch());
+    let call = json!({ "name": "make_report", "arguments": {} });
+    let answer = stateless(&mut client, "tools/call", call.clone());
+    assert_eq!(refused(&answer, UNREACHABLE)["reason"], "timeout");
+    // It is asked again for the next call, and answers by now.
+    text(&stateless(&mut client, "tools/call", call));
+    assert_eq!(script.record().matches(DISCOVER).count(), 2);
+    client.end().exits(0);
+    receipts_are_complete(&bench, 2);
+}
