@@ -5,6 +5,7 @@ mod allowlist;
 mod drift;
 mod incident;
 mod inventory;
+mod mirror;
 mod preflight;
 
 pub use admission::AdmissionCheck;
@@ -12,4 +13,5 @@ pub use allowlist::AllowlistCheck;
 pub use drift::DriftCheck;
 pub use incident::IncidentCheck;
 pub use inventory::InventoryCheck;
+pub use mirror::MirrorCheck;
 pub use preflight::{PreflightCheck, PreflightLimits};

@@ -44,6 +44,7 @@ pub fn run(session: &Session, errands: &Receiver<Errand>) {
                     id: message.id.as_deref().map(str::as_bytes),
                     name: None,
                     protocol_version: message.protocol_version.as_deref(),
+                    parameters: &[],
                 };
                 if session.tell_server(&outgoing).is_err()
                     && let Some(id) = &message.id

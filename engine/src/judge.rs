@@ -6,7 +6,7 @@ use crate::admission::{Admittance, Admitted, anchor_of};
 use crate::recorder::now;
 use crate::relist::ListOutcome;
 use crate::situation::{DriftScope, Situation};
-use crate::view::{Materials, View};
+use crate::view::{Materials, View, is_stateless};
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
@@ -51,6 +51,8 @@ pub struct Rules {
     pub mode: ListMode,
     /// The tools that may be used, where that is limited: others are not shown.
     pub allowed: Option<Arc<ToolAllowlist>>,
+    /// Whether the server is reached over HTTP, where arguments go into headers if its definitions ask for that.
+    pub mirrors_parameters: bool,
 }
 
 /// What a server says, as the answers that it said it with. They are read again when they are judged again, which is
@@ -321,6 +323,7 @@ impl Judge {
             mode: self.rules.mode,
             scope: self.rules.scope,
             allowed: self.rules.allowed.as_deref(),
+            mirrors: self.rules.mirrors_parameters && is_stateless(seen.handshake.as_deref()),
             pages: &seen.pages(),
         });
         let situation = Situation {

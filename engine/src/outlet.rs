@@ -1,7 +1,7 @@
 //! Where messages go: to the client, and to the server.
 
 use std::io::{self, IoSlice, Write};
-use wire::remote::{Outbound, RemoteSender};
+use wire::remote::{Outbound, ParameterHeader, RemoteSender};
 
 /// A message on its way to the server, and what a transport may have to know of it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,6 +16,8 @@ pub struct Outgoing<'a> {
     pub name: Option<&'a str>,
     /// Where the message itself names one.
     pub protocol_version: Option<&'a str>,
+    /// Arguments that go into headers as well, where the transport has headers.
+    pub parameters: &'a [ParameterHeader],
 }
 
 /// Larger messages are not gathered with others: copying them would cost more than a write.
@@ -151,6 +153,7 @@ fn outbound(message: &Outgoing<'_>) -> Outbound {
         id: message.id.map(<[u8]>::to_vec),
         name: message.name.map(str::to_owned),
         protocol_version: message.protocol_version.map(str::to_owned),
+        parameters: message.parameters.to_vec(),
     }
 }
 

@@ -5,8 +5,8 @@
 
 use crate::call::Call;
 use crate::checks::{
-    AdmissionCheck, AllowlistCheck, DriftCheck, IncidentCheck, InventoryCheck, PreflightCheck,
-    PreflightLimits,
+    AdmissionCheck, AllowlistCheck, DriftCheck, IncidentCheck, InventoryCheck, MirrorCheck,
+    PreflightCheck, PreflightLimits,
 };
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
@@ -54,6 +54,7 @@ impl Path {
         }
         checks.push(Box::new(DriftCheck));
         checks.push(Box::new(PreflightCheck { limits }));
+        checks.push(Box::new(MirrorCheck));
         Path { checks }
     }
 

@@ -9,6 +9,8 @@ pub enum ReasonCode {
     /// Admission of the server, or of one of its tools.
     Admission(attest::Reason),
     UnknownServer,
+    UnknownTool,
+    SchemaViolation,
     PayloadTooLarge,
     TooDeep,
     RateLimited,
@@ -28,6 +30,8 @@ impl ReasonCode {
             ReasonCode::Drift(reason) => reason.as_str(),
             ReasonCode::Admission(reason) => reason.as_str(),
             ReasonCode::UnknownServer => "unknown_server",
+            ReasonCode::UnknownTool => "unknown_tool",
+            ReasonCode::SchemaViolation => "schema_violation",
             ReasonCode::PayloadTooLarge => "payload_too_large",
             ReasonCode::TooDeep => "too_deep",
             ReasonCode::RateLimited => "rate_limited",
@@ -52,6 +56,8 @@ impl ReasonCode {
             ReasonCode::Internal | ReasonCode::LedgerUnavailable => -32012,
             ReasonCode::Admission(_)
             | ReasonCode::UnknownServer
+            | ReasonCode::UnknownTool
+            | ReasonCode::SchemaViolation
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
             | ReasonCode::KillSwitch => 1013,

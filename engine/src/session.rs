@@ -44,6 +44,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use store::receipts::Batch;
 use wire::envelope::{Id, OwnedId};
+use wire::remote::ParameterHeader;
 
 /// How a session behaves.
 #[derive(Debug, Clone)]
@@ -496,7 +497,9 @@ impl Session {
                     dispatched: decided,
                     deadline: self.deadline(passage.is_handshake, begun),
                 };
-                self.dispatch(passage, pending, batch);
+                let parameters = parameter_headers(&call, situation);
+                let outgoing = Outgoing { parameters: &parameters, ..passage.outgoing };
+                self.dispatch(&Passage { outgoing, ..*passage }, pending, batch);
             }
             Answer::Hold(standing) => {
                 self.follow_hold(&call, standing);
@@ -649,6 +652,13 @@ impl Session {
             );
         }
     }
+}
+
+/// The arguments that go into headers as well. That they can was checked on the path.
+fn parameter_headers(call: &Call<'_>, situation: &Situation) -> Vec<ParameterHeader> {
+    let asked = call.target.and_then(|target| situation.view.mirroring(target));
+    let asked = asked.and_then(|asked| asked.as_ref().ok());
+    asked.and_then(|asked| asked.headers(call.arguments).ok()).unwrap_or_default()
 }
 
 /// Whether it is about one entry, which a person may approve.

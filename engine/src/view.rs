@@ -4,10 +4,13 @@
 //! and is never changed.
 
 mod lists;
+mod mirrored;
 mod shape;
 mod standing;
 
 pub use lists::{ListView, Page};
+pub use mirrored::Mirroring;
+pub(crate) use mirrored::is_stateless;
 pub use shape::{shaped_handshake, with_member};
 pub use standing::{Hashes, Standing};
 
@@ -37,6 +40,8 @@ pub struct Materials<'a> {
     pub scope: DriftScope,
     /// The tools that may be used, where that is limited.
     pub allowed: Option<&'a ToolAllowlist>,
+    /// Whether arguments go into headers where a definition asks for that.
+    pub mirrors: bool,
     /// The answers of the server to each list, as they came.
     pub pages: &'a BTreeMap<ListKind, Arc<Vec<Arc<str>>>>,
 }
@@ -69,6 +74,8 @@ pub struct View {
     stopped: Option<Arc<Standing>>,
     /// Why no call goes through, and no list is shown.
     closed: Option<Arc<Standing>>,
+    /// The tools whose definitions ask for arguments in headers.
+    mirrorings: HashMap<Box<str>, Mirroring>,
 }
 
 impl View {
@@ -89,11 +96,15 @@ impl View {
         }
         let stopped = stopped_by_status(materials).or(held_server);
         let closed = stopped.clone().or_else(|| closed_by_scope(materials));
+        let mirrorings = mirrored::mirrorings(materials);
+        let is_shown = |id: &EntryId| is_offered(materials, &mirrorings, id);
         let lists = ListKind::ALL
             .into_iter()
-            .filter_map(|list| Some((list, list_view(materials, list, closed.is_some())?)))
+            .filter_map(|list| {
+                Some((list, list_view(materials, list, closed.is_some(), &is_shown)?))
+            })
             .collect();
-        View { places, lists, unreadable: unreadable(materials), stopped, closed }
+        View { places, lists, unreadable: unreadable(materials), stopped, closed, mirrorings }
     }
 
     pub fn stopped(&self) -> Option<&Arc<Standing>> {
@@ -114,6 +125,12 @@ impl View {
             Some(Place::Changed(standing)) => Found::Changed(standing),
             None => Found::Unknown,
         }
+    }
+
+    /// What the definition of a tool asks for in headers, where it asks for anything.
+    pub fn mirroring(&self, target: Target<'_>) -> Option<&Mirroring> {
+        let is_tool = target.entry_type == EntryType::Tool;
+        self.mirrorings.get(target.key).filter(|_| is_tool)
     }
 
     /// The standing of what nobody knows.
@@ -203,7 +220,26 @@ fn unreadable(materials: &Materials<'_>) -> HashMap<ListKind, Arc<Standing>> {
     materials.surface.unreadable().keys().map(|list| (*list, standing(list))).collect()
 }
 
-fn list_view(materials: &Materials<'_>, list: ListKind, is_closed: bool) -> Option<ListView> {
+/// Whether a client may be shown an entry at all, accepted or not.
+fn is_offered(
+    materials: &Materials<'_>,
+    mirrorings: &HashMap<Box<str>, Mirroring>,
+    id: &EntryId,
+) -> bool {
+    if id.entry_type != EntryType::Tool {
+        return true;
+    }
+    // Whoever sends over HTTP leaves out a tool that it could not call as the definition asks.
+    let is_sound = !matches!(mirrorings.get(id.key.as_str()), Some(Err(_)));
+    is_sound && materials.allowed.is_none_or(|allowed| allowed.check(&id.key).is_ok())
+}
+
+fn list_view(
+    materials: &Materials<'_>,
+    list: ListKind,
+    is_closed: bool,
+    is_offered: &dyn Fn(&EntryId) -> bool,
+) -> Option<ListView> {
     let pages = materials.pages.get(&list);
     if is_closed {
         // It is refused, not shown; that the server has it is known all the same.
@@ -212,13 +248,9 @@ fn list_view(materials: &Materials<'_>, list: ListKind, is_closed: bool) -> Opti
     }
     let pages = pages?;
     let Materials { book, surface, judgement, mode, .. } = *materials;
-    let is_allowed = |id: &EntryId| match materials.allowed {
-        Some(allowed) if id.entry_type == EntryType::Tool => allowed.check(&id.key).is_ok(),
-        Some(_) | None => true,
-    };
     let entries: Vec<&str> = shown(book, surface, judgement, list, mode)
         .into_iter()
-        .filter(|(id, _)| is_allowed(id))
+        .filter(|(id, _)| is_offered(id))
         .map(|(_, raw)| raw)
         .collect();
     let is_as_sent = || {

@@ -21,6 +21,7 @@ mod link;
 mod listen;
 mod names;
 mod one_line;
+pub(crate) mod parameters;
 mod pool;
 mod relay;
 mod stream;
@@ -28,6 +29,7 @@ mod stream;
 pub use crate::http::tls::TlsKey;
 pub use failure::{FailureKind, RemoteFailure, Unreadable};
 pub use limits::RemoteLimits;
+pub use parameters::{BadAnnotation, MirroredParameters, ParameterHeader, Unmirrored};
 
 use limits::QUEUE_MESSAGES;
 use link::Link;
@@ -45,6 +47,8 @@ pub struct Outbound {
     pub name: Option<String>,
     /// The protocol version that the message itself carries, which only those of the stateless era do.
     pub protocol_version: Option<String>,
+    /// Arguments that go into headers as well, in that era.
+    pub parameters: Vec<ParameterHeader>,
 }
 
 impl fmt::Debug for Outbound {

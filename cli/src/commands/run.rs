@@ -175,9 +175,11 @@ fn prepare(
     let allowed = configuration.allowed_tools(id, &command.admission)?;
     let max_age = admission.as_ref().map(|admission| admission.max_age);
     let admission = admission.map(|rules| checker_of(rules, reach, &look)).transpose()?;
+    let is_remote = matches!(look, FirstLook::Key(_));
     let origin = origin_of(reach, look, home.path().join("digests.json"));
     let mut rules = configuration.rules(id, command.posture)?;
     rules.allowed.clone_from(&allowed);
+    rules.mirrors_parameters = is_remote;
     let mut settings = configuration.session(id)?;
     settings.admission_max_age = max_age;
     settings.start_timeout = configuration.start_timeout(id, command.upstream.start_timeout)?;

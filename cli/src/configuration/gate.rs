@@ -44,6 +44,8 @@ impl Configuration {
             },
             // A command line may name some, too.
             allowed: None,
+            // Whoever reaches it over HTTP says so.
+            mirrors_parameters: false,
         })
     }
 

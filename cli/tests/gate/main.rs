@@ -24,6 +24,7 @@ mod client;
 mod decisions;
 mod faults;
 mod freshness;
+mod headers;
 mod load;
 mod peers;
 mod processes;

@@ -89,6 +89,7 @@ impl Session {
             id: Some(id.raw()),
             name: call.target.map(|target| target.key),
             protocol_version: version.as_deref(),
+            parameters: &[],
         };
         let is_handshake = sort == Method::Handshake;
         let passage = Passage { id, call, outgoing, is_handshake, begun, was_asked: false };
@@ -238,6 +239,7 @@ impl Session {
             id: Some(id.raw()),
             name: call.target.map(|target| target.key),
             protocol_version: version.as_deref(),
+            parameters: &[],
         };
         let Waiting { begun, was_asked, .. } = *waiting;
         let passage = Passage { id, call, outgoing, is_handshake: false, begun, was_asked };

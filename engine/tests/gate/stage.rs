@@ -210,6 +210,7 @@ impl Stage {
             scope: setting.scope,
             mode: ListMode::Accepted,
             allowed: setting.allowed.clone(),
+            mirrors_parameters: false,
         };
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
         let mut judge = Judge::new(store_of(&home), rules, None);

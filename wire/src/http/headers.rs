@@ -2,6 +2,7 @@
 
 use crate::error::ObserveError;
 use crate::limits::MAX_SESSION_ID_BYTES;
+use crate::remote::parameters;
 use crate::server_text::ServerText;
 use crate::upstream::HttpEndpoint;
 use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
@@ -47,7 +48,9 @@ pub(crate) fn json_or_events() -> HeaderValue {
 pub(crate) fn of_endpoint(endpoint: &HttpEndpoint) -> Result<HeaderMap, ObserveError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &endpoint.headers {
-        if OWN_HEADERS.contains(&name.as_str()) {
+        // One that was given could stand in for an argument that the call does not have.
+        let is_parameter = name.as_str().starts_with(parameters::PREFIX);
+        if is_parameter || OWN_HEADERS.contains(&name.as_str()) {
             return Err(ObserveError::HeaderNotAllowed { name: name.clone() });
         }
         headers.append(name, value.clone());

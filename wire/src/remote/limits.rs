@@ -60,6 +60,12 @@ pub(super) const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// The longest value of a header that is made from a message. Servers refuse much longer ones.
 pub(super) const MAX_HEADER_VALUE_BYTES: usize = 8 * 1024;
 
+/// The most arguments of a call that go into headers, the longest name of such a header without its beginning, and the
+/// bytes of all of them together. Many servers read no more than 16 KiB of headers.
+pub(super) const MAX_PARAMETER_HEADERS: usize = 32;
+pub(super) const MAX_PARAMETER_NAME_BYTES: usize = 128;
+pub(super) const MAX_PARAMETER_HEADER_BYTES: usize = 12 * 1024;
+
 /// The bounds that a caller may move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteLimits {

@@ -106,6 +106,9 @@ impl Link {
             for (name, value) in values {
                 value.map(|value| own.insert(name, value));
             }
+            for header in &message.parameters {
+                own.insert(header.name.clone(), header.value.clone());
+            }
         } else {
             self.add_session(own);
         }

@@ -1,0 +1,36 @@
+//! Can the arguments be copied into the headers that the tool's definition asks for? Only servers without sessions that are
+//! reached over HTTP have such.
+
+use crate::call::Call;
+use crate::path::{Answer, Check, Denial};
+use crate::reason::ReasonCode;
+use crate::situation::Situation;
+use wire::remote::Unmirrored;
+
+#[derive(Debug)]
+pub struct MirrorCheck;
+
+impl Check for MirrorCheck {
+    fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
+        let asked = call.target.and_then(|target| situation.view.mirroring(target));
+        let deny = |reason, why: &dyn std::fmt::Display| {
+            Answer::Deny(Denial { reason, message: format!("○ holdpoint — {why}") })
+        };
+        match asked.map(|asked| asked.as_ref().map(|asked| asked.headers(call.arguments))) {
+            None | Some(Ok(Ok(_))) => Answer::Continue,
+            Some(Err(bad)) => deny(
+                ReasonCode::UnknownTool,
+                &format!("the tool's definition breaks the protocol, so it is not offered: {bad}"),
+            ),
+            Some(Ok(Err(why))) => deny(reason_of(why), &why),
+        }
+    }
+}
+
+fn reason_of(why: Unmirrored) -> ReasonCode {
+    match why {
+        Unmirrored::Ambiguous => ReasonCode::AmbiguousMessage,
+        Unmirrored::NotRepresentable => ReasonCode::SchemaViolation,
+        Unmirrored::TooLong => ReasonCode::PayloadTooLarge,
+    }
+}
