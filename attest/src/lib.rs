@@ -15,6 +15,7 @@ mod draft;
 #[cfg(test)]
 mod fixture;
 mod host;
+mod installed;
 mod key;
 mod key_id;
 mod limits;
@@ -36,6 +37,10 @@ pub use digest::{Algorithm, AttestationDigest, BadDigest, Digest, DigestHasher};
 pub use document::{SignatureState, UnverifiedAttestation};
 pub use draft::{Draft, DraftError};
 pub use host::{BadHost, Host};
+pub use installed::{
+    InstallRecord, Manifest, ManifestError, NoPlace, Place, RecordError, Recorded, UnknownPackage,
+    identify,
+};
 pub use key::{BadKey, KeyFingerprint, PublicKey, Salt, SigningKey};
 pub use key_id::{BadKeyId, KeyId};
 pub use limits::*;
@@ -43,7 +48,7 @@ pub use revocation::{RevocationError, RevocationList};
 pub use scheme::{Clearance, Level, Scheme, SchemeError};
 pub use shape::ShapeError;
 pub use statement::{Statement, UnverifiedRevocationList};
-pub use target::{Binding, Package, Program, Target};
+pub use target::{Binding, Package, PackageSighting, Program, Target};
 pub use trust::{Signer, SignerError, TrustRoot, TrustRootError};
 pub use verify::{
     AttestedIdentity, Requirement, UnknownLevel, VerifiedAttestation, Vouched, verify,

@@ -11,6 +11,17 @@ pub const MAX_SCHEME_BYTES: usize = 256 * 1024;
 /// The longest PEM text of a key, in bytes.
 pub const MAX_PEM_BYTES: usize = 8 * 1024;
 
+/// The longest record of an installer, in bytes.
+pub const MAX_INSTALL_RECORD_BYTES: usize = 16 * 1024 * 1024;
+/// The longest `package.json` of an installed package, in bytes.
+pub const MAX_PACKAGE_MANIFEST_BYTES: usize = 1024 * 1024;
+/// The longest name of a package, in bytes: npm has the same limit.
+pub const MAX_PACKAGE_NAME_BYTES: usize = 214;
+/// The most packages that an installed package lies in, itself included.
+pub const MAX_PACKAGE_NESTING: usize = 32;
+/// The deepest nesting of an installer's record that is not JSON.
+pub const MAX_RECORD_DEPTH: usize = 32;
+
 /// The longest single text in any of them (an id, a name, a host), in bytes.
 pub const MAX_TEXT_BYTES: usize = 1_024;
 /// The longest id of a key, in bytes.

@@ -11,7 +11,7 @@ use crate::key_id::KeyId;
 use crate::revocation::{RevocationError, RevocationList};
 use crate::scheme::{Clearance, Scheme};
 use crate::shape;
-use crate::target::{Match, Target};
+use crate::target::{Binding, Match, Target};
 use crate::trust::{Signer, TrustRoot};
 use contract::hash::EntryHash;
 use contract::time::Timestamp;
@@ -277,21 +277,28 @@ fn check_target(body: &Body, target: Target<'_>) -> Result<(), Denial> {
         (Target::Remote(_) | Target::Unknown, Some(_)) => {
             unbound("the document is for a package, and no package is known".into())
         }
-        (Target::Local { binding: None, .. }, None) => unbound(
-            "neither the document nor the configuration says which program it is for".into(),
-        ),
+        (Target::Local { bindings: [], program }, None) => unbound(format!(
+            "neither the document nor the configuration says which program it is for; {}",
+            program.package
+        )),
         // What the publisher and what the operator bound it to have to hold, each where it is said.
-        (Target::Local { program, binding }, digest) => {
+        (Target::Local { program, bindings }, digest) => {
             if let Some(digest) = digest
                 && program.has_digest(digest) == Match::Other
             {
-                return unbound(format!("what is started here is not {digest}"));
+                let found = &program.package;
+                return unbound(format!("what is started here is not {digest}; {found}"));
             }
-            match binding.map(|binding| program.is_bound(binding)) {
-                None | Some(Match::Same) => Ok(()),
-                Some(Match::Other) => {
-                    unbound("what is started here is not what was configured".into())
-                }
+            let mut bindings = bindings.iter();
+            match bindings.find(|binding| program.is_bound(binding) == Match::Other) {
+                None => Ok(()),
+                Some(Binding::File(digest)) => unbound(format!(
+                    "what is started here is not the file with the configured digest {digest}"
+                )),
+                Some(Binding::Package(package)) => unbound(format!(
+                    "what is started here is not the configured package {package}; {}",
+                    program.package
+                )),
             }
         }
     }

@@ -16,7 +16,7 @@ use store::Location;
 use toml::{Table, Value};
 
 /// The keys that are known, with their tables. A server's table takes the same.
-const KEYS: [&str; 37] = [
+const KEYS: [&str; 40] = [
     "posture",
     "first_use",
     "drift_scope",
@@ -51,6 +51,9 @@ const KEYS: [&str; 37] = [
     "admission.revocations",
     "admission.attestation",
     "admission.program_digest",
+    "admission.package",
+    "admission.version",
+    "admission.integrity",
     "admission.allow_tools",
     "store",
     "server",

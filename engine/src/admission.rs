@@ -30,7 +30,7 @@ pub enum Subject {
     /// A remote server, by the host that it is reached at.
     Remote(Host),
     /// A program that is started here: its digests are taken beside its start.
-    Local { program: Box<dyn FnMut() -> Program + Send>, binding: Option<Binding> },
+    Local { program: Box<dyn FnMut() -> Program + Send>, bindings: Vec<Binding> },
 }
 
 impl std::fmt::Debug for Subject {
@@ -110,9 +110,9 @@ impl Checker {
         let program;
         let target = match &mut self.subject {
             Subject::Remote(host) => Target::Remote(host),
-            Subject::Local { program: observe, binding } => {
+            Subject::Local { program: observe, bindings } => {
                 program = observe();
-                Target::Local { program: &program, binding: binding.as_ref() }
+                Target::Local { program: &program, bindings }
             }
         };
         // The level is one of the scheme's: that was checked when the terms were made.

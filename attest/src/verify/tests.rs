@@ -3,7 +3,7 @@ use crate::fixture::{
     NOW, SIGNER, baseline, baseline_2, key, now, requirement, requirement_of, revocations,
     revoker_key, root, root_document, root_of, signed, signed_by, signer,
 };
-use crate::{Binding, Digest, Host, Package, Program};
+use crate::{Binding, Digest, Host, Package, PackageSighting, Program};
 use serde_json::{Value, json};
 
 fn outcome(
@@ -220,45 +220,75 @@ fn program(byte: u8) -> Program {
     let package = Package {
         name: "mail".to_owned(),
         version: "2.3.1".to_owned(),
-        integrity: Some(Digest::sha256(&[byte])),
+        integrity: Digest::sha256(&[byte]),
     };
-    Program { package: Some(package), file: vec![Digest::sha256(&[byte, byte])] }
+    Program { package: PackageSighting::Known(package), file: vec![Digest::sha256(&[byte, byte])] }
 }
 
 #[test]
 fn a_program_is_bound_by_the_configuration() {
     let document = signed(&baseline());
-    let judge = |binding: Option<&Binding>| {
+    let judge = |bindings: &[Binding]| {
         let program = program(1);
         outcome(
             &document,
             &root(),
-            &requirement_of("public", Target::Local { program: &program, binding }),
+            &requirement_of("public", Target::Local { program: &program, bindings }),
         )
     };
-    let package = |name: &str, version: &str, byte: u8| Binding::Package {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        integrity: Digest::sha256(&[byte]),
+    let package = |name: &str, version: &str, byte: u8| {
+        Binding::Package(Package {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            integrity: Digest::sha256(&[byte]),
+        })
     };
-    assert!(judge(Some(&package("mail", "2.3.1", 1))).is_ok());
-    assert!(judge(Some(&Binding::File(Digest::sha256(&[1, 1])))).is_ok());
+    let (right, file) = (package("mail", "2.3.1", 1), Binding::File(Digest::sha256(&[1, 1])));
+    assert!(judge(std::slice::from_ref(&right)).is_ok());
+    assert!(judge(std::slice::from_ref(&file)).is_ok());
+    assert!(judge(&[right.clone(), file.clone()]).is_ok());
     for binding in [
         package("male", "2.3.1", 1),
         package("mail", "2.3.2", 1),
         package("mail", "2.3.1", 2),
         Binding::File(Digest::sha256(&[2, 2])),
     ] {
-        denied(judge(Some(&binding)), Clause::H, Reason::HostNotBound);
+        // One that does not hold is not made good by those that do.
+        for bindings in [vec![binding.clone()], vec![right.clone(), file.clone(), binding]] {
+            denied(judge(&bindings), Clause::H, Reason::HostNotBound);
+        }
     }
-    denied(judge(None), Clause::H, Reason::HostNotBound);
+    denied(judge(&[]), Clause::H, Reason::HostNotBound);
+}
+
+#[test]
+fn a_denial_says_which_package_was_found_or_why_none() {
+    let document = signed(&baseline());
+    let wanted = Package {
+        name: "mail".to_owned(),
+        version: "9".to_owned(),
+        integrity: Digest::sha256(&[1]),
+    };
+    let bindings = [Binding::Package(wanted)];
+    let detail = |program: &Program, bindings: &[Binding]| {
+        let requirement = requirement_of("public", Target::Local { program, bindings });
+        outcome(&document, &root(), &requirement).unwrap_err().detail().to_owned()
+    };
+    let found = "its package is `mail` in version `2.3.1` with the integrity `sha256-";
+    for told in [detail(&program(1), &bindings), detail(&program(1), &[])] {
+        assert!(told.contains(found), "{told}");
+    }
+    let unknown =
+        Program { package: PackageSighting::Unknown("no record".to_owned()), file: Vec::new() };
+    let told = detail(&unknown, &bindings);
+    assert!(told.ends_with("its package is not known: no record"), "{told}");
 }
 
 #[test]
 fn a_document_for_hosts_is_not_for_a_program() {
     let document = signed(&changed(&baseline(), "netAllowedHosts", json!(["a.example"])));
     let (program, binding) = (program(1), Binding::File(Digest::sha256(&[1, 1])));
-    let target = Target::Local { program: &program, binding: Some(&binding) };
+    let target = Target::Local { program: &program, bindings: &[binding] };
     denied(
         outcome(&document, &root(), &requirement_of("public", target)),
         Clause::H,
@@ -276,15 +306,15 @@ fn a_document_may_bind_its_program_itself() {
         let judge = |target| outcome(document, &root(), &requirement_of("public", target));
         let (right, wrong, host) = (program(1), program(2), Host::parse("a.example").unwrap());
         let nothing = Program::default();
-        assert!(judge(Target::Local { program: &right, binding: None }).is_ok());
+        assert!(judge(Target::Local { program: &right, bindings: &[] }).is_ok());
         let file = |bytes: [u8; 2]| Binding::File(Digest::sha256(&bytes));
-        let (same, other) = (file([1, 1]), file([2, 2]));
-        assert!(judge(Target::Local { program: &right, binding: Some(&same) }).is_ok());
+        let (same, other) = ([file([1, 1])], [file([2, 2])]);
+        assert!(judge(Target::Local { program: &right, bindings: &same }).is_ok());
         for target in [
-            Target::Local { program: &right, binding: Some(&other) },
-            Target::Local { program: &wrong, binding: Some(&other) },
-            Target::Local { program: &wrong, binding: None },
-            Target::Local { program: &nothing, binding: None },
+            Target::Local { program: &right, bindings: &other },
+            Target::Local { program: &wrong, bindings: &other },
+            Target::Local { program: &wrong, bindings: &[] },
+            Target::Local { program: &nothing, bindings: &[] },
             Target::Remote(&host),
             Target::Unknown,
         ] {
@@ -301,8 +331,8 @@ fn a_digest_of_any_algorithm_binds_a_file() {
         let document = signed(&changed(&baseline_2(), "packageDigest", json!(digest)));
         let judge = |bytes: &[u8]| {
             let file = vec![Digest::sha256(bytes), Digest::of(algorithm, bytes)];
-            let program = Program { package: None, file };
-            let target = Target::Local { program: &program, binding: None };
+            let program = Program { package: PackageSighting::default(), file };
+            let target = Target::Local { program: &program, bindings: &[] };
             outcome(&document, &root(), &requirement_of("public", target))
         };
         assert!(judge(b"program").is_ok(), "{digest}");

@@ -225,7 +225,7 @@ fn prepare(
 
 /// Checks who vouches for the server, by what the operator names or the server publishes.
 fn checker_of(rules: AdmissionRules, reach: &Reach, look: &FirstLook) -> Result<Checker, Failure> {
-    let AdmissionRules { terms, attestation, binding, .. } = rules;
+    let AdmissionRules { terms, attestation, bindings, .. } = rules;
     let file = attestation.map(Source::File);
     let (subject, source) = match (&reach.upstream, look) {
         (Upstream::Http(endpoint), _) => {
@@ -233,11 +233,11 @@ fn checker_of(rules: AdmissionRules, reach: &Reach, look: &FirstLook) -> Result<
             (Subject::Remote(host), Source::Published(endpoint.clone()))
         }
         (Upstream::Stdio(_), FirstLook::Program(program)) => {
-            (Subject::Local { program: observed(program.clone()), binding }, Source::InBand)
+            (Subject::Local { program: observed(program.clone()), bindings }, Source::InBand)
         }
         (Upstream::Stdio(_), FirstLook::Key(_)) => {
             let program = Box::new(Program::default);
-            (Subject::Local { program, binding }, Source::InBand)
+            (Subject::Local { program, bindings }, Source::InBand)
         }
     };
     Ok(Checker::new(terms, subject, file.unwrap_or(source)))

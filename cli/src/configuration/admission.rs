@@ -4,7 +4,7 @@ use super::Configuration;
 use crate::arguments::admission::AdmissionArguments;
 use crate::commands::attest::{find_scheme, read_trust_root};
 use crate::failure::Failure;
-use attest::{Binding, DEFAULT_CACHE_SECONDS, Digest, Flavor, ToolAllowlist};
+use attest::{Binding, DEFAULT_CACHE_SECONDS, Digest, Flavor, Package, ToolAllowlist};
 use engine::admission::Terms;
 use gate::server::ServerId;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,26 @@ use std::time::Duration;
 use toml::Value;
 
 /// What is about one server, and cannot be said for all of them.
-const OF_ONE_SERVER: [&str; 3] =
-    ["admission.attestation", "admission.program_digest", "admission.allow_tools"];
-const TEXTS: [&str; 6] = [
+const OF_ONE_SERVER: [&str; 6] = [
+    "admission.attestation",
+    "admission.program_digest",
+    "admission.package",
+    "admission.version",
+    "admission.integrity",
+    "admission.allow_tools",
+];
+/// What names the package that a server has to be, together.
+const OF_A_PACKAGE: [&str; 3] = ["admission.package", "admission.version", "admission.integrity"];
+const TEXTS: [&str; 9] = [
     "admission.trust_root",
     "admission.required",
     "admission.scheme",
     "admission.revocations",
     "admission.attestation",
     "admission.program_digest",
+    "admission.package",
+    "admission.version",
+    "admission.integrity",
 ];
 
 /// How a server is admitted.
@@ -31,7 +42,8 @@ pub(crate) struct AdmissionRules {
     pub(crate) max_age: Duration,
     /// The operator's own file, in place of what the server publishes.
     pub(crate) attestation: Option<PathBuf>,
-    pub(crate) binding: Option<Binding>,
+    /// What the program has to be; nothing where nobody said.
+    pub(crate) bindings: Vec<Binding>,
 }
 
 impl Configuration {
@@ -81,11 +93,8 @@ impl Configuration {
         let usual = usize::try_from(DEFAULT_CACHE_SECONDS).unwrap_or(usize::MAX);
         let seconds = self.count(Some(server.as_str()), "admission.cache_seconds", usual);
         let max_age = Duration::from_secs(seconds.map_err(Failure::usage)? as u64);
-        let binding = match named("admission.program_digest")? {
-            Some(text) => Some(Binding::File(digest(&text).map_err(Failure::usage)?)),
-            None => None,
-        };
-        Ok(Some(AdmissionRules { terms, max_age, attestation, binding }))
+        let bindings = self.bindings(Some(server.as_str())).map_err(Failure::usage)?;
+        Ok(Some(AdmissionRules { terms, max_age, attestation, bindings }))
     }
 
     /// The tools that may be used; nothing where all may.
@@ -118,12 +127,35 @@ impl Configuration {
             for key in TEXTS {
                 self.text(server, key)?;
             }
-            if let Some(text) = self.text(server, "admission.program_digest")? {
-                digest(&text)?;
-            }
+            self.bindings(server)?;
             self.tools(server)?;
         }
         Ok(())
+    }
+
+    /// What the program of a server has to be: all of it has to hold.
+    fn bindings(&self, server: Option<&str>) -> Result<Vec<Binding>, String> {
+        let mut bindings = Vec::new();
+        if let Some(text) = self.text(server, "admission.program_digest")? {
+            bindings.push(Binding::File(digest("admission.program_digest", &text)?));
+        }
+        let [name, version, integrity] =
+            OF_A_PACKAGE.map(|key| self.text(server, key).map(|value| (key, value)));
+        match [name?, version?, integrity?] {
+            [(_, None), (_, None), (_, None)] => {}
+            [(_, Some(name)), (_, Some(version)), (key, Some(integrity))] => {
+                let integrity = digest(key, &integrity)?;
+                bindings.push(Binding::Package(Package { name, version, integrity }));
+            }
+            some => {
+                let missing = some.iter().find(|(_, value)| value.is_none()).map(|(key, _)| *key);
+                return Err(format!(
+                    "a package is named by `package`, `version` and `integrity` together: `{}` is missing",
+                    missing.unwrap_or_default()
+                ));
+            }
+        }
+        Ok(bindings)
     }
 
     fn text(&self, server: Option<&str>, key: &str) -> Result<Option<String>, String> {
@@ -148,8 +180,8 @@ impl Configuration {
     }
 }
 
-fn digest(text: &str) -> Result<Digest, String> {
-    Digest::parse(text).map_err(|error| format!("`admission.program_digest`: {error}"))
+fn digest(key: &str, text: &str) -> Result<Digest, String> {
+    Digest::parse(text).map_err(|error| format!("`{key}`: {error}"))
 }
 
 fn missing(option: &str, key: &str) -> Failure {
@@ -200,9 +232,40 @@ mod tests {
             "[server.a.admission]\nallow_tools = [1]",
             "[server.a.admission]\nprogram_digest = \"x\"",
             "[server.a.admission]\nlevel = \"x\"",
+            "[admission]\npackage = \"x\"\nversion = \"1\"\nintegrity = \"sha512-x\"",
+            "[server.a.admission]\npackage = 1",
         ] {
             refused(text);
         }
+    }
+
+    #[test]
+    fn a_package_is_named_by_three_keys_or_none() {
+        let integrity = Digest::sha256(b"archive");
+        let keys = [
+            "package = \"mail\"".to_owned(),
+            "version = \"1.2.3\"".to_owned(),
+            format!("integrity = \"{integrity}\""),
+        ];
+        let text = |keys: &[String]| format!("[server.a.admission]\n{}", keys.join("\n"));
+        let configuration = Configuration::parse(&text(&keys)).unwrap();
+        configuration.check().unwrap();
+        let (name, version) = ("mail".to_owned(), "1.2.3".to_owned());
+        let package = Binding::Package(Package { name, version, integrity: integrity.clone() });
+        assert_eq!(configuration.bindings(Some("a")), Ok(vec![package.clone()]));
+        let both = format!("{}\nprogram_digest = \"{integrity}\"", text(&keys));
+        let both = Configuration::parse(&both).unwrap().bindings(Some("a")).unwrap();
+        assert_eq!(both, [Binding::File(integrity.clone()), package]);
+        for (missing, name) in ["package", "version", "integrity"].into_iter().enumerate() {
+            let mut some = keys.to_vec();
+            some.remove(missing);
+            let problem = refused(&text(&some));
+            assert!(problem.contains(&format!("`admission.{name}` is missing")), "{problem}");
+            let one = refused(&text(&keys[missing..=missing]));
+            assert!(one.contains("together"), "{one}");
+        }
+        let wrong = refused(&text(&keys).replace("sha256-", "sha1-"));
+        assert!(wrong.starts_with("`admission.integrity`: "), "{wrong}");
     }
 
     #[test]

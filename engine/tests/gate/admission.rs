@@ -79,10 +79,10 @@ impl Server {
         let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
         let required = self.required.to_owned();
         let terms = Terms::new(root(), scheme, required, self.flavor).expect("terms");
-        let program = Program { package: None, file: vec![Digest::sha256(FILE)] };
+        let program = Program { file: vec![Digest::sha256(FILE)], ..Program::default() };
         let program = Box::new(move || program.clone());
-        let binding = Some(Binding::File(Digest::sha256(FILE)));
-        let checker = Checker::new(terms, Subject::Local { program, binding }, source);
+        let bindings = vec![Binding::File(Digest::sha256(FILE))];
+        let checker = Checker::new(terms, Subject::Local { program, bindings }, source);
         let session =
             SessionSettings { admission_max_age: Some(self.cache), ..SessionSettings::default() };
         Setting { checker: Some(checker), session, ..Setting::default() }

@@ -59,7 +59,8 @@ fn judge(command: &VerifyCommand) -> Result<Result<VerifiedAttestation, Denial>,
         Err(denial) => return Ok(Err(denial)),
     };
     // A file is not bound to itself: the document or whoever asks has to say which one it is.
-    let binding = command.program_digest.clone().map(Binding::File);
+    let bindings: Vec<Binding> =
+        command.program_digest.clone().map(Binding::File).into_iter().collect();
     let program = match &command.program {
         Some(path) => {
             Some(look_at(path, [document.package_digest(), command.program_digest.as_ref()])?)
@@ -68,7 +69,7 @@ fn judge(command: &VerifyCommand) -> Result<Result<VerifiedAttestation, Denial>,
     };
     let target = match (&command.host, &program) {
         (Some(host), _) => Target::Remote(host),
-        (None, Some(program)) => Target::Local { program, binding: binding.as_ref() },
+        (None, Some(program)) => Target::Local { program, bindings: &bindings },
         (None, None) => Target::Unknown,
     };
     let mut requirement = Requirement::new(&scheme, &command.required, target, now)
@@ -92,7 +93,7 @@ fn look_at(path: &Path, wanted: [Option<&Digest>; 2]) -> Result<Program, Failure
     let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     let hashers = algorithms.into_iter().map(DigestHasher::new).collect();
     match digests(File::open(path).map_err(wrong)?, hashers, MAX_PROGRAM_BYTES).map_err(wrong)? {
-        Some(file) => Ok(Program { package: None, file }),
+        Some(file) => Ok(Program { file, ..Program::default() }),
         None => {
             let told = format!("`{}` has more than {MAX_PROGRAM_BYTES} bytes", path.display());
             Err(Failure::usage(told))
