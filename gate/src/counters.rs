@@ -15,7 +15,7 @@ pub const MAX_ADDED_BUCKET: u8 = 30;
 pub enum Counter {
     /// Calls that were decided: of tools and prompts, and reads of resources.
     Calls,
-    /// Requests that no check has an opinion on.
+    /// Requests that are no calls: lists, refused ones too, pings and the rest.
     Requests,
     /// Calls that were held.
     Held,

@@ -43,12 +43,15 @@ pub(crate) enum Behind {
 }
 
 /// The arguments that come before what is behind the gate.
+///
+/// The id is one word with its option: a host may strike each argument of an entry out of the errors that it shows, as
+/// if it were a secret, and a refusal says which server a person has to look at.
 pub(crate) fn opening(server: &str, home: Option<&str>) -> Vec<String> {
-    let mut words = vec!["run", "--server", server];
+    let mut words = vec!["run".to_owned(), format!("--server={server}")];
     if let Some(home) = home {
-        words.extend(["--home", home]);
+        words.extend(["--home".to_owned(), home.to_owned()]);
     }
-    words.into_iter().map(str::to_owned).collect()
+    words
 }
 
 /// Whether a command is our program, wherever it lies.

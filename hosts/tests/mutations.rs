@@ -63,6 +63,7 @@ const PIECES: &[&str] = &[
     "holdpoint",
     "\"run\",",
     "\"--server\",",
+    "\"--server=x\",",
     "\"--\",",
     "[mcp_servers.z]\n",
     "z.y = 1\n",

@@ -71,7 +71,8 @@ fn a_server_below_the_level_is_denied_or_warned_of() {
     let launch = prepared(&bench);
     sign(&bench, &launch, "one");
     let mut client = gate(&bench, &launch, "restricted", &[]);
-    assert!(client.tool_names().is_empty());
+    let list = client.ask("tools/list", &json!({}));
+    assert_eq!(refused(&list, 1013)["reason"], "below_required");
     assert_eq!(
         refused(&client.call("make_report", &json!({ "title": "x" })), 1013)["reason"],
         "below_required"

@@ -82,7 +82,10 @@ fn a_quarantine_counts_for_the_next_call_until_it_is_released() {
     let answer = report(&mut client, "quarantined");
     assert_eq!(refused(&answer, HELD)["reason"], "server_quarantined");
     client.notice(LIST_CHANGED);
-    assert_eq!(client.tool_names(), Vec::<String>::new());
+    assert_eq!(
+        refused(&client.ask("tools/list", &json!({})), HELD)["reason"],
+        "server_quarantined"
+    );
     // Nothing but what keeps the session alive goes up.
     assert_eq!(client.ask("ping", &json!({}))["result"], json!({}));
     let answer = client.ask("vendor/quarantined", &json!({ "word": "quarantined" }));
@@ -149,13 +152,48 @@ fn a_first_use_that_needs_approval_serves_nothing_before_it() {
     let scenario = Scenario::new(&bench, "added_required");
     let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
     client.begin();
-    assert_eq!(client.tool_names(), Vec::<String>::new());
+    assert_eq!(refused(&client.ask("tools/list", &json!({})), HELD)["reason"], "server_pending");
     assert_eq!(refused(&report(&mut client, "pending"), HELD)["reason"], "server_pending");
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     bench.run(["approve", ID, "--hash", &surface]).exits(0);
     text(&report(&mut client, "approved"));
     assert!(!scenario.record().contains("\"pending\""));
     client.end().exits(0);
+}
+
+/// A host lists once when it starts. What it is told then has to be enough, and it must not have to be restarted.
+#[test]
+fn a_host_that_is_refused_a_list_is_told_what_to_do_and_lists_again_without_a_restart() {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let launch = scenario.launch(&[]);
+    let mut client = Client::through_gate(&bench, &[], &launch);
+    client.begin();
+    assert_eq!(client.tool_names(), ["make_report"]);
+    let requests = client.requests();
+    client.end().exits(0);
+    bench.run(["quarantine", ID]).exits(0);
+    let mut client = Client::through_gate(&bench, &[], &launch);
+    client.begin();
+    let answer = client.ask("tools/list", &json!({}));
+    let data = refused(&answer, HELD);
+    assert_eq!(data["review"], json!(["holdpoint", "release", ID]));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("A person decides: holdpoint release {ID}")), "{message}");
+    bench.run(["release", ID]).exits(0);
+    // Nothing but the notification makes it list again.
+    client.notice(LIST_CHANGED);
+    assert_eq!(client.tool_names(), ["make_report"]);
+    let requests = requests + client.requests();
+    client.end().exits(0);
+    receipts_are_complete(&bench, requests);
+    let lists = receipts(&bench).into_iter().filter(|line| line["mcp"]["method"] == "tools/list");
+    let decided: Vec<Value> = lists.map(|line| line["decision"]["result"].clone()).collect();
+    assert_eq!(decided.iter().filter(|result| **result == "require_approval").count(), 1);
+    assert_eq!(decided.len(), 3, "{decided:?}");
+    // It asked, and used nothing: no call was held.
+    let calls = &bench.run(["stats", "--json"]).exits(0).json()["this"]["calls"];
+    assert_eq!((&calls["checked"], &calls["held"]), (&json!(0), &json!(0)), "{calls}");
 }
 
 #[test]

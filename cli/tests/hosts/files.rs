@@ -79,8 +79,7 @@ fn there_and_back_with_all_hosts() {
     assert!(bench.run(["wire", "--yes"]).exits(0).out.contains("nothing to wire"));
     assert_eq!((read(&cursor), read(&codex)), wired);
     assert!(
-        wired.0.contains("// my servers")
-            && wired.0.contains("\"run\", \"--server\", \"cursor.files\"")
+        wired.0.contains("// my servers") && wired.0.contains("\"run\", \"--server=cursor.files\"")
     );
     // This home is not the usual one, so the entry names it.
     assert!(
@@ -152,7 +151,7 @@ fn a_server_that_needs_no_sign_in_is_wired_when_a_person_says_so() {
     bench.run(["wire", "--server", "login", "--yes"]).exits(0);
     assert_eq!(read(&cursor), CURSOR);
     bench.run(["wire", "--server", "login", "--no-sign-in", "--yes"]).exits(0);
-    assert!(read(&cursor).contains("\"cursor.login\""));
+    assert!(read(&cursor).contains("\"--server=cursor.login\""));
     bench.run(["wire", "--no-sign-in", "--yes"]).exits(2);
 }
 
@@ -162,7 +161,7 @@ fn the_file_that_is_named_is_the_only_one_that_is_touched() {
     let other = place(&bench, "elsewhere/servers.json", CURSOR);
     bench.run(["wire", "--config", "elsewhere/servers.json", "--yes"]).exits(0);
     assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
-    assert!(read(&other).contains("\"--server\", \"config.files-"));
+    assert!(read(&other).contains("\"--server=config.files-"));
     // It is in no usual place, and is found again all the same.
     bench.run(["unwire", "--yes"]).exits(0);
     assert_eq!(read(&other), CURSOR);

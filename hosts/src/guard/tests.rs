@@ -16,13 +16,20 @@ fn is_program_behind(line: &str, server: Option<&str>, at: usize) {
 #[test]
 fn what_wire_writes_is_recognized_wherever_our_program_lies() {
     for program in ["holdpoint", "/usr/bin/holdpoint", r"C:\Tools\Holdpoint.exe", "./holdpoint"] {
-        is_program_behind(&format!("{program} run --server a.b -- npx -y x"), Some("a.b"), 4);
+        is_program_behind(&format!("{program} run --server=a.b -- npx -y x"), Some("a.b"), 3);
     }
+}
+
+#[test]
+fn the_id_is_no_argument_of_its_own() {
+    assert_eq!(opening("a.b", None), ["run", "--server=a.b"]);
+    assert_eq!(opening("a.b", Some("/h")), ["run", "--server=a.b", "--home", "/h"]);
 }
 
 #[test]
 fn what_a_person_wrote_is_recognized() {
     is_program_behind("holdpoint run -- npx", None, 2);
+    is_program_behind("holdpoint run --server a.b -- npx -y x", Some("a.b"), 4);
     is_program_behind("holdpoint run --posture shield --server=a -- npx --server b", Some("a"), 5);
     is_program_behind("holdpoint run --allow-private --home /h -- npx", None, 5);
     is_program_behind("holdpoint --home /h --json run --server a -- npx", Some("a"), 7);
