@@ -9,7 +9,7 @@ use crate::judge::Seen;
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::relist::{ListOutcome, Listing, Step};
-use crate::session::state::Waiting;
+use crate::session::state::Pending;
 use crate::session::{Cause, OwnAnswer, Session};
 use contract::surface::{Entry, EntryId, ListKind};
 use gate::counters::Counter;
@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
+use wire::envelope::members;
 use wire::listing::is_offered;
 
 mod admission;
@@ -54,7 +55,6 @@ pub enum Wake {
     Ask {
         entry: EntryId,
         banner: String,
-        waiting: Box<Waiting>,
     },
     /// The client answered one of our requests.
     ClientAnswered {
@@ -72,6 +72,17 @@ pub enum Wake {
     ClientGone,
     /// The session is over.
     End,
+}
+
+/// How a request ends whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nobody waits for it: it is forgotten.
+    Abandoned,
+    /// The client is told, the server is not.
+    Quiet,
+    /// Both are told.
+    Cancelled,
 }
 
 /// A request of ours for what the server says of itself, in the era that has no greeting.
@@ -165,6 +176,7 @@ impl Keeper {
             self.pass_time(begun.elapsed());
             self.begin_check();
             self.begin_wanted();
+            self.session.state().is_resuming = false;
         }
         self.flush();
     }
@@ -181,7 +193,7 @@ impl Keeper {
             }
             Wake::Answered { id, answer } => self.answered(&id, answer),
             Wake::Published { changed } => self.tell_changed(changed),
-            Wake::Ask { entry, banner, waiting } => self.question(&entry, &banner, *waiting),
+            Wake::Ask { entry, banner } => self.question(&entry, &banner),
             Wake::ClientAnswered { id, message } => self.client_answered(&id, &message),
             Wake::Admit => self.admission.is_wanted = true,
             Wake::Admitted(checked) => self.admitted(*checked),
@@ -239,7 +251,13 @@ impl Keeper {
             let is_over =
                 |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
             let pending = state.pending.iter().filter(|(_, pending)| is_over(pending.deadline));
-            pending.map(|(id, pending)| (id.clone(), pending.is_handshake)).collect()
+            let end_of = |pending: &Pending| match pending {
+                Pending { is_cancelled: true, .. } => End::Abandoned,
+                // The protocol has it that a greeting is never cancelled.
+                Pending { is_handshake: true, .. } => End::Quiet,
+                Pending { .. } => End::Cancelled,
+            };
+            pending.map(|(id, pending)| (id.clone(), end_of(pending))).collect()
         };
         if let Some(timeout) = self.session.settings.call_timeout {
             let waiting = self.session.state().overdue(now, timeout);
@@ -248,10 +266,15 @@ impl Keeper {
                 self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
             }
         }
-        for (id, is_handshake) in overdue {
-            self.session.time_out(id.key());
-            if is_handshake {
-                // The protocol has it that a greeting is never cancelled.
+        for (id, end) in overdue {
+            match end {
+                End::Abandoned => {
+                    self.session.abandon(id.key());
+                    continue;
+                }
+                End::Quiet | End::Cancelled => self.session.time_out(id.key()),
+            }
+            if end == End::Quiet {
                 continue;
             }
             let method = "notifications/cancelled";
@@ -270,10 +293,13 @@ impl Keeper {
         let is_over = |discovery: &mut Discovery| discovery.begun.elapsed() >= patience;
         let Some(discovery) = self.discovery.take_if(is_over) else { return };
         self.wanted.clear();
+        self.admission.is_wanted = false;
         let waiting = {
             let mut state = self.session.state();
             state.own.remove(&discovery.request);
-            state.take_listed(&ListKind::ALL)
+            let mut waiting = state.take_listed(&ListKind::ALL);
+            waiting.extend(state.take_unadmitted());
+            waiting
         };
         self.session.remark(&self.session.words_of_no_start());
         for waiting in waiting {
@@ -284,7 +310,9 @@ impl Keeper {
 
     /// Lists whose time is over are unreadable. While calls are in flight the server may be busy with them.
     fn pass_time(&mut self, time: Duration) {
-        if self.listings.is_empty() || !self.session.state().pending.is_empty() {
+        // A subscription may be open for as long as the session is, and keeps no server from answering.
+        let is_busy = || self.session.state().pending.values().any(|pending| pending.is_call);
+        if self.listings.is_empty() || is_busy() {
             return;
         }
         let ended: Vec<_> = self
@@ -394,7 +422,7 @@ impl Keeper {
             params.push(format!("\"cursor\":{}", json!(cursor)));
         }
         if let Some(meta) = &meta {
-            params.push(format!("\"_meta\":{}", String::from_utf8_lossy(meta)));
+            params.push(format!("\"_meta\":{}", own_meta(meta)));
         }
         let frame = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{}}}}}"#,
@@ -504,8 +532,9 @@ impl Keeper {
                     self.notes.tell(&judged.judgement, &self.session);
                     {
                         let mut state = self.session.state();
+                        // Meanwhile it may have said something else of itself.
+                        state.is_unjudged = state.handshake != seen.handshake;
                         state.seen = seen;
-                        state.is_unjudged = false;
                     }
                     self.session.publish(&mut judge, judged, Cause::Server);
                     self.version = judge.version().ok();
@@ -536,17 +565,15 @@ impl Keeper {
     }
 
     /// Asks about a held entry. Further calls of it share the question.
-    fn question(&mut self, entry: &EntryId, banner: &str, waiting: Waiting) {
-        if let Some(open) = self.questions.values_mut().find(|open| open.entry == *entry) {
-            open.calls.push(waiting);
+    fn question(&mut self, entry: &EntryId, banner: &str) {
+        if self.questions.values().any(|open| open.entry == *entry) {
             return;
         }
         let change = self.change_of(entry);
         let Some(change) = change.filter(|_| self.questions.len() < MAX_QUESTIONS) else {
-            return self.session.resume_soon(waiting);
+            return self.resume_asked(entry);
         };
-        let mut question = Question::of(&change, Instant::now());
-        question.calls.push(waiting);
+        let question = Question::of(&change, Instant::now());
         self.ask_client(&parameters(banner, None), question);
     }
 
@@ -558,7 +585,7 @@ impl Keeper {
 
     fn ask_client(&mut self, params: &serde_json::Value, question: Question) {
         let Some(id) = self.new_id() else {
-            return self.resume_all(question.calls);
+            return self.resume_asked(&question.entry);
         };
         self.session.state().asked.insert(id.clone().into_bytes());
         let message = format!(
@@ -592,10 +619,12 @@ impl Keeper {
                 }
             }
         }
-        self.resume_all(question.calls);
+        self.resume_asked(&question.entry);
     }
 
-    fn resume_all(&self, calls: Vec<Waiting>) {
+    /// Goes on with the calls of an entry that a person was asked about.
+    fn resume_asked(&self, entry: &EntryId) {
+        let calls = self.session.state().take_asked(entry);
         calls.into_iter().for_each(|waiting| self.session.resume_soon(waiting));
     }
 
@@ -612,7 +641,7 @@ impl Keeper {
         for id in over {
             self.session.state().asked.remove(&id);
             if let Some(question) = self.questions.remove(&id) {
-                self.resume_all(question.calls);
+                self.resume_asked(&question.entry);
             }
         }
     }
@@ -641,4 +670,17 @@ impl Keeper {
             self.session.tell_client(message.as_bytes());
         }
     }
+}
+
+/// What of a client's `_meta` goes with requests of our own: what the protocol asks for with each. The rest is about the
+/// client's request, a token for its progress above all.
+fn own_meta(meta: &[u8]) -> String {
+    const OWN: [&str; 3] = ["protocolVersion", "clientInfo", "clientCapabilities"];
+    let is_own = |name: &str| {
+        name.strip_prefix("io.modelcontextprotocol/").is_some_and(|name| OWN.contains(&name))
+    };
+    let own = members(meta).filter(|(name, _)| is_own(name));
+    let own =
+        own.map(|(name, value)| format!("{}:{}", json!(name), String::from_utf8_lossy(value)));
+    format!("{{{}}}", own.collect::<Vec<_>>().join(","))
 }

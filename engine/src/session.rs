@@ -54,6 +54,8 @@ pub struct SessionSettings {
     pub call_timeout: Option<Duration>,
     /// How long the server may take to answer a handshake. It may have to be fetched and built before it says anything.
     pub start_timeout: Duration,
+    /// How long a server may still answer a request that was cancelled.
+    pub cancelled_patience: Duration,
     /// Whether the person at the client is asked about held calls, where the client can.
     pub asks_in_client: bool,
     /// The largest message of either side.
@@ -68,6 +70,7 @@ impl Default for SessionSettings {
             relist_max_age: Duration::from_secs(30),
             call_timeout: None,
             start_timeout: Duration::from_secs(60),
+            cancelled_patience: Duration::from_secs(60),
             asks_in_client: false,
             frame_bytes: 16 * 1024 * 1024,
             admission_max_age: None,
@@ -369,7 +372,7 @@ impl Session {
 
     /// Whether requests still wait here for a view.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.state().waiting.is_empty()
+        self.state().has_waiting()
     }
 
     pub(crate) fn situation(&self) -> Arc<Situation> {
@@ -496,6 +499,7 @@ impl Session {
                     begun,
                     dispatched: decided,
                     deadline: self.deadline(passage.is_handshake, begun),
+                    is_cancelled: false,
                 };
                 let parameters = parameter_headers(&call, situation);
                 let outgoing = Outgoing { parameters: &parameters, ..passage.outgoing };
@@ -546,6 +550,7 @@ impl Session {
         else {
             return;
         };
+        let entry = EntryId::new(target.entry_type, target.key);
         let waiting = Waiting {
             id: passage.id.to_owned(),
             frame: passage.outgoing.frame.to_vec(),
@@ -553,11 +558,29 @@ impl Session {
             is_unadmitted: false,
             begun: passage.begun,
             was_asked: true,
+            asked_about: Some(entry.clone()),
             cancellation: None,
         };
-        let entry = EntryId::new(target.entry_type, target.key);
+        let has_room = {
+            let mut state = self.state();
+            let has_room = state.has_room_to_wait(waiting.frame.len());
+            if has_room {
+                state.wait(waiting);
+            }
+            has_room
+        };
+        if !has_room {
+            let (id, bytes) = (passage.id.to_owned(), passage.call.bytes);
+            return self.deny(
+                &id,
+                passage.call.method,
+                bytes,
+                ReasonCode::RateLimited,
+                passage.begun,
+            );
+        }
         let banner = standing.message().to_owned();
-        self.wake(Wake::Ask { entry, banner, waiting: Box::new(waiting) });
+        self.wake(Wake::Ask { entry, banner });
     }
 
     /// INVARIANT: a request is known to be pending before its first byte is written, so its answer is always expected.

@@ -59,6 +59,7 @@ impl Configuration {
             relist_max_age: seconds(max_age),
             call_timeout: (timeout > 0).then(|| seconds(timeout)),
             start_timeout: self.start_timeout(server, None)?,
+            cancelled_patience: usual.cancelled_patience,
             asks_in_client: self.truth("approve.in_client").map_err(Failure::usage)?,
             frame_bytes: self.whole(server, "limits.frame_bytes", usual.frame_bytes)?,
             // Whoever finds that an attestation is asked for says so.

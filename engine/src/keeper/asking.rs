@@ -2,7 +2,6 @@
 //!
 //! A yes is an approval by that person and recorded as one. Anything else, and nothing at all, leaves the call held.
 
-use crate::session::state::Waiting;
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
 use gate::judge::Judgement;
@@ -28,7 +27,6 @@ pub(super) struct Question {
     pub(super) entry: EntryId,
     /// What would be approved: nothing else, whatever the server says meanwhile.
     pub(super) hash: Option<EntryHash>,
-    pub(super) calls: Vec<Waiting>,
     pub(super) deadline: Instant,
 }
 
@@ -37,7 +35,6 @@ impl Question {
         Question {
             entry: judgement.id.clone(),
             hash: judgement.after.as_ref().map(Entry::entry_hash),
-            calls: Vec::new(),
             deadline: now + ANSWER_PATIENCE,
         }
     }

@@ -1,6 +1,6 @@
 //! What the client sends.
 
-use super::state::{State, Waiting};
+use super::state::{Cancelling, State, Waiting};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::errands::Errand;
@@ -189,6 +189,7 @@ impl Session {
                     is_unadmitted: matches!(awaited, Awaited::Admission(_)),
                     begun: passage.begun,
                     was_asked: false,
+                    asked_about: None,
                     cancellation: None,
                 });
             }
@@ -319,12 +320,16 @@ impl Session {
         let Some(id) = envelope.params.as_ref().and_then(|params| params.request_id) else {
             return true;
         };
-        let mut state = self.state();
-        if let Some(waiting) = state.waiting.iter_mut().find(|waiting| waiting.id.raw() == id) {
-            waiting.cancellation = Some(envelope.raw.to_vec());
-            return false;
+        let until = Instant::now().checked_add(self.settings.cancelled_patience);
+        let cancelling = self.state().cancel(&key_of(id), envelope.raw, until);
+        match cancelling {
+            Cancelling::Goes => true,
+            Cancelling::Follows => false,
+            Cancelling::Resumes(waiting) => {
+                self.resume_soon(*waiting);
+                false
+            }
         }
-        true
     }
 
     /// An answer passes only for a request that the server made and nobody answered yet.
@@ -335,7 +340,7 @@ impl Session {
         };
         if is_ours {
             self.wake(Wake::ClientAnswered {
-                id: id.raw().to_vec(),
+                id: id.key().to_vec(),
                 message: envelope.raw.to_vec(),
             });
         } else if is_expected {
@@ -439,6 +444,12 @@ fn call_of<'a>(envelope: &'a Envelope<'_>, method: &'a str, sort: Method) -> Cal
         bytes: envelope.raw.len(),
         depth: envelope.depth,
     }
+}
+
+/// What an id in the parameters of a message is compared by, as [`Id::key`] has it.
+pub(super) fn key_of(raw: &[u8]) -> Vec<u8> {
+    let text: Option<String> = serde_json::from_slice(raw).ok();
+    text.map_or_else(|| raw.to_vec(), |text| format!("\"{text}\"").into_bytes())
 }
 
 /// The version that a request of the stateless era names.

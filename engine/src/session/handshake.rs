@@ -22,6 +22,11 @@ impl Session {
         let version = surface.protocol_version.clone();
         let is_kept = {
             let mut state = self.state();
+            if state.handshake.as_deref().is_some_and(|before| before != text) {
+                // It says something else of itself than what was judged: nothing is decided on that any more.
+                state.is_unjudged = true;
+                state.freshness.values_mut().for_each(|freshness| freshness.is_stale = true);
+            }
             state.handshake = Some(text.into());
             state.client.protocol_version = version;
             self.keeps_handshake(&mut state, envelope.raw)

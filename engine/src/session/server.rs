@@ -1,6 +1,7 @@
 //! What the server sends.
 
 use super::Session;
+use super::client::key_of;
 use super::state::{MAX_SERVER_REQUESTS, Pending};
 use crate::keeper::Wake;
 use crate::reason::ReasonCode;
@@ -58,7 +59,7 @@ impl Session {
                 }
             }
             Kind::Notification { method } => {
-                if let Passing::Forward = self.notification_of_server(method) {
+                if let Passing::Forward = self.notification_of_server(envelope, method) {
                     self.gather_for_client(envelope.raw);
                 }
             }
@@ -138,7 +139,10 @@ impl Session {
         if state.server_requests.insert(id.to_owned()) { Passing::Forward } else { Passing::Drop }
     }
 
-    fn notification_of_server(&self, method: &str) -> Passing {
+    fn notification_of_server(&self, envelope: &Envelope<'_>, method: &str) -> Passing {
+        if method == "notifications/cancelled" {
+            self.end_request_of_server(envelope);
+        }
         let lists: &[ListKind] = match method {
             "notifications/tools/list_changed" => &[ListKind::Tools],
             "notifications/prompts/list_changed" => &[ListKind::Prompts],
@@ -147,8 +151,8 @@ impl Session {
             }
             _ => &[],
         };
+        let is_stopped = self.state().situation.is_closed();
         if lists.is_empty() {
-            let is_stopped = self.state().situation.is_closed();
             return if is_stopped { Passing::Drop } else { Passing::Forward };
         }
         let (is_news, is_stateless) = {
@@ -166,7 +170,15 @@ impl Session {
         }
         // In a session the client is told when the view is there that it will then ask for. Without one it subscribed,
         // and the message names its subscription.
-        if is_stateless { Passing::Forward } else { Passing::Drop }
+        if is_stateless && !is_stopped { Passing::Forward } else { Passing::Drop }
+    }
+
+    /// The server does not wait for the client's answer any more, and few clients give one then.
+    fn end_request_of_server(&self, envelope: &Envelope<'_>) {
+        let id = envelope.params.as_ref().and_then(|params| params.request_id);
+        if let Some(id) = id {
+            self.state().server_requests.remove(key_of(id).as_slice());
+        }
     }
 
     /// Batches are for the revision that has them; in others, what they answer is answered with a fault.
@@ -250,6 +262,13 @@ impl Session {
         let words = self.words_of_no_start();
         self.remark(&words);
         self.refuse_with(id.raw(), ReasonCode::Timeout, &format!("○ holdpoint — {words}"));
+    }
+
+    /// Forgets a request that was cancelled and that the server never answered. Nobody waits for it.
+    pub(crate) fn abandon(&self, key: &[u8]) {
+        if let Some((_, pending)) = self.end_pending(key) {
+            self.record_failure(&pending, OutcomeStatus::Error);
+        }
     }
 
     /// What a person is told of a server that says nothing.

@@ -33,6 +33,8 @@ pub struct Pending {
     pub begun: Instant,
     pub dispatched: Instant,
     pub deadline: Option<Instant>,
+    /// The client does not wait for it any more. Few servers answer it then, and it must not be kept for ever.
+    pub is_cancelled: bool,
 }
 
 /// A request that waits for a fresh view of a list.
@@ -47,8 +49,21 @@ pub struct Waiting {
     pub begun: Instant,
     /// The person at the client was asked about it: it is not asked about again.
     pub was_asked: bool,
+    /// It waits for what the person says of this entry, and for nothing else.
+    pub asked_about: Option<EntryId>,
     /// A cancellation that came meanwhile: it follows the request.
     pub cancellation: Option<Vec<u8>>,
+}
+
+/// What becomes of a cancellation.
+#[derive(Debug)]
+pub enum Cancelling {
+    /// To the server, now.
+    Goes,
+    /// Behind the request, which waits here.
+    Follows,
+    /// A person was asked about the request: nobody waits for the answer any more.
+    Resumes(Box<Waiting>),
 }
 
 /// How fresh the view of one list is.
@@ -116,6 +131,10 @@ pub struct State {
     pub waiting_bytes: usize,
     /// Requests that have their view and are to be brought to the server.
     pub released: HashMap<OwnedId, Waiting>,
+    /// The keeper has taken some out that waited, and is not through with them.
+    pub is_resuming: bool,
+    /// One of those that were released is on its way to the server.
+    pub is_bringing: bool,
     pub server_requests: HashSet<OwnedId>,
     /// Our own requests to the client.
     pub asked: HashSet<Vec<u8>>,
@@ -149,6 +168,8 @@ impl State {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             released: HashMap::new(),
+            is_resuming: false,
+            is_bringing: false,
             server_requests: HashSet::new(),
             asked: HashSet::new(),
             client: Client { caller: Arc::new(caller), ..Client::default() },
@@ -191,7 +212,9 @@ impl State {
 
     /// Takes out those that have waited here for longer than they may.
     pub fn overdue(&mut self, now: Instant, timeout: Duration) -> Vec<Waiting> {
-        let is_overdue = |waiting: &Waiting| waiting.begun + timeout <= now;
+        // A person may take longer than a server.
+        let is_overdue =
+            |waiting: &Waiting| waiting.asked_about.is_none() && waiting.begun + timeout <= now;
         let all = std::mem::take(&mut self.waiting);
         let (mut overdue, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(is_overdue);
         self.waiting = waiting.into();
@@ -203,7 +226,9 @@ impl State {
     /// Takes out those that a listing of these lists was waited for.
     pub fn take_listed(&mut self, lists: &[ListKind]) -> Vec<Waiting> {
         let is_listed = |list: Option<ListKind>| list.is_some_and(|list| lists.contains(&list));
-        self.take_waiting(|waiting| !waiting.is_unadmitted && is_listed(waiting.list))
+        let is_for_list =
+            |waiting: &Waiting| !waiting.is_unadmitted && waiting.asked_about.is_none();
+        self.take_waiting(|waiting| is_for_list(waiting) && is_listed(waiting.list))
     }
 
     /// Takes out those that waited for a check of the server's admission.
@@ -211,9 +236,55 @@ impl State {
         self.take_waiting(|waiting| waiting.is_unadmitted)
     }
 
+    /// Takes out those that a person was asked about.
+    pub fn take_asked(&mut self, entry: &EntryId) -> Vec<Waiting> {
+        self.take_waiting(|waiting| waiting.asked_about.as_ref() == Some(entry))
+    }
+
+    /// Whether any request is still to be brought to the server. What a person is asked about may never be.
+    pub fn has_waiting(&self) -> bool {
+        self.is_resuming
+            || self.is_bringing
+            || !self.released.is_empty()
+            || self.waiting.iter().any(|waiting| waiting.asked_about.is_none())
+    }
+
+    /// Notes that the client does not wait for a request any more. Answers whether the server is told at once: a request
+    /// that has not left yet takes the cancellation along.
+    pub fn cancel(
+        &mut self,
+        key: &[u8],
+        cancellation: &[u8],
+        until: Option<Instant>,
+    ) -> Cancelling {
+        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.id.key() == key) {
+            waiting.cancellation = Some(cancellation.to_vec());
+            let asked_about = waiting.asked_about.clone();
+            let Some(entry) = asked_about else { return Cancelling::Follows };
+            let is_it = |waiting: &Waiting| {
+                waiting.id.key() == key && waiting.asked_about.as_ref() == Some(&entry)
+            };
+            let taken = self.take_waiting(is_it).pop();
+            return taken
+                .map_or(Cancelling::Follows, |waiting| Cancelling::Resumes(Box::new(waiting)));
+        }
+        if let Some(waiting) = self.released.get_mut(key) {
+            waiting.cancellation = Some(cancellation.to_vec());
+            return Cancelling::Follows;
+        }
+        // The protocol has no cancelling of a greeting.
+        if let Some(pending) = self.pending.get_mut(key).filter(|pending| !pending.is_handshake) {
+            pending.is_cancelled = true;
+            pending.deadline = [pending.deadline, until].into_iter().flatten().min();
+        }
+        Cancelling::Goes
+    }
+
     /// The lists that requests wait for.
     pub fn waited_lists(&self) -> BTreeSet<ListKind> {
-        let waiting = self.waiting.iter().filter(|waiting| !waiting.is_unadmitted);
+        let is_for_list =
+            |waiting: &&Waiting| !waiting.is_unadmitted && waiting.asked_about.is_none();
+        let waiting = self.waiting.iter().filter(is_for_list);
         waiting.filter_map(|waiting| waiting.list).collect()
     }
 
@@ -223,6 +294,7 @@ impl State {
             all.into_iter().partition(|waiting| is_taken(waiting));
         self.waiting = waiting;
         self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
+        self.is_resuming |= !released.is_empty();
         released.into()
     }
 }
