@@ -13,6 +13,7 @@ pub fn check(syntax: Syntax, ids: &[&str], text: &str) {
             program: "/bin/holdpoint",
             home: None,
             own_home: None,
+            taken: None,
         };
         for is_open in [false, true] {
             there_and_back(text, &manner, &Choice { is_open, ..Choice::default() });

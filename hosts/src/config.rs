@@ -1,9 +1,10 @@
 //! Finding the files of hosts, and reading one.
 
 use crate::document::Syntax;
-use crate::rewrite::{self, Manner, Server, TextError};
+use crate::rewrite::{self, Manner, Server, State, TextError};
 use crate::surroundings::{Surroundings, System};
 use crate::table::{Base, HOSTS, Host, OTHER, Place, Scope};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub struct Config {
     pub path: PathBuf,
     pub syntax: Syntax,
     pub(crate) apart: Option<String>,
+    /// Ids that servers of other files have.
+    pub(crate) taken: BTreeSet<String>,
 }
 
 /// Why a file that was named cannot be worked on.
@@ -119,11 +122,31 @@ pub fn locate(surroundings: &Surroundings, only: &[&'static Host]) -> Vec<Config
             }
             let Candidate { host, scope, is_main, .. } = candidate;
             let apart = (!is_main).then(|| path.to_string_lossy().into_owned());
-            found.push(Config { host, scope, path, syntax, apart });
+            found.push(Config { host, scope, path, syntax, apart, taken: BTreeSet::new() });
         }
     }
     found.retain(|config| only.is_empty() || only.contains(&config.host));
     found
+}
+
+/// The same files, in which no server that is not wired yet gets the id of one in another: an id that is written down
+/// there, or that one before it gets. `others` are files that are not meant themselves. One that cannot be read has none.
+pub fn keep_apart(configs: Vec<Config>, others: &[Config]) -> Vec<Config> {
+    let written = |config: &Config| -> BTreeSet<String> {
+        let servers = config.servers().unwrap_or_default().into_iter();
+        let has_id = |server: &Server| matches!(server.state, State::Wired { has_id: true, .. });
+        servers.filter(has_id).map(|server| server.id).collect()
+    };
+    let all: Vec<(PathBuf, BTreeSet<String>)> =
+        configs.iter().chain(others).map(|config| (config.path.clone(), written(config))).collect();
+    let mut given = BTreeSet::new();
+    let apart = |mut config: Config| {
+        let elsewhere = all.iter().filter(|(path, _)| *path != config.path);
+        config.taken = elsewhere.flat_map(|(_, ids)| ids).chain(&given).cloned().collect();
+        given.extend(config.servers().unwrap_or_default().into_iter().map(|server| server.id));
+        config
+    };
+    configs.into_iter().map(apart).collect()
 }
 
 fn syntax_of(path: &Path) -> Option<Syntax> {
@@ -139,15 +162,16 @@ fn matches(path: &Path) -> Vec<PathBuf> {
     let folder: PathBuf = parts.iter().take(star).collect();
     let rest: PathBuf = parts.iter().skip(star + 1).collect();
     let Ok(names) = fs::read_dir(folder) else { return Vec::new() };
-    let mut found: Vec<PathBuf> = names
-        .take(MAX_SCANNED)
-        .filter_map(Result::ok)
-        .map(|name| if rest.as_os_str().is_empty() { name.path() } else { name.path().join(&rest) })
-        .filter(|path| path.is_file())
-        .take(MAX_MATCHES)
-        .collect();
+    let names = names.filter_map(Result::ok);
+    let mut found = first_files(names.map(|name| {
+        if rest.as_os_str().is_empty() { name.path() } else { name.path().join(&rest) }
+    }));
     found.sort();
     found
+}
+
+fn first_files(names: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    names.take(MAX_SCANNED).filter(|path| path.is_file()).take(MAX_MATCHES).collect()
 }
 
 impl Config {
@@ -176,7 +200,7 @@ impl Config {
         };
         let host = host.or_else(|| host_of_name(&path)).unwrap_or(&OTHER);
         let apart = Some(path.to_string_lossy().into_owned());
-        Ok(Config { host, scope: Scope::User, path, syntax, apart })
+        Ok(Config { host, scope: Scope::User, path, syntax, apart, taken: BTreeSet::new() })
     }
 
     pub(crate) fn manner(&self) -> Manner<'_> {
@@ -188,6 +212,7 @@ impl Config {
             program: "",
             home: None,
             own_home: None,
+            taken: Some(&self.taken),
         }
     }
 

@@ -28,6 +28,8 @@ const SWITCHES: &[&str] = &["--allow-private", "--json", "--quiet", "-q", "--ver
 pub(crate) struct Guarded {
     /// The id that was written down; a person may have left it to us.
     pub(crate) server: Option<String>,
+    /// What else it says of how the gate behaves: options of `run` with their values.
+    pub(crate) options: Vec<(String, String)>,
     pub(crate) behind: Behind,
 }
 
@@ -68,6 +70,7 @@ pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded>
     }
     let mut is_run = false;
     let (mut server, mut url, mut headers) = (None, None, Vec::new());
+    let mut options = Vec::new();
     while let Some((at, word)) = words.next() {
         let word = (*word)?;
         if word == "run" && !is_run {
@@ -76,8 +79,11 @@ pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded>
         }
         if word == "--" && is_run {
             let is_there = arguments.get(at + 1).is_some();
-            return (url.is_none() && is_there)
-                .then_some(Guarded { server, behind: Behind::Program(at + 1) });
+            return (url.is_none() && is_there).then_some(Guarded {
+                server,
+                options,
+                behind: Behind::Program(at + 1),
+            });
         }
         if SWITCHES.contains(&word) {
             continue;
@@ -93,12 +99,12 @@ pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded>
                 let (name, source) = value.split_once('=')?;
                 headers.push((name.to_owned(), source.to_owned()));
             }
-            _ if OPTIONS.contains(&name) => {}
+            _ if OPTIONS.contains(&name) => options.push((name.to_owned(), value.to_owned())),
             _ => return None,
         }
     }
     let url = url.filter(|_| is_run)?;
-    Some(Guarded { server, behind: Behind::Address { url, headers } })
+    Some(Guarded { server, options, behind: Behind::Address { url, headers } })
 }
 
 /// The variables for headers of these names, each with a name of its own.

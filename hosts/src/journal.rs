@@ -2,6 +2,7 @@
 //!
 //! It lies in Holdpoint's home, for its user alone: hosts' files have secrets in them.
 
+use crate::config::{ReadError, read_bytes};
 use crate::replace::{sweep_folder, write_private};
 use crate::rewrite::Wiring;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,10 @@ impl Journal {
     }
 
     pub(crate) fn lock(&self, path: &Path) -> Result<Lock, JournalError> {
+        self.lock_within(MAX_WAIT, path)
+    }
+
+    fn lock_within(&self, patience: Duration, path: &Path) -> Result<Lock, JournalError> {
         self.prepare()?;
         let name = self.file(path, "lock");
         let mut options = fs::OpenOptions::new();
@@ -94,7 +99,7 @@ impl Journal {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Lock(file)),
-                Err(fs::TryLockError::WouldBlock) if since.elapsed() < MAX_WAIT => {
+                Err(fs::TryLockError::WouldBlock) if since.elapsed() < patience => {
                     std::thread::sleep(PAUSE);
                 }
                 Err(fs::TryLockError::WouldBlock) => {
@@ -135,10 +140,12 @@ impl Journal {
         record: &Record,
     ) -> Result<Option<Vec<u8>>, JournalError> {
         let name = self.file(path, "original");
-        match fs::read(&name) {
+        match read_bytes(&name) {
             Ok(bytes) => Ok((hash(&bytes) == record.original).then_some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Journal::failed(&name)(error)),
+            Err(ReadError::File(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(ReadError::File(error)) => Err(Journal::failed(&name)(error)),
+            // Not what we kept: no file that is larger was ever wired.
+            Err(_) => Ok(None),
         }
     }
 
@@ -221,3 +228,6 @@ impl Journal {
 pub(crate) fn hash(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
+
+#[cfg(test)]
+mod tests;

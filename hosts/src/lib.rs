@@ -21,7 +21,9 @@ mod unwire;
 mod wire;
 mod workshop;
 
-pub use config::{Candidate, Config, ConfigError, MAX_FILE_BYTES, ReadError, candidates, locate};
+pub use config::{
+    Candidate, Config, ConfigError, MAX_FILE_BYTES, ReadError, candidates, keep_apart, locate,
+};
 pub use document::{MAX_DEPTH, Syntax, SyntaxError};
 pub use entry::Reason;
 pub use identity::MAX_ID;

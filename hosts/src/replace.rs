@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the names of our temporary files begin with, in the folder of the file that is replaced.
 const PREFIX: &str = ".holdpoint-";
@@ -47,7 +48,8 @@ pub(crate) fn replace(path: &Path, expected: &[u8], new: &[u8]) -> Result<Swap, 
     keep_owner(temporary.as_file(), &metadata)?;
     temporary.as_file().set_permissions(metadata.permissions())?;
     temporary.as_file().sync_all()?;
-    if fs::read(&real)? != expected {
+    // One that has grown is not read to see that.
+    if fs::metadata(&real)?.len() != expected.len() as u64 || fs::read(&real)? != expected {
         return Ok(Swap::Moved);
     }
     let swap = exchange(temporary, &real, expected)?;
@@ -105,7 +107,7 @@ fn exchange(
 ) -> Result<Swap, ReplaceError> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     let swap = || renameat_with(CWD, temporary.path(), CWD, real, RenameFlags::EXCHANGE);
-    let mut placed = fs::read(temporary.path())?;
+    let placed = fs::read(temporary.path())?;
     match swap() {
         Ok(()) => {}
         // Not every file system can: there the moment between looking and replacing stays.
@@ -115,20 +117,37 @@ fn exchange(
         }
         Err(error) => return Err(io::Error::from(error).into()),
     }
-    let mut out = fs::read(temporary.path())?;
+    let out = fs::read(temporary.path())?;
     if out == expected {
         return Ok(Swap::Done);
     }
-    // It goes back. What comes out then should be ours; if it is not, somebody wrote again, and theirs is the newest.
+    let swap_back = || {
+        swap()?;
+        fs::read(temporary.path())
+    };
+    if !put_back(placed, out, swap_back)? {
+        // What came out last is the newest, whatever is written in this very moment.
+        temporary.persist(real).map_err(|error| error.error)?;
+    }
+    Ok(Swap::Moved)
+}
+
+/// What came out goes back. What comes out then should be ours; if it is not, somebody wrote again, and theirs is the
+/// newest. Answers whether the newest is in its place.
+#[cfg(unix)]
+fn put_back(
+    mut placed: Vec<u8>,
+    mut out: Vec<u8>,
+    mut swap: impl FnMut() -> io::Result<Vec<u8>>,
+) -> io::Result<bool> {
     for _ in 0..MAX_SWAPS {
-        swap().map_err(io::Error::from)?;
-        let next = fs::read(temporary.path())?;
+        let next = swap()?;
         if next == placed {
-            break;
+            return Ok(true);
         }
         placed = std::mem::replace(&mut out, next);
     }
-    Ok(Swap::Moved)
+    Ok(false)
 }
 
 #[cfg(not(unix))]
@@ -155,19 +174,25 @@ pub(crate) fn sweep(path: &Path) {
     }
 }
 
+/// The most files that are taken away at once.
+const MAX_SWEPT: usize = 64;
+/// What is younger may be in use.
+const MIN_LEFT: Duration = Duration::from_secs(60);
+
+fn is_left_over(age: Duration) -> bool {
+    age > MIN_LEFT
+}
+
 /// Takes away what an interrupted process of ours left in a folder.
 pub(crate) fn sweep_folder(folder: &Path) {
-    const MAX_SWEPT: usize = 64;
     let Ok(names) = fs::read_dir(folder) else { return };
     let is_left = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         name.is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(".tmp"))
     };
     let is_old = |path: &PathBuf| {
-        // One that is in use is seconds old.
-        const SECONDS: u64 = 60;
-        let age = fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
-        age.and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > SECONDS)
+        let at = fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
+        at.and_then(|at| at.elapsed().ok()).is_some_and(is_left_over)
     };
     for left in names
         .filter_map(Result::ok)

@@ -7,7 +7,7 @@ mod expect;
 use crate::document::{Map, Node, Syntax, SyntaxError, Value, parse};
 use crate::edit::Editor;
 use crate::entry::{self, Entry, Launch, Reason, launch};
-use crate::guard::{Behind, is_program};
+use crate::guard::{Behind, Guarded, is_program};
 use crate::identity::server_id;
 use crate::place::{PlaceError, Step, entries};
 use crate::table::Host;
@@ -42,6 +42,8 @@ pub struct Manner<'m> {
     pub home: Option<&'m str>,
     /// The home, also where it is the usual one: written where an entry's own variables would lead elsewhere.
     pub own_home: Option<&'m str>,
+    /// Ids that servers of other files have: nobody else gets one of those either.
+    pub taken: Option<&'m BTreeSet<String>>,
 }
 
 /// Which servers are meant.
@@ -82,6 +84,8 @@ pub enum State {
         program: String,
         /// Whether the id is written down; where a person wired it, it may not be.
         has_id: bool,
+        /// What the entry says of how its gate behaves: options of `run` with their values, in their order.
+        options: Vec<(String, String)>,
     },
     /// Is left as it is.
     Unguarded(Reason),
@@ -133,7 +137,7 @@ pub fn servers(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError
 
 /// Every entry with its id and state. Ids that are written down come first: nobody else gets one of those.
 fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Server> {
-    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut taken: BTreeSet<String> = manner.taken.cloned().unwrap_or_default();
     let mut described: Vec<(Option<String>, State)> = Vec::new();
     for entry in found {
         let (id, state) = state(entry, manner, is_open);
@@ -159,8 +163,9 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
         },
         Ok(Launch::Program(program)) => match program.guarded() {
             Some(guarded) => {
-                let has_id = guarded.server.is_some();
-                (guarded.server, State::Wired { program: program.name().to_owned(), has_id })
+                let Guarded { server, options, .. } = guarded;
+                let (program, has_id) = (program.name().to_owned(), server.is_some());
+                (server, State::Wired { program, has_id, options })
             }
             // Some other command of ours is not to be wrapped in one more.
             None if is_program(program.name()) => (None, State::Unguarded(Reason::Shape)),
@@ -179,9 +184,11 @@ fn free_id(entry: &Entry<'_>, manner: &Manner<'_>, taken: &mut BTreeSet<String>)
         )),
     };
     let mut id = server_id(manner.host.id, &entry.name, apart.as_deref());
-    if taken.contains(&id) {
-        let place = format!("{apart:?}{:?}", entry.place);
+    let mut place = format!("{apart:?}{:?}", entry.place);
+    // INVARIANT: no two servers get one id: pins and holds of the one would count for the other.
+    while taken.contains(&id) {
         id = server_id(manner.host.id, &entry.name, Some(&place));
+        place.push('+');
     }
     taken.insert(id.clone());
     id
@@ -198,11 +205,15 @@ pub fn wire(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewritte
     }
     // One entry that cannot be changed safely does not stop the others.
     let servers = servers(text, manner)?.into_iter().filter(|server| choice.takes(server));
-    let ids: Vec<String> = servers.map(|server| server.id).take(MAX_ONE_BY_ONE).collect();
     let only = |servers: Vec<String>| Choice { servers, ..choice.clone() };
     let is_safe = |id: &String| wire_chosen(text, manner, &only(vec![id.clone()])).is_ok();
-    let safe: Vec<String> = ids.into_iter().filter(is_safe).collect();
+    let safe = one_by_one(servers.map(|server| server.id), is_safe);
     if safe.is_empty() { all } else { wire_chosen(text, manner, &only(safe)) }
+}
+
+/// Those of the first so many that pass.
+fn one_by_one(ids: impl Iterator<Item = String>, is_safe: impl Fn(&String) -> bool) -> Vec<String> {
+    ids.take(MAX_ONE_BY_ONE).filter(is_safe).collect()
 }
 
 fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewritten, TextError> {
@@ -461,3 +472,6 @@ fn same_members(one: &Map, other: &Map, but: &[&str]) -> bool {
     };
     rest(one) == rest(other)
 }
+
+#[cfg(test)]
+mod tests;

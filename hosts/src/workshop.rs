@@ -7,10 +7,11 @@ use crate::replace::{ReplaceError, Swap, check_file, replace, sweep};
 use crate::rewrite::{self, Choice, Manner, Part, Rewritten, Server, State, TextError, Wiring};
 use crate::table;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How often a plan is made anew because somebody else wrote the file.
+/// How often a plan is attempted, made anew each time because somebody else wrote the file.
 pub const MAX_TRIES: usize = 20;
 
 /// With what files are wired.
@@ -20,6 +21,8 @@ pub struct Workshop {
     home: Option<String>,
     own_home: Option<String>,
     journal: Journal,
+    /// The folders where a program is looked for that is named without one.
+    search: Option<OsString>,
 }
 
 /// What is to be done.
@@ -93,7 +96,13 @@ impl Workshop {
         }
         // The journal lies in the home.
         let own_home = journal.parent().and_then(Path::to_str).map(str::to_owned);
-        Ok(Workshop { program, home, own_home, journal: Journal::new(journal) })
+        Ok(Workshop { program, home, own_home, journal: Journal::new(journal), search: None })
+    }
+
+    /// Looks for programs that are named without a folder in these, as `PATH` lists them. Without it they are taken to be
+    /// there.
+    pub fn searching(self, folders: Option<OsString>) -> Workshop {
+        Workshop { search: folders, ..self }
     }
 
     /// The file whose name is in the journal, whatever link leads to it.
@@ -132,7 +141,7 @@ impl Workshop {
         let mut choice = choice.clone();
         let rewritten = match aim {
             Aim::Wire => {
-                choice.gone = gone(&servers);
+                choice.gone = self.gone(&servers);
                 rewrite::wire(&before, &manner, &choice).map_err(wrong)?
             }
             Aim::Unwire => self.unwired(config, &before, &choice)?,
@@ -207,17 +216,8 @@ impl Workshop {
         // Consent was given for these servers, not for one that was added since.
         let servers = plan.changed.iter().map(|server| server.id.clone()).collect();
         let choice = Choice { servers, ..plan.choice.clone() };
-        let mut plan = plan;
-        for _ in 0..MAX_TRIES {
-            if plan.is_empty() {
-                return Ok(Done { path: config.path, changed: Vec::new(), is_original: false });
-            }
-            match self.carry_out(&real, &plan)? {
-                Some(done) => return Ok(done),
-                None => plan = self.plan(&config, plan.aim, &choice)?,
-            }
-        }
-        Err(WireError::Moving { path: config.path })
+        let attempt = |plan: &Plan| self.carry_out(&real, plan);
+        keep_trying(plan, attempt, |aim| self.plan(&config, aim, &choice))
     }
 
     /// One attempt: nothing is answered where the file turned out to be another.
@@ -300,6 +300,28 @@ impl Workshop {
         Manner { program: &self.program, home, own_home, ..config.manner() }
     }
 
+    /// The programs of wired entries that are not there any more.
+    fn gone(&self, servers: &[Server]) -> BTreeSet<String> {
+        let programs = servers.iter().filter_map(|server| match &server.state {
+            State::Wired { program, .. } => Some(program),
+            State::Unwired | State::Unguarded(_) => None,
+        });
+        programs.filter(|program| self.is_gone(Path::new(program))).cloned().collect()
+    }
+
+    /// A path that is not absolute is looked for where the host is, and that is not known here.
+    fn is_gone(&self, program: &Path) -> bool {
+        if program.components().count() == 1 && !program.is_absolute() {
+            let folders = self.search.iter().flat_map(std::env::split_paths);
+            let mut places = folders.map(|folder| folder.join(program));
+            let is_there = |place: PathBuf| {
+                place.is_file() || cfg!(windows) && place.with_extension("exe").is_file()
+            };
+            return self.search.is_some() && !places.any(is_there);
+        }
+        program.is_absolute() && !program.exists()
+    }
+
     /// Takes away what interrupted processes of ours left, and forgets a file that has nothing of ours in it any more.
     pub fn tidy(&self, config: &Config) -> Result<(), WireError> {
         let real = Workshop::real(config)?;
@@ -327,21 +349,28 @@ impl Workshop {
     }
 }
 
+/// Attempts a plan until it is carried out, each time made anew for what the file says by then.
+fn keep_trying(
+    mut plan: Plan,
+    mut attempt: impl FnMut(&Plan) -> Result<Option<Done>, WireError>,
+    mut plan_anew: impl FnMut(Aim) -> Result<Plan, WireError>,
+) -> Result<Done, WireError> {
+    for _ in 0..MAX_TRIES {
+        if plan.is_empty() {
+            let path = plan.config.path;
+            return Ok(Done { path, changed: Vec::new(), is_original: false });
+        }
+        match attempt(&plan)? {
+            Some(done) => return Ok(done),
+            None => plan = plan_anew(plan.aim)?,
+        }
+    }
+    Err(WireError::Moving { path: plan.config.path })
+}
+
 fn is_remembered(server: &Server, wirings: &[Wiring]) -> bool {
     matches!(server.state, State::Wired { .. })
         && wirings.iter().any(|wiring| wiring.id == server.id)
-}
-
-/// The programs of wired entries that are not there any more.
-fn gone(servers: &[Server]) -> std::collections::BTreeSet<String> {
-    let programs = servers.iter().filter_map(|server| match &server.state {
-        State::Wired { program, .. } => Some(program),
-        State::Unwired | State::Unguarded(_) => None,
-    });
-    programs
-        .filter(|program| Path::new(program).is_absolute() && !Path::new(program).exists())
-        .cloned()
-        .collect()
 }
 
 #[cfg(test)]

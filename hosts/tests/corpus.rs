@@ -41,8 +41,15 @@ fn samples() -> Vec<Sample> {
             let host =
                 table::host(name.split("--").next().unwrap()).expect("it begins with a host");
             let syntax = Syntax::of_name(&name).expect("it has a known ending");
-            let manner =
-                Manner { host, syntax, apart: None, program: PROGRAM, home: None, own_home: None };
+            let manner = Manner {
+                host,
+                syntax,
+                apart: None,
+                program: PROGRAM,
+                home: None,
+                own_home: None,
+                taken: None,
+            };
             Sample { name, bytes: fs::read(path).unwrap(), manner }
         })
         .collect();

@@ -131,8 +131,15 @@ fn apply(text: &str, change: &Change) -> String {
 fn there_and_back(name: &str, text: &str, choice: &Choice) {
     let host = table::host(name.split("--").next().unwrap()).unwrap();
     let syntax = Syntax::of_name(name).unwrap();
-    let manner =
-        Manner { host, syntax, apart: None, program: "/bin/holdpoint", home: None, own_home: None };
+    let manner = Manner {
+        host,
+        syntax,
+        apart: None,
+        program: "/bin/holdpoint",
+        home: None,
+        own_home: None,
+        taken: None,
+    };
     let Ok(before) = rewrite::servers(text, &manner) else {
         assert!(rewrite::wire(text, &manner, choice).is_err());
         return;

@@ -179,3 +179,44 @@ fn a_file_at_the_limit_is_read_and_one_past_it_is_not() {
     file.set_len(MAX_FILE_BYTES + 1).unwrap();
     assert!(matches!(read_bytes(&path), Err(ReadError::TooLarge)));
 }
+
+#[test]
+fn so_many_names_are_looked_at_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "found.json", "{}");
+    let behind = |others: usize| {
+        let missing = folder.path().join("missing");
+        first_files(std::iter::repeat_n(missing, others).chain([file.clone()])).len()
+    };
+    assert_eq!(behind(MAX_SCANNED - 1), 1);
+    assert_eq!(behind(MAX_SCANNED), 0);
+}
+
+fn ids(config: &Config) -> Vec<String> {
+    config.servers().unwrap().into_iter().map(|server| server.id).collect()
+}
+
+#[test]
+fn an_id_that_is_written_down_in_another_file_is_given_to_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let unwired = r#"{"mcpServers": {"files": {"command": "npx"}}}"#;
+    let guarded = r#"{"mcpServers": {"mine": {"command": "holdpoint", "args": ["run", "--server", "cursor.files", "--", "x"]}}}"#;
+    write(folder.path(), ".cursor/mcp.json", unwired);
+    let surroundings = user(folder.path());
+    let configs = || locate(&surroundings, &[]);
+    assert_eq!(ids(&keep_apart(configs(), &[])[0]), ["cursor.files"]);
+    let other = write(folder.path(), "elsewhere/servers.json", guarded);
+    let other = Config::named(&other, None, &surroundings).unwrap();
+    for configs in [
+        keep_apart(configs(), std::slice::from_ref(&other)),
+        keep_apart([configs(), vec![other.clone()]].concat(), &[]),
+        keep_apart([vec![other.clone()], configs()].concat(), &[]),
+    ] {
+        for config in configs {
+            let is_written = config.path == other.path;
+            assert_eq!(ids(&config) == ["cursor.files"], is_written, "{config:?}");
+        }
+    }
+    // A file is not kept apart from itself.
+    assert_eq!(ids(&keep_apart(vec![other.clone()], &[other])[0]), ["cursor.files"]);
+}

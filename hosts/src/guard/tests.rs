@@ -9,8 +9,9 @@ fn words(line: &str) -> Option<Guarded> {
 
 #[track_caller]
 fn is_program_behind(line: &str, server: Option<&str>, at: usize) {
-    let expected = Guarded { server: server.map(str::to_owned), behind: Behind::Program(at) };
-    assert_eq!(words(line), Some(expected), "{line}");
+    let found = words(line).unwrap_or_else(|| panic!("not ours: {line}"));
+    assert_eq!(found.server.as_deref(), server, "{line}");
+    assert_eq!(found.behind, Behind::Program(at), "{line}");
 }
 
 #[test]
@@ -33,6 +34,19 @@ fn what_a_person_wrote_is_recognized() {
     is_program_behind("holdpoint run --posture shield --server=a -- npx --server b", Some("a"), 5);
     is_program_behind("holdpoint run --allow-private --home /h -- npx", None, 5);
     is_program_behind("holdpoint --home /h --json run --server a -- npx", Some("a"), 7);
+}
+
+#[test]
+fn options_are_read_as_far_as_they_are_the_gates() {
+    let options = |line: &str| {
+        let options = words(line).unwrap().options.into_iter();
+        options.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>()
+    };
+    let line = "holdpoint run --server=a --posture monitor --flavor=open -- npx --posture strict";
+    assert_eq!(options(line), ["--posture monitor", "--flavor open"]);
+    assert!(
+        options("holdpoint run --server a --url https://x.example --header K=env:V").is_empty()
+    );
 }
 
 #[test]

@@ -98,3 +98,53 @@ fn what_we_keep_is_for_its_user_alone() {
     write_private(&path, b"secret").unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
+
+/// A writer that writes so many times, each time just before a swap.
+#[cfg(unix)]
+fn put_back_beside(writes: usize) -> (bool, Vec<u8>, usize) {
+    let newest = |number: usize| format!("write {number}").into_bytes();
+    let (mut file, mut temporary) = (b"ours".to_vec(), newest(0));
+    let (placed, out) = (file.clone(), temporary.clone());
+    let mut swaps = 0;
+    let is_settled = put_back(placed, out, || {
+        swaps += 1;
+        if swaps <= writes {
+            file = newest(swaps);
+        }
+        std::mem::swap(&mut file, &mut temporary);
+        Ok(temporary.clone())
+    });
+    let is_settled = is_settled.unwrap();
+    (is_settled, if is_settled { file } else { temporary }, swaps)
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_written_last_is_put_back_up_to_the_limit_and_kept_past_it() {
+    for writes in [0, 1, 2, MAX_SWAPS - 1] {
+        let newest = format!("write {writes}").into_bytes();
+        assert_eq!(put_back_beside(writes), (true, newest, writes + 1));
+    }
+    // Nothing is settled; the newest is what came out, and goes in without another look.
+    let newest = format!("write {MAX_SWAPS}").into_bytes();
+    assert_eq!(put_back_beside(MAX_SWAPS), (false, newest, MAX_SWAPS));
+}
+
+#[test]
+fn so_many_leftovers_are_swept_at_once_and_no_more() {
+    for (count, left) in [(MAX_SWEPT, 0), (MAX_SWEPT + 1, 1)] {
+        let (folder, path) = file(b"old");
+        for number in 0..count {
+            let file = File::create(folder.path().join(format!("{PREFIX}{number}.tmp"))).unwrap();
+            file.set_modified(std::time::SystemTime::now() - 2 * MIN_LEFT).unwrap();
+        }
+        sweep(&path);
+        assert_eq!(names(&folder).len(), 1 + left);
+    }
+}
+
+#[test]
+fn what_is_as_old_as_the_limit_stays_and_what_is_older_goes() {
+    assert!(!is_left_over(MIN_LEFT));
+    assert!(is_left_over(MIN_LEFT + Duration::from_nanos(1)));
+}

@@ -198,6 +198,53 @@ fn an_entry_whose_program_is_gone_is_pointed_to_ours() {
 }
 
 #[test]
+fn a_name_without_a_folder_is_pointed_to_ours_where_no_folder_has_it() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let wired = bench.text();
+    let here = bench.folder.path().join("holdpoint").to_str().unwrap().to_owned();
+    let by_name = wired.replace(&here, "holdpoint");
+    let wire_searching = |folders: Option<&Path>| {
+        bench.write(&by_name);
+        let folders = folders.map(|folder| folder.as_os_str().to_owned());
+        let workshop = bench.workshop.clone().searching(folders);
+        let plan = workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap();
+        workshop.apply(plan).unwrap().changed.len()
+    };
+    let empty = bench.folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    assert_eq!(wire_searching(Some(&empty)), 3);
+    assert_eq!(bench.text(), wired);
+    // Where it is found, and where nobody can tell, it is left to whoever wrote it.
+    assert_eq!(wire_searching(Some(bench.folder.path())), 0);
+    assert_eq!(wire_searching(None), 0);
+    bench.write(&wired.replace(&here, "./tools/holdpoint"));
+    let workshop = bench.workshop.clone().searching(Some(empty.into_os_string()));
+    assert!(workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap().is_empty());
+}
+
+#[test]
+fn a_plan_is_attempted_so_often_and_no_more() {
+    let bench = Bench::new(TEXT);
+    let plan = || bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default());
+    let done = || Done { path: bench.config.path.clone(), changed: Vec::new(), is_original: false };
+    let after = |moves: usize| {
+        let mut attempts = 0;
+        let attempt = |_: &Plan| {
+            attempts += 1;
+            Ok((attempts > moves).then(done))
+        };
+        let outcome = keep_trying(plan().unwrap(), attempt, |_| plan());
+        (outcome, attempts)
+    };
+    let (outcome, attempts) = after(MAX_TRIES - 1);
+    assert_eq!((outcome.unwrap(), attempts), (done(), MAX_TRIES));
+    let (outcome, attempts) = after(MAX_TRIES);
+    assert!(matches!(outcome, Err(WireError::Moving { .. })));
+    assert_eq!(attempts, MAX_TRIES);
+}
+
+#[test]
 fn consent_is_for_the_servers_that_were_shown() {
     let bench = Bench::new(TEXT);
     let plan = bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap();
