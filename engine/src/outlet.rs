@@ -31,8 +31,8 @@ pub trait ServerOutlet: Send {
     /// Keeps a message to be sent with others. Answers whether as much is gathered as should be.
     fn gather(&mut self, message: &Outgoing<'_>) -> bool;
 
-    /// Sends what was gathered.
-    fn flush(&mut self) -> io::Result<()>;
+    /// Sends what was gathered, and one more behind it: whoever waits for them is woken once.
+    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()>;
 
     /// Forgets what was gathered.
     fn discard(&mut self);
@@ -60,8 +60,18 @@ impl<W: Write> LineOutlet<W> {
 
     /// Writes a line now, behind what was gathered. Its parts need not lie together.
     pub fn write_line(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        self.write_gathered()?;
-        self.write_alone(parts)
+        if self.gathered.is_empty() {
+            return self.write_alone(parts);
+        }
+        // With one write: each wakes whoever reads.
+        let gathered = std::mem::take(&mut self.gathered);
+        let all = [gathered.as_slice()]
+            .into_iter()
+            .chain(parts.iter().copied())
+            .chain([b"\n".as_slice()]);
+        let written = self.write(&mut all.map(IoSlice::new).collect::<Vec<_>>());
+        self.keep(gathered);
+        written
     }
 
     /// Keeps a line to be written with others; a long one is written at once, behind them.
@@ -78,11 +88,16 @@ impl<W: Write> LineOutlet<W> {
         if self.gathered.is_empty() {
             return Ok(());
         }
-        let mut gathered = std::mem::take(&mut self.gathered);
+        let gathered = std::mem::take(&mut self.gathered);
         let written = self.write(&mut [IoSlice::new(&gathered)]);
+        self.keep(gathered);
+        written
+    }
+
+    /// The room that lines were gathered in, for the next ones.
+    fn keep(&mut self, mut gathered: Vec<u8>) {
         gathered.clear();
         self.gathered = gathered;
-        written
     }
 
     fn write_alone(&mut self, line: &[&[u8]]) -> io::Result<()> {
@@ -115,8 +130,11 @@ impl<W: Write + Send> ServerOutlet for LineOutlet<W> {
         self.gathered.len() > GATHERED_BYTES
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.write_gathered()
+    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        match last {
+            Some(last) => self.write_line(&[last.frame]),
+            None => self.write_gathered(),
+        }
     }
 
     fn discard(&mut self) {
@@ -167,8 +185,9 @@ impl ServerOutlet for RemoteOutlet {
         true
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        std::mem::take(&mut self.gathered).into_iter().try_for_each(|outbound| self.put(outbound))
+    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        let gathered = std::mem::take(&mut self.gathered);
+        gathered.into_iter().chain(last.map(outbound)).try_for_each(|outbound| self.put(outbound))
     }
 
     fn discard(&mut self) {
@@ -232,6 +251,40 @@ mod tests {
         outlet.write_line(&[b"one ", b"", b"mess", b"age"]).unwrap();
         outlet.write_line(&[b"two"]).unwrap();
         assert_eq!(outlet.output.unwrap().taken, b"one message\ntwo\n");
+    }
+
+    #[test]
+    fn what_was_gathered_goes_with_the_next_line_in_one_write() {
+        #[derive(Default)]
+        struct Writes(Vec<Vec<u8>>);
+        impl Write for Writes {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.write_vectored(&[IoSlice::new(bytes)])
+            }
+            fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+                let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+                let count = whole.len();
+                self.0.push(whole);
+                Ok(count)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut outlet = LineOutlet::new(Writes::default());
+        outlet.gather_line(b"one").unwrap();
+        outlet.gather_line(b"two").unwrap();
+        outlet.write_line(&[b"thr", b"ee"]).unwrap();
+        outlet.write_line(&[b"four"]).unwrap();
+        let two = Outgoing { frame: b"two", ..Outgoing::default() };
+        outlet.gather(&Outgoing { frame: b"one", ..Outgoing::default() });
+        outlet.flush(Some(&two)).unwrap();
+        outlet.flush(None).unwrap();
+        let written = outlet.output.unwrap().0;
+        assert_eq!(
+            written,
+            [b"one\ntwo\nthree\n".to_vec(), b"four\n".to_vec(), b"one\ntwo\n".to_vec()]
+        );
     }
 
     #[test]

@@ -323,8 +323,7 @@ impl Session {
                 side.outlet.discard();
             }
             let sent = settled.is_ok()
-                && side.outlet.flush().is_ok()
-                && last.is_none_or(|(passage, _)| side.outlet.send(&passage.outgoing).is_ok());
+                && side.outlet.flush(last.map(|(passage, _)| &passage.outgoing)).is_ok();
             if sent {
                 None
             } else {

@@ -66,7 +66,7 @@ pub enum Found<'v> {
 
 #[derive(Debug, Default)]
 pub struct View {
-    places: HashMap<EntryType, HashMap<Box<str>, Place>>,
+    places: BTreeMap<EntryType, HashMap<Box<str>, Place>>,
     lists: BTreeMap<ListKind, ListView>,
     /// Lists that could not be read in exactly one way: what they carry is held, and they are not shown.
     unreadable: HashMap<ListKind, Arc<Standing>>,
@@ -80,7 +80,7 @@ pub struct View {
 
 impl View {
     pub fn of(materials: &Materials<'_>) -> View {
-        let mut places: HashMap<EntryType, HashMap<Box<str>, Place>> = HashMap::new();
+        let mut places: BTreeMap<EntryType, HashMap<Box<str>, Place>> = BTreeMap::new();
         for entry in materials.surface.entries() {
             let place = Place::Unchanged(Hashes::of(entry));
             places.entry(entry.entry_type()).or_default().insert(entry.key().into(), place);

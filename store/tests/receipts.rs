@@ -462,3 +462,27 @@ fn lines_that_are_settled_together_are_there_when_they_are_settled_and_each_once
         assert_eq!(assert_sound(&home).lines(), before + 401, "{on_full:?}");
     }
 }
+
+#[test]
+fn outcomes_that_come_while_others_are_written_are_all_there() {
+    let (_directory, home) = home();
+    let receipts = Receipts::open(&home, small_segments()).unwrap();
+    let (dispatch, dispatched) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let receipts = &receipts;
+        scope.spawn(move || {
+            for id in dispatched {
+                receipts.outcome_later(&outcome(id)).unwrap();
+            }
+        });
+        for id in 1..=200 {
+            let batch = receipts.decision_later(&decision(id)).unwrap();
+            receipts.settle(Some(batch)).unwrap();
+            dispatch.send(id).unwrap();
+        }
+        drop(dispatch);
+    });
+    receipts.settle(None).unwrap();
+    let report = assert_sound(&home);
+    assert_eq!((report.chains[1].decisions, report.without_outcome()), (200, 0));
+}

@@ -8,7 +8,7 @@ use crate::situation::Situation;
 use contract::surface::{EntryId, ListKind};
 use gate::pins::PinBook;
 use ledger::record::ReceiptId;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::envelope::OwnedId;
@@ -119,7 +119,7 @@ pub struct State {
     pub seen: Arc<Seen>,
     /// The answer to `initialize` or `server/discover`, as it came.
     pub handshake: Option<Arc<str>>,
-    pub freshness: HashMap<ListKind, Freshness>,
+    pub freshness: BTreeMap<ListKind, Freshness>,
     /// The newest check of the server's admission. It does not count any more where the server was greeted since.
     pub checked: Option<Checked>,
     /// The answer to the handshake, kept from the client until the server's admission was checked.
@@ -160,7 +160,7 @@ impl State {
             has_baseline,
             seen: Arc::default(),
             handshake: None,
-            freshness: HashMap::new(),
+            freshness: BTreeMap::new(),
             checked: None,
             kept_handshake: None,
             pending: HashMap::new(),

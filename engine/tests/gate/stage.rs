@@ -90,9 +90,12 @@ impl ServerOutlet for ServerEnd {
         false
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
         let gathered = std::mem::take(&mut self.gathered);
-        gathered.iter().try_for_each(|frame| self.send(&Outgoing { frame, ..Outgoing::default() }))
+        let frames = gathered.iter().map(Vec::as_slice).chain(last.map(|last| last.frame));
+        frames
+            .into_iter()
+            .try_for_each(|frame| self.send(&Outgoing { frame, ..Outgoing::default() }))
     }
 
     fn discard(&mut self) {

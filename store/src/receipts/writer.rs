@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -54,6 +54,8 @@ pub struct Receipts {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
+    /// Outcomes that came while the chain was being written to. Whoever writes to it next takes them along.
+    late: Mutex<Vec<Outcome>>,
     /// There is something to sync, or it is time to stop.
     work: Condvar,
     /// Something was synced.
@@ -127,6 +129,7 @@ impl Receipts {
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
+            late: Mutex::default(),
             work: Condvar::new(),
             synced: Condvar::new(),
             room: Mutex::new(()),
@@ -153,15 +156,28 @@ impl Receipts {
     /// Records a decision with the next [`Receipts::settle`]: nothing may be dispatched before that returned, nor when
     /// it failed. For calls that come many at a time.
     pub fn decision_later(&self, decision: &Decision<'_>) -> Result<Batch, ReceiptsError> {
-        self.shared.append_later(&Record::Decision(decision))
+        self.shared.append_later(self.shared.lock(), &Record::Decision(decision))
     }
 
-    /// Records how a dispatched call ended with the next [`Receipts::settle`].
+    /// Records how a dispatched call ended with the next [`Receipts::settle`]. Nobody waits here for a write.
     pub fn outcome_later(&self, outcome: &Outcome) -> Result<(), ReceiptsError> {
-        self.shared
-            .append_later(&Record::Outcome(outcome))
-            .map(drop)
-            .or_else(|_| self.outcome(outcome))
+        match self.shared.state.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                self.shared.late().push(*outcome);
+                Ok(())
+            }
+            Ok(state) => self.outcome_with(state, outcome),
+            Err(TryLockError::Poisoned(state)) => self.outcome_with(state.into_inner(), outcome),
+        }
+    }
+
+    fn outcome_with(
+        &self,
+        state: MutexGuard<'_, State>,
+        outcome: &Outcome,
+    ) -> Result<(), ReceiptsError> {
+        let taken = self.shared.append_later(state, &Record::Outcome(outcome));
+        taken.map(drop).or_else(|_| self.outcome(outcome))
     }
 
     /// Writes all that was to be written later, with one write. An error where a line of this batch is not written.
@@ -226,6 +242,12 @@ impl State {
             && self.writer.uncovered_lines() >= SIGN_AHEAD_LINES
     }
 
+    /// Outcomes that could not be written, as many as there is room for.
+    fn keep_waiting(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
+        let room = MAX_WAITING_OUTCOMES.saturating_sub(self.waiting.len());
+        self.waiting.extend(outcomes.into_iter().take(room));
+    }
+
     /// One that failed is put by the next line that cannot do without it, which is refused where that fails too.
     fn take_note(&mut self, signature: Signature) {
         self.is_signing = false;
@@ -259,17 +281,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn late(&self) -> MutexGuard<'_, Vec<Outcome>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The state, when an append may put a checkpoint in its place without meeting the signer.
     fn settled(&self, ts: Timestamp) -> MutexGuard<'_, State> {
         let mut state = self.lock();
+        self.heed_signer(&mut state, ts);
+        state
+    }
+
+    fn heed_signer(&self, state: &mut State, ts: Timestamp) {
         if state.is_signing {
             if let Some(signature) = self.signer.outcome() {
                 state.take_note(signature);
             } else if state.may_need_checkpoint(ts) {
-                self.wait_for_signer(&mut state);
+                self.wait_for_signer(state);
             }
         }
-        state
     }
 
     fn wait_for_signer(&self, state: &mut State) {
@@ -315,23 +345,33 @@ impl Shared {
         Ok(written)
     }
 
-    fn append_later(&self, record: &Record<'_>) -> Result<Batch, ReceiptsError> {
-        let mut state = self.settled(record.ts());
+    fn append_later(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        record: &Record<'_>,
+    ) -> Result<Batch, ReceiptsError> {
         // Making room on a full disk, and what waits for it, are matters of the other way.
         let may_make_room = self.settings.on_full == OnFull::DropOldest;
         if may_make_room || !state.waiting.is_empty() || state.fault.is_some() {
             drop(state);
             return self.append(record).map(|_| Batch(self.lock().failures));
         }
+        self.take_later(&mut state, record)?;
+        Ok(Batch(state.failures))
+    }
+
+    /// Takes a line that is written with the next [`Shared::flush`].
+    fn take_later(&self, state: &mut State, record: &Record<'_>) -> Result<(), ReceiptsError> {
+        self.heed_signer(state, record.ts());
         if state.may_need_checkpoint(record.ts()) {
-            self.flush(&mut state)?;
+            self.write(state)?;
         }
         state.writer.append_later(record).map_err(|error| self.failed(error))?;
         // Kept with the line, under one lock: what is written is not kept, and what is not written is not lost.
         if let Record::Outcome(outcome) = record {
             state.unsettled.push(**outcome);
         }
-        Ok(Batch(state.failures))
+        Ok(())
     }
 
     fn settle(&self, batch: Option<Batch>) -> Result<(), ReceiptsError> {
@@ -349,16 +389,26 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes what is not written yet. On a failure the outcomes among it wait for room, as single ones do.
+    /// Writes what is not written yet, late outcomes among it.
     fn flush(&self, state: &mut State) -> Result<(), ReceiptsError> {
+        let late = std::mem::take(&mut *self.late());
+        for outcome in &late {
+            if self.take_later(state, &Record::Outcome(outcome)).is_err() {
+                state.keep_waiting([*outcome]);
+            }
+        }
+        self.write(state)
+    }
+
+    /// On a failure the outcomes among it wait for room, as single ones do.
+    fn write(&self, state: &mut State) -> Result<(), ReceiptsError> {
         let before = state.writer.written_lines();
         let flushed = state.writer.flush();
         state.written += state.writer.written_lines() - before;
         let unsettled = std::mem::take(&mut state.unsettled);
         if let Err(error) = flushed {
             state.failures += 1;
-            let room = MAX_WAITING_OUTCOMES.saturating_sub(state.waiting.len());
-            state.waiting.extend(unsettled.into_iter().take(room));
+            state.keep_waiting(unsettled);
             return Err(self.failed(error));
         }
         Ok(())
@@ -383,6 +433,8 @@ impl Shared {
             return Err(ReceiptsError::Sync(fault.clone()));
         }
         self.flush(state)?;
+        // Late outcomes may have used up what was left until the next checkpoint.
+        self.heed_signer(state, record.ts());
         while let Some(outcome) = state.waiting.front().copied() {
             state.writer.append(&Record::Outcome(&outcome)).map_err(|error| self.failed(error))?;
             state.waiting.pop_front();
@@ -531,3 +583,6 @@ fn make_reserve(folder: &std::path::Path) -> Result<(), ReceiptsError> {
     let mut file = new_file(&path).map_err(failed())?;
     file.write_all(&vec![0; RESERVE_BYTES]).map_err(failed())
 }
+
+#[cfg(test)]
+mod tests;
