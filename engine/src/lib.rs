@@ -12,6 +12,7 @@ pub mod judge;
 pub mod keeper;
 pub mod lists;
 pub mod outlet;
+pub mod package;
 pub mod path;
 pub mod process;
 pub mod program;

@@ -79,6 +79,16 @@ impl ServerGroup {
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// The number of the group, as long as it cannot have come to mean another one.
+    pub(crate) fn leader(&self) -> Option<u32> {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(leader: u32) -> ServerGroup {
+        ServerGroup { leader: Arc::new(Mutex::new(Some(leader))) }
+    }
+
     pub fn terminate(&self) {
         self.signal(TERMINATE);
     }

@@ -16,8 +16,9 @@ use engine::export::{LiveExport, do_not_track};
 use engine::judge::Judge;
 use engine::keeper::{OriginSource, Wake};
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
+use engine::package::PackageFinder;
 use engine::path::Path;
-use engine::process::{BECOME, ServerProcess};
+use engine::process::{BECOME, ServerGroup, ServerProcess};
 use engine::program::{digest_of, digests_of, find_program};
 use engine::recorder::{Caller, Recorder};
 use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
@@ -77,7 +78,7 @@ fn run_program(
         options,
         id,
         reach,
-        FirstLook::Program(file),
+        FirstLook::Program(file, group.clone()),
         Box::new(LineOutlet::new(input)),
     )
     .and_then(|Prepared { session, wakes, errands, origin, admission, grace, export }| {
@@ -146,7 +147,8 @@ fn say_if_stopped(situation: &Situation) {
 
 /// What of the way to the server is known only while it is being started or reached.
 enum FirstLook {
-    Program(PathBuf),
+    /// The program's file, and its processes.
+    Program(PathBuf, ServerGroup),
     Key(TlsKey),
 }
 
@@ -232,8 +234,10 @@ fn checker_of(rules: AdmissionRules, reach: &Reach, look: &FirstLook) -> Result<
             let host = Host::parse(&endpoint.url.host_and_port()).map_err(Failure::usage)?;
             (Subject::Remote(host), Source::Published(endpoint.clone()))
         }
-        (Upstream::Stdio(_), FirstLook::Program(program)) => {
-            (Subject::Local { program: observed(program.clone()), bindings }, Source::InBand)
+        (Upstream::Stdio(launch), FirstLook::Program(file, group)) => {
+            let finder = PackageFinder::new(file, launch, Some(group.clone()));
+            let program = observed(file.clone(), finder);
+            (Subject::Local { program, bindings }, Source::InBand)
         }
         (Upstream::Stdio(_), FirstLook::Key(_)) => {
             let program = Box::new(Program::default);
@@ -243,13 +247,22 @@ fn checker_of(rules: AdmissionRules, reach: &Reach, look: &FirstLook) -> Result<
     Ok(Checker::new(terms, subject, file.unwrap_or(source)))
 }
 
-/// What is known of a program's file. It is read once, beside its start: what runs is what was there then.
-fn observed(path: PathBuf) -> Box<dyn FnMut() -> Program + Send> {
-    let mut reading = Some(std::thread::spawn(move || digests_of(&path)));
+/// What is known of a program's file and of its package. Both are looked at beside its start: what runs is what was there
+/// then. The package's record is looked at again each time, for it may be replaced under the running server.
+fn observed(path: PathBuf, mut finder: PackageFinder) -> Box<dyn FnMut() -> Program + Send> {
+    let mut reading = Some(std::thread::spawn(move || {
+        finder.begin();
+        (digests_of(&path), finder)
+    }));
+    let mut finder = None;
     let mut program = Program::default();
     Box::new(move || {
-        if let Some(reading) = reading.take() {
-            program.file = reading.join().ok().flatten().unwrap_or_default();
+        if let Some(Ok((file, begun))) = reading.take().map(std::thread::JoinHandle::join) {
+            program.file = file.unwrap_or_default();
+            finder = Some(begun);
+        }
+        if let Some(finder) = &mut finder {
+            program.package = finder.look();
         }
         program.clone()
     })
@@ -273,7 +286,7 @@ fn start_export(
 /// What of the way to the server is part of its surface. The program's digest is taken beside its start.
 fn origin_of(reach: &Reach, look: FirstLook, kept: PathBuf) -> OriginSource {
     match (&reach.origin, look) {
-        (Origin::Program(origin), FirstLook::Program(program)) => {
+        (Origin::Program(origin), FirstLook::Program(program, _)) => {
             let origin = origin.clone();
             let mut digest = Some(std::thread::spawn(move || digest_of(&program, Some(&kept))));
             let mut entry: Option<Entry> = None;
@@ -290,7 +303,7 @@ fn origin_of(reach: &Reach, look: FirstLook, kept: PathBuf) -> OriginSource {
             Box::new(move || address_entry(&url, key.known()).ok())
         }
         (Origin::Program(_), FirstLook::Key(_))
-        | (Origin::Address { .. }, FirstLook::Program(_)) => Box::new(|| None),
+        | (Origin::Address { .. }, FirstLook::Program(..)) => Box::new(|| None),
     }
 }
 

@@ -1,0 +1,239 @@
+//! Which package a server was started from: by the command that started it, and by what the installer recorded beside it.
+//! Nothing is run and nothing is fetched, and whatever is not one clear answer is none.
+//!
+//! Whoever runs as the same user can change records, and what a process says of itself. So this tells an upgrade or a
+//! mix-up; it does not tell a forgery.
+
+mod command;
+mod processes;
+
+use crate::process::ServerGroup;
+use attest::{
+    InstallRecord, MAX_INSTALL_RECORD_BYTES, MAX_PACKAGE_MANIFEST_BYTES, NoPlace, Package,
+    PackageSighting, Place, UnknownPackage, identify,
+};
+use command::Way;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use wire::StdioLaunch;
+
+/// Why nobody knows which package a server was started from.
+#[derive(Debug, thiserror::Error)]
+enum NotObserved {
+    #[error(
+        "`{program}` is no file of an installed package and starts none in a way that is known; bind its file by `program_digest`"
+    )]
+    NoPackage { program: String },
+    #[error("`{program}` was not started from a file that is named with its folder")]
+    NoScript { program: String },
+    #[error("`{option}` may make `{program}` load something else; start the package without it")]
+    Option { program: String, option: String },
+    #[error("`{}`: {error}", .path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error("paths like `{}` are not looked through", .path.display())]
+    Path { path: PathBuf },
+    #[error("`{}`: {error}", .path.display())]
+    Place {
+        path: PathBuf,
+        #[source]
+        error: NoPlace,
+    },
+    #[error("`{}`: {error}", .folder.display())]
+    Unknown {
+        folder: PathBuf,
+        #[source]
+        error: UnknownPackage,
+    },
+    #[error("the server's processes cannot be seen here ({0}); start the package's own file")]
+    Processes(#[source] io::Error),
+    #[error(
+        "none of the server's processes says that it runs a file of the package `{name}`; start the package's own file"
+    )]
+    NotRunning { name: String },
+    #[error("the server's processes run several copies of the package `{name}`")]
+    SeveralCopies { name: String },
+    #[error("the version `{asked}` was asked for, and `{found}` is installed")]
+    OtherVersion { asked: String, found: String },
+    #[error(
+        "it was {first} when it was looked at first, and now {now} is in its place; start the server again"
+    )]
+    Replaced { first: Box<Package>, now: Box<Package> },
+}
+
+/// Looks for the package of one server, as often as it is asked.
+#[derive(Debug)]
+pub struct PackageFinder {
+    state: State,
+    group: Option<ServerGroup>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The command says where it lies, or what to look for.
+    Named(Way),
+    /// What was seen first is what runs.
+    Seen(Sighted),
+    /// It will not become known.
+    Unknown(NotObserved),
+}
+
+/// A package, and the file of it that is run.
+#[derive(Debug)]
+struct Sighted {
+    file: PathBuf,
+    package: Package,
+}
+
+impl PackageFinder {
+    /// For a server that was started with this command. `file` is where its program was found, `group` its processes.
+    pub fn new(file: &Path, launch: &StdioLaunch, group: Option<ServerGroup>) -> PackageFinder {
+        let state = command::way_of(file, launch).map_or_else(State::Unknown, State::Named);
+        PackageFinder { state, group }
+    }
+
+    /// Looks once, beside the start. A package that a launcher has yet to fetch is found later. Of any other, what is
+    /// not known by now stays unknown: a record that appears beside a running server may be the server's own work.
+    pub fn begin(&mut self) {
+        if let State::Named(Way::File(file)) = &self.state {
+            self.state = sight(file).map_or_else(State::Unknown, State::Seen);
+        }
+    }
+
+    /// The package as it lies there now, if it is the one that was there first.
+    pub fn look(&mut self) -> PackageSighting {
+        self.begin();
+        let outcome = match &self.state {
+            State::Unknown(error) => return PackageSighting::Unknown(error.to_string()),
+            State::Seen(first) => look_again(first),
+            State::Named(Way::File(file)) => sight(file).map(|sighted| sighted.package),
+            State::Named(Way::Launched { name, version }) => {
+                let found = find_launched(name, version.as_deref(), self.group.as_ref());
+                found.map(|sighted| {
+                    let package = sighted.package.clone();
+                    self.state = State::Seen(sighted);
+                    package
+                })
+            }
+        };
+        match outcome {
+            Ok(package) => PackageSighting::Known(package),
+            Err(error) => PackageSighting::Unknown(error.to_string()),
+        }
+    }
+}
+
+fn look_again(first: &Sighted) -> Result<Package, NotObserved> {
+    let now = sight(&first.file)?.package;
+    if now == first.package {
+        return Ok(now);
+    }
+    Err(NotObserved::Replaced { first: Box::new(first.package.clone()), now: Box::new(now) })
+}
+
+/// The package that a file belongs to, by what lies beside it.
+fn sight(file: &Path) -> Result<Sighted, NotObserved> {
+    let (file, place) = place_of(file)?;
+    let root = PathBuf::from(if place.root().is_empty() { "/" } else { place.root() });
+    let folder = root.join(place.folder());
+    let manifest = folder.join("package.json");
+    let manifest = read(&manifest, MAX_PACKAGE_MANIFEST_BYTES)
+        .map_err(|error| NotObserved::File { path: manifest, error })?;
+    let mut records = Vec::new();
+    for record in InstallRecord::ALL {
+        let path = root.join(record.path());
+        match read(&path, MAX_INSTALL_RECORD_BYTES) {
+            Ok(bytes) => records.push((record, bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(NotObserved::File { path, error }),
+        }
+    }
+    let package = identify(&place, &manifest, &records)
+        .map_err(|error| NotObserved::Unknown { folder, error })?;
+    Ok(Sighted { file, package })
+}
+
+/// Where a file is once all links are followed, and the place of its package.
+fn place_of(file: &Path) -> Result<(PathBuf, Place), NotObserved> {
+    let failed = |error| NotObserved::File { path: file.to_owned(), error };
+    let real = file.canonicalize().map_err(failed)?;
+    if !real.is_file() {
+        return Err(failed(io::Error::other("it is not a file")));
+    }
+    match real.to_str().filter(|_| cfg!(unix)).map(Place::of) {
+        Some(Ok(place)) => Ok((real, place)),
+        Some(Err(error)) => Err(NotObserved::Place { path: real, error }),
+        None => Err(NotObserved::Path { path: real }),
+    }
+}
+
+/// The one copy of a package that the server's processes run.
+fn find_launched(
+    name: &str,
+    version: Option<&str>,
+    group: Option<&ServerGroup>,
+) -> Result<Sighted, NotObserved> {
+    let leader = group.and_then(ServerGroup::leader);
+    let leader = leader.ok_or_else(|| NotObserved::NotRunning { name: name.to_owned() })?;
+    let files =
+        processes::files_run_by(leader, processes::MAX_MEMBERS).map_err(NotObserved::Processes)?;
+    let mut copy: Option<(PathBuf, Place)> = None;
+    // A process may name anything, also what is not there: what is no file of the package is passed over.
+    let places = files.iter().filter_map(|file| place_of(file).ok());
+    for (file, place) in places.filter(|(_, place)| place.name() == name) {
+        match &copy {
+            Some((_, known))
+                if (known.root(), known.folder()) != (place.root(), place.folder()) =>
+            {
+                return Err(NotObserved::SeveralCopies { name: name.to_owned() });
+            }
+            _ => copy = Some((file, place)),
+        }
+    }
+    let (file, _) = copy.ok_or_else(|| NotObserved::NotRunning { name: name.to_owned() })?;
+    let sighted = sight(&file)?;
+    match version.filter(|version| is_exact(version) && *version != sighted.package.version) {
+        Some(asked) => {
+            let (asked, found) = (asked.to_owned(), sighted.package.version);
+            Err(NotObserved::OtherVersion { asked, found })
+        }
+        None => Ok(sighted),
+    }
+}
+
+/// Whether a version is one, and not a range or a tag: `1.2.3`, with or without something behind it.
+fn is_exact(version: &str) -> bool {
+    let core = version.split(['-', '+']).next().unwrap_or_default();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    core.split('.').count() == 3 && core.split('.').all(is_number)
+}
+
+/// A file's bytes, or one more than the limit: whoever reads them says that it is too much. A pipe or a device in its place
+/// is not waited for.
+fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            i32::try_from(flags).unwrap_or(0),
+        );
+    }
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+use super::*;
+use attest::Digest;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// A folder with an installed package, as npm leaves it.
+struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    fn new(version: &str) -> Project {
+        let project = Project { folder: tempfile::tempdir().unwrap() };
+        project.write("node_modules/@s/mail/dist/index.js", "read line");
+        project.install(version);
+        project
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn install(&self, version: &str) {
+        self.write(
+            "node_modules/@s/mail/package.json",
+            &format!(r#"{{"name":"@s/mail","version":"{version}"}}"#),
+        );
+        let integrity = Digest::sha256(version.as_bytes());
+        self.write(
+            "node_modules/.package-lock.json",
+            &format!(
+                r#"{{"packages":{{"node_modules/@s/mail":{{"version":"{version}","integrity":"{integrity}"}}}}}}"#
+            ),
+        );
+    }
+
+    fn script(&self) -> PathBuf {
+        self.path("node_modules/@s/mail/dist/index.js")
+    }
+
+    fn finder(&self) -> PackageFinder {
+        finder(&["node", self.script().to_str().unwrap(), "--port", "1"], None)
+    }
+
+    /// A process that says that it is `node` and runs the package.
+    fn start(&self) -> Running {
+        let child = Command::new("sh")
+            .arg0("node")
+            .arg(self.script())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .spawn();
+        Running(child.unwrap())
+    }
+}
+
+struct Running(Child);
+
+impl Running {
+    fn group(&self) -> ServerGroup {
+        ServerGroup::of(self.0.id())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+fn finder(words: &[&str], group: Option<ServerGroup>) -> PackageFinder {
+    let launch = StdioLaunch {
+        program: words[0].into(),
+        arguments: words[1..].iter().map(Into::into).collect(),
+        environment: Vec::new(),
+        directory: None,
+    };
+    PackageFinder::new(Path::new(words[0]), &launch, group)
+}
+
+fn known(version: &str) -> PackageSighting {
+    let (name, version) = ("@s/mail".to_owned(), version.to_owned());
+    let integrity = Digest::sha256(version.as_bytes());
+    PackageSighting::Known(Package { name, version, integrity })
+}
+
+#[track_caller]
+fn is_unknown(mut finder: PackageFinder, why: &str) {
+    match finder.look() {
+        PackageSighting::Unknown(told) => assert!(told.contains(why), "{told}"),
+        PackageSighting::Known(package) => panic!("known: {package}"),
+    }
+}
+
+#[test]
+fn the_file_that_a_command_names_is_of_its_package() {
+    let project = Project::new("1.2.3");
+    assert_eq!(project.finder().look(), known("1.2.3"));
+    fs::create_dir(project.path("node_modules/.bin")).unwrap();
+    let link = project.path("node_modules/.bin/mail");
+    symlink("../@s/mail/dist/index.js", &link).unwrap();
+    let second = project.path("launch");
+    symlink("node_modules/.bin/mail", &second).unwrap();
+    for words in [&[link.to_str().unwrap()][..], &[second.to_str().unwrap(), "x"]] {
+        assert_eq!(finder(words, None).look(), known("1.2.3"), "{words:?}");
+    }
+    let launch = StdioLaunch {
+        program: "node".into(),
+        arguments: vec!["launch".into()],
+        environment: Vec::new(),
+        directory: Some(project.folder.path().to_owned()),
+    };
+    assert_eq!(PackageFinder::new(Path::new("x"), &launch, None).look(), known("1.2.3"));
+    is_unknown(finder(&["node", "--import", "x", second.to_str().unwrap()], None), "`--import`");
+}
+
+#[test]
+fn what_is_put_in_its_place_later_is_not_what_runs() {
+    let project = Project::new("1.2.3");
+    let mut finder = project.finder();
+    finder.begin();
+    project.install("1.2.4");
+    let PackageSighting::Unknown(told) = finder.look() else { panic!("known") };
+    assert!(told.contains("`1.2.3`") && told.contains("`1.2.4`"), "{told}");
+    project.install("1.2.3");
+    assert_eq!(finder.look(), known("1.2.3"));
+}
+
+#[test]
+fn a_record_that_appears_beside_a_running_server_does_not_count() {
+    let project = Project::new("1.2.3");
+    let record = project.path("node_modules/.package-lock.json");
+    fs::remove_file(&record).unwrap();
+    let mut early = project.finder();
+    early.begin();
+    project.install("1.2.3");
+    is_unknown(early, "no installer left a record");
+    assert_eq!(project.finder().look(), known("1.2.3"));
+}
+
+#[test]
+fn what_is_no_clear_answer_is_none() {
+    let project = Project::new("1.2.3");
+    let record = project.path("node_modules/.package-lock.json");
+    let check = |why: &str| is_unknown(project.finder(), why);
+    project.write("package-lock.json", r#"{"packages":{}}"#);
+    check("`package-lock.json`: it does not have the package");
+    fs::remove_file(project.path("package-lock.json")).unwrap();
+    // Larger than anything that is read, and a hole on the disk.
+    fs::File::options().write(true).open(&record).unwrap().set_len(1 << 40).unwrap();
+    check("more than");
+    fs::remove_file(&record).unwrap();
+    fs::create_dir(&record).unwrap();
+    check("not a file");
+    fs::remove_dir(&record).unwrap();
+    assert!(Command::new("mkfifo").arg(&record).status().unwrap().success());
+    check("not a file");
+    fs::remove_file(&record).unwrap();
+    symlink(".package-lock.json", &record).unwrap();
+    check(".package-lock.json`: ");
+    fs::remove_file(&record).unwrap();
+    project.install("1.2.3");
+    assert_eq!(project.finder().look(), known("1.2.3"));
+    let script = project.script();
+    fs::remove_file(&script).unwrap();
+    symlink("index.js", &script).unwrap();
+    check("index.js`: ");
+    fs::remove_file(&script).unwrap();
+    fs::create_dir(&script).unwrap();
+    check("not a file");
+    fs::remove_dir(&script).unwrap();
+    project.write("server.js", "");
+    symlink(project.path("server.js"), &script).unwrap();
+    check("lies in no `node_modules`");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_launcher_started_is_found_among_the_processes() {
+    let (project, other) = (Project::new("1.2.3"), Project::new("1.2.3"));
+    let running = project.start();
+    let launched = |word: &str| finder(&["npx", "-y", word], Some(running.group()));
+    for word in ["@s/mail", "@s/mail@1.2.3", "@s/mail@^1", "@s/mail@latest"] {
+        assert_eq!(launched(word).look(), known("1.2.3"), "{word}");
+    }
+    is_unknown(launched("@s/mail@1.2.4"), "`1.2.4` was asked for");
+    is_unknown(launched("@s/male"), "none of the server's processes");
+    is_unknown(finder(&["npx", "@s/mail"], None), "none of the server's processes");
+    let elsewhere = other.start();
+    is_unknown(finder(&["npx", "mail"], Some(elsewhere.group())), "none of the server's processes");
+    let mut finder = launched("@s/mail");
+    assert_eq!(finder.look(), known("1.2.3"));
+    // What was found stays what is looked at, and its record is read again.
+    drop(running);
+    assert_eq!(finder.look(), known("1.2.3"));
+    project.install("1.2.4");
+    is_unknown(finder, "start the server again");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn two_copies_that_run_are_no_clear_answer() {
+    let project = Project::new("1.2.3");
+    project.write("node_modules/a/node_modules/@s/mail/x.js", "read line");
+    let copy = project.path("node_modules/a/node_modules/@s/mail/x.js");
+    // Both have to say that they are `node`; a shell gives no input to what it starts beside itself.
+    let node = project.path("node");
+    symlink("/bin/sh", &node).unwrap();
+    let (node, copy, script) = (node.display(), copy.display(), project.script());
+    let run = format!("exec 3<&0; {node} {copy} <&3 & exec {node} {}", script.display());
+    let child = Command::new("sh")
+        .args(["-c", &run])
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let running = Running(child);
+    wait_until(|| files_of(&running).len() == 2);
+    is_unknown(finder(&["npx", "@s/mail"], Some(running.group())), "several copies");
+}
+
+#[cfg(target_os = "linux")]
+fn wait_until(is_so: impl Fn() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !is_so() {
+        assert!(std::time::Instant::now() < until, "it never came to be so");
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn files_of(running: &Running) -> Vec<PathBuf> {
+    let files = processes::files_run_by(running.0.id(), processes::MAX_MEMBERS).unwrap();
+    files.into_iter().filter(|file| file.extension().is_some_and(|end| end == "js")).collect()
+}
+
+#[test]
+fn only_a_whole_version_is_exact() {
+    for version in ["1.2.3", "2026.8.31", "1.2.3-beta.1", "1.2.3+x"] {
+        assert!(is_exact(version), "{version}");
+    }
+    for version in ["", "1", "1.2", "^1.2.3", "latest", "1.2.x", "1.2.", "1.2.3.4", "v1.2.3"] {
+        assert!(!is_exact(version), "{version}");
+    }
+}
