@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod batches;
 pub mod call;
 pub mod checks;
 pub mod errands;

@@ -16,6 +16,7 @@ pub(crate) use client::version_in;
 pub use server::OwnAnswer;
 
 use crate::admission::Admittance;
+use crate::batches::{OpenBatches, Passage as Passed};
 use crate::call::{Call, Target};
 use crate::errands::Errand;
 use crate::errors::ErrorLog;
@@ -102,7 +103,7 @@ pub struct Session {
     /// Asked before each call whether anybody decided anything.
     sentinel: Mutex<Sentinel>,
     state: Mutex<State>,
-    to_client: Mutex<ClientOutlet>,
+    to_client: Mutex<ClientSide>,
     to_server: Mutex<ServerSide>,
     /// Whether the store was asked since the client was last waited for.
     is_current: AtomicBool,
@@ -114,6 +115,35 @@ pub struct Session {
     errands: Sender<Errand>,
     errors: ErrorLog,
     remark: Box<Remark>,
+}
+
+/// The way to the client, and what of it goes back in batches.
+struct ClientSide {
+    outlet: ClientOutlet,
+    batches: OpenBatches,
+}
+
+impl ClientSide {
+    /// Writes a message now, or keeps it for the batch that it belongs to.
+    fn write(&mut self, message: &[&[u8]]) -> io::Result<()> {
+        if self.batches.is_empty() {
+            return self.outlet.write_line(message);
+        }
+        match self.batches.take(&message.concat()) {
+            Passed::Alone => self.outlet.write_line(message),
+            Passed::Kept => Ok(()),
+            Passed::Whole(batch) => self.outlet.write_line(&[&batch]),
+        }
+    }
+
+    /// The same, with messages that come right behind it.
+    fn gather(&mut self, message: &[u8]) -> io::Result<()> {
+        if self.batches.is_empty() {
+            self.outlet.gather_line(message)
+        } else {
+            self.write(&[message])
+        }
+    }
 }
 
 /// The way to the server, and the requests that are gathered to be sent with one write.
@@ -186,7 +216,10 @@ impl Session {
             judge: Mutex::new(parts.judge),
             sentinel: Mutex::new(parts.sentinel),
             state: Mutex::new(state),
-            to_client: Mutex::new(parts.to_client),
+            to_client: Mutex::new(ClientSide {
+                outlet: parts.to_client,
+                batches: OpenBatches::default(),
+            }),
             to_server: Mutex::new(ServerSide {
                 outlet: parts.to_server,
                 gathered: Vec::new(),
@@ -240,21 +273,32 @@ impl Session {
         }
     }
 
+    fn client_side(&self) -> MutexGuard<'_, ClientSide> {
+        self.to_client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request of a batch that may get no answer: the others of its batch wait for it no longer.
+    fn release_from_batch(&self, key: &[u8]) {
+        let mut side = self.client_side();
+        let batch = side.batches.release(key);
+        if batch.is_some_and(|batch| side.outlet.write_line(&[&batch]).is_err()) {
+            self.wake(Wake::ClientGone);
+        }
+    }
+
     pub(crate) fn tell_client(&self, message: &[u8]) {
         self.tell_client_in_parts(&[message]);
     }
 
     pub(crate) fn tell_client_in_parts(&self, message: &[&[u8]]) {
-        let mut outlet = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
-        if outlet.write_line(message).is_err() {
+        if self.client_side().write(message).is_err() {
             self.wake(Wake::ClientGone);
         }
     }
 
     /// A message of the server's on its way to the client: sent with those that come right behind it.
     fn gather_for_client(&self, message: &[u8]) {
-        let mut outlet = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
-        if outlet.gather_line(message).is_err() {
+        if self.client_side().gather(message).is_err() {
             self.wake(Wake::ClientGone);
         }
     }
@@ -262,8 +306,7 @@ impl Session {
     /// Nothing more of the server is there for now: what was gathered goes to the client, then into the ledger.
     pub fn server_paused(&self) {
         {
-            let mut outlet = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
-            if outlet.write_gathered().is_err() {
+            if self.client_side().outlet.write_gathered().is_err() {
                 self.wake(Wake::ClientGone);
             }
         }

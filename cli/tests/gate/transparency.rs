@@ -265,10 +265,38 @@ fn a_batch_is_gated_element_by_element() {
     let answers = client.batch_answers(&[81, 82]);
     refused(&answers[0], HELD);
     text(&answers[1]);
+    let in_batches = client.messages().into_iter().filter(Value::is_array).count();
+    assert_eq!(in_batches, 1, "whoever sends a batch waits for one");
     let record = script.record();
     assert!(record.contains("send_mail") && !record.contains("make_report"), "{record}");
     client.end().exits(0);
     receipts_are_complete(&bench, 4);
+}
+
+#[test]
+fn a_batch_is_answered_without_what_was_cancelled_of_it_and_when_the_server_ends() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    script.introduces("2025-03-26", &json!({ "tools": {} }));
+    let go_on = json!({ "touch": script.path("called") });
+    script.on_each("tools/call", json!([[go_on], [echo()], [], [{ "exit": 3 }]]));
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    client.begin_at("2025-03-26");
+    client.tool_names();
+    let call = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "send_mail", "arguments": {} } });
+    client.send(&json!([call(81), call(82)]));
+    script.written("called");
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 81 } }));
+    text(&client.batch_answers(&[82])[0]);
+    client.send(&json!([call(83), call(84)]));
+    for answer in client.batch_answers(&[83, 84]) {
+        refused(&answer, UNREACHABLE);
+    }
+    let batches = client.messages().into_iter().filter(Value::is_array);
+    let sizes: Vec<usize> = batches.map(|batch| batch.as_array().unwrap().len()).collect();
+    assert_eq!(sizes, [1, 2]);
+    client.ended().exits(3);
+    receipts_are_complete(&bench, 6);
 }
 
 #[test]

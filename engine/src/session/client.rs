@@ -321,7 +321,9 @@ impl Session {
             return true;
         };
         let until = Instant::now().checked_add(self.settings.cancelled_patience);
-        let cancelling = self.state().cancel(&key_of(id), envelope.raw, until);
+        let key = key_of(id);
+        self.release_from_batch(&key);
+        let cancelling = self.state().cancel(&key, envelope.raw, until);
         match cancelling {
             Cancelling::Goes => true,
             Cancelling::Follows => false,
@@ -354,9 +356,13 @@ impl Session {
         state.client.protocol_version.as_deref() == Some(BATCHES.as_str())
     }
 
-    /// A batch is passed element by element: what is refused or waits does not come with the others.
+    /// A batch is passed element by element: what is refused or waits does not come with the others. What is answered goes
+    /// back as one again.
     fn batch_from_client(&self, batch: &Batch<'_>, begun: Instant) {
         let has_batches = self.has_batches();
+        if has_batches {
+            self.client_side().batches.open(batch);
+        }
         for element in &batch.elements {
             match &element.message {
                 Ok(envelope) if has_batches => self.take_from_client(envelope, begun),

@@ -1,0 +1,200 @@
+//! Answers to the requests of a batch, which go back as one batch: whoever sent one waits for one.
+//!
+//! Each request of it goes its own way through the gate and may be refused, wait, or take its time. Here its answer waits
+//! for those of the others.
+
+use std::collections::HashMap;
+use wire::envelope::{Batch, Envelope, Kind, OwnedId, Scanned, scan};
+
+/// The most bytes of answers that wait for others. Past it, what is there goes back without the rest.
+pub const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The batches whose requests are not all answered yet.
+#[derive(Debug, Default)]
+pub struct OpenBatches {
+    /// Which batch a request came in.
+    places: HashMap<OwnedId, u64>,
+    batches: HashMap<u64, Open>,
+    count: u64,
+    kept_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// How many of its requests have no answer yet.
+    unanswered: usize,
+    /// The answers, with a comma between them.
+    answers: Vec<u8>,
+}
+
+/// What becomes of a message to the client.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It goes as it is.
+    Alone,
+    /// It waits for others.
+    Kept,
+    /// All are there: this goes instead.
+    Whole(Vec<u8>),
+}
+
+impl OpenBatches {
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Expects one answer for each request of a batch that will be answered.
+    pub fn open(&mut self, batch: &Batch<'_>) {
+        let id_of = |message: &Result<Envelope<'_>, wire::envelope::ScanError>| match message {
+            Ok(Envelope { kind: Kind::Request { id, .. }, .. }) => Some(id.to_owned()),
+            Ok(_) => None,
+            Err(error) => error.id.clone(),
+        };
+        self.count += 1;
+        let mut unanswered = 0;
+        for id in batch.elements.iter().filter_map(|element| id_of(&element.message)) {
+            // One that is expected in an earlier batch stays there.
+            if !self.places.contains_key(id.key()) {
+                self.places.insert(id, self.count);
+                unanswered += 1;
+            }
+        }
+        if unanswered > 0 {
+            self.batches.insert(self.count, Open { unanswered, answers: Vec::new() });
+        }
+    }
+
+    /// Takes a message that is on its way to the client, where it is an answer that others are waited for with.
+    pub fn take(&mut self, message: &[u8]) -> Passage {
+        let Ok(Scanned::Message(Envelope { kind: Kind::Response { id: Some(id), .. }, .. })) =
+            scan(message)
+        else {
+            return Passage::Alone;
+        };
+        let Some(number) = self.places.remove(id.key()) else { return Passage::Alone };
+        let Some(open) = self.batches.get_mut(&number) else { return Passage::Alone };
+        if !open.answers.is_empty() {
+            open.answers.push(b',');
+        }
+        open.answers.extend_from_slice(message);
+        open.unanswered = open.unanswered.saturating_sub(1);
+        self.kept_bytes = self.kept_bytes.saturating_add(message.len());
+        if self.kept_bytes > MAX_KEPT_BYTES {
+            return self.give(number).map_or(Passage::Kept, Passage::Whole);
+        }
+        self.end(number).map_or(Passage::Kept, Passage::Whole)
+    }
+
+    /// An answer that may never come is not waited for. Answers what is to be sent now.
+    pub fn release(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let number = self.places.remove(key)?;
+        let open = self.batches.get_mut(&number)?;
+        open.unanswered = open.unanswered.saturating_sub(1);
+        self.end(number)
+    }
+
+    /// The whole of a batch, where all of it is there.
+    fn end(&mut self, number: u64) -> Option<Vec<u8>> {
+        self.batches.get(&number).filter(|open| open.unanswered == 0)?;
+        let whole = self.give(number);
+        self.batches.remove(&number);
+        whole
+    }
+
+    /// The answers of a batch that are there. An empty batch is none.
+    fn give(&mut self, number: u64) -> Option<Vec<u8>> {
+        let answers = std::mem::take(&mut self.batches.get_mut(&number)?.answers);
+        self.kept_bytes = self.kept_bytes.saturating_sub(answers.len());
+        (!answers.is_empty()).then(|| [b"[".as_slice(), &answers, b"]"].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches(frame: &str) -> OpenBatches {
+        let mut batches = OpenBatches::default();
+        open(&mut batches, frame);
+        batches
+    }
+
+    fn open(batches: &mut OpenBatches, frame: &str) {
+        let Ok(Scanned::Batch(batch)) = scan(frame.as_bytes()) else { panic!("no batch: {frame}") };
+        batches.open(&batch);
+    }
+
+    fn request(id: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
+    }
+
+    fn answer(id: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+    }
+
+    fn requests(ids: &[&str]) -> String {
+        format!("[{}]", ids.iter().map(|id| request(id)).collect::<Vec<_>>().join(","))
+    }
+
+    fn whole(ids: &[&str]) -> Passage {
+        let answers = ids.iter().map(|id| answer(id)).collect::<Vec<_>>().join(",");
+        Passage::Whole(format!("[{answers}]").into_bytes())
+    }
+
+    #[test]
+    fn answers_go_back_together_in_the_order_they_came() {
+        let mut batches = batches(&requests(&["1", r#""a\/b""#]));
+        assert_eq!(batches.take(answer("3").as_bytes()), Passage::Alone);
+        assert_eq!(batches.take(answer(r#""a/b""#).as_bytes()), Passage::Kept);
+        assert_eq!(batches.take(answer("1").as_bytes()), whole(&[r#""a/b""#, "1"]));
+        assert!(batches.is_empty());
+        assert_eq!(batches.take(answer("1").as_bytes()), Passage::Alone);
+    }
+
+    #[test]
+    fn what_is_no_answer_passes_and_a_batch_without_requests_is_waited_for_by_nobody() {
+        let mut batches = batches(r#"[{"jsonrpc":"2.0","method":"notifications/x"}]"#);
+        assert!(batches.is_empty());
+        open(&mut batches, &requests(&["1"]));
+        for message in [r#"{"jsonrpc":"2.0","method":"x"}"#, &request("1"), "no message"] {
+            assert_eq!(batches.take(message.as_bytes()), Passage::Alone, "{message}");
+        }
+        assert_eq!(batches.take(answer("1").as_bytes()), whole(&["1"]));
+    }
+
+    #[test]
+    fn a_request_that_was_cancelled_keeps_no_others() {
+        let mut batches = batches(&requests(&["1", "2"]));
+        assert_eq!(batches.take(answer("2").as_bytes()), Passage::Kept);
+        let given = batches.release(b"1").map(Passage::Whole);
+        assert_eq!(given, Some(whole(&["2"])));
+        assert_eq!(batches.take(answer("1").as_bytes()), Passage::Alone);
+        open(&mut batches, &requests(&["3"]));
+        assert_eq!((batches.release(b"3"), batches.release(b"3")), (None, None));
+        assert!(batches.is_empty() && batches.batches.is_empty());
+    }
+
+    #[test]
+    fn a_refused_element_with_an_id_is_answered_with_the_others() {
+        let ambiguous = r#"{"jsonrpc":"2.0","id":2,"method":"ping","Method":"x"}"#;
+        let mut batches = batches(&format!("[{},{ambiguous}]", request("1")));
+        assert_eq!(batches.take(answer("1").as_bytes()), Passage::Kept);
+        assert_eq!(batches.take(answer("2").as_bytes()), whole(&["1", "2"]));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_at_the_limit_and_not_before() {
+        let mut batches = batches(&requests(&["1", "2", "3"]));
+        let long = |id: &str, bytes: usize| {
+            let empty = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":""}}"#);
+            let fill = "x".repeat(bytes - empty.len());
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"{fill}"}}"#)
+        };
+        assert_eq!(batches.take(long("1", MAX_KEPT_BYTES).as_bytes()), Passage::Kept);
+        let given = batches.take(answer("2").as_bytes());
+        assert!(matches!(given, Passage::Whole(bytes) if bytes.len() > MAX_KEPT_BYTES));
+        assert_eq!(batches.kept_bytes, 0);
+        assert_eq!(batches.take(answer("3").as_bytes()), whole(&["3"]));
+        assert!(batches.is_empty());
+    }
+}
