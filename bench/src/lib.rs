@@ -2,6 +2,7 @@
 //! nothing, and times that can be compared.
 
 pub mod calls;
+pub mod cores;
 pub mod figures;
 pub mod hostile;
 pub mod likeness;
