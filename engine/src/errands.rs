@@ -13,6 +13,8 @@ use wire::envelope::OwnedId;
 pub enum Errand {
     /// A message of our own.
     Send(OwnMessage),
+    /// A request that was not answered in time, by its id as it was sent.
+    GiveUp(Vec<u8>),
     /// A call that waited, by its id: where it gave up meanwhile there is nothing to do.
     Resume(OwnedId),
 }
@@ -43,6 +45,7 @@ pub fn run(session: &Session, errands: &Receiver<Errand>) {
                     session.state().is_bringing = false;
                 }
             }
+            Errand::GiveUp(id) => session.give_up(&id),
             Errand::Send(message) => {
                 let outgoing = Outgoing {
                     frame: message.frame.as_bytes(),

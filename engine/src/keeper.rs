@@ -275,6 +275,7 @@ impl Keeper {
                 End::Quiet | End::Cancelled => self.session.time_out(id.key()),
             }
             if end == End::Quiet {
+                self.session.errand(Errand::GiveUp(id.raw().to_vec()));
                 continue;
             }
             let method = "notifications/cancelled";
@@ -301,6 +302,7 @@ impl Keeper {
             waiting.extend(state.take_unadmitted());
             waiting
         };
+        self.session.errand(Errand::GiveUp(discovery.request));
         self.session.remark(&self.session.words_of_no_start());
         for waiting in waiting {
             let reason = ReasonCode::Timeout;
@@ -321,6 +323,8 @@ impl Keeper {
             .filter_map(|(list, listing)| Some((*list, listing.wait(time)?)))
             .collect();
         for (list, outcome) in ended {
+            let request = self.listings.get(&list).map(|listing| listing.request.clone());
+            request.into_iter().for_each(|id| self.session.errand(Errand::GiveUp(id)));
             self.finish(list, outcome);
         }
     }

@@ -37,6 +37,9 @@ pub trait ServerOutlet: Send {
     /// Forgets what was gathered.
     fn discard(&mut self);
 
+    /// The answer to a request is not waited for any longer. What it holds on the way to the server is given back.
+    fn give_up(&mut self, _id: &[u8]) {}
+
     /// Nothing more will come.
     fn close(&mut self);
 }
@@ -192,6 +195,15 @@ impl ServerOutlet for RemoteOutlet {
 
     fn discard(&mut self) {
         self.gathered.clear();
+    }
+
+    /// A request that is never answered has a connection to itself until then.
+    fn give_up(&mut self, id: &[u8]) {
+        let method = "notifications/cancelled";
+        let beginning = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":"#);
+        let body = [beginning.as_bytes(), id, b"}}"].concat();
+        // Where nothing can be sent any more there is nothing to give back.
+        let _ = self.put(Outbound { body, method: Some(method.to_owned()), ..Outbound::default() });
     }
 
     fn close(&mut self) {

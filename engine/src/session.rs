@@ -334,6 +334,11 @@ impl Session {
         self.server_side().outlet.send(message)
     }
 
+    /// An answer is not waited for any longer.
+    pub(crate) fn give_up(&self, id: &[u8]) {
+        self.server_side().outlet.give_up(id);
+    }
+
     /// A message of the client's that needs no receipt, in its place among those that do.
     fn gather_for_server(&self, message: &Outgoing<'_>) {
         if self.server_side().outlet.gather(message) {

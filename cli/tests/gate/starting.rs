@@ -6,8 +6,10 @@ use crate::http_server::{self, Server, Step};
 use crate::script::*;
 use serde_json::{Value, json};
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+const GREETING: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"far","version":"1"}}"#;
 const DISCOVER: &str = "server/discover";
 
 /// `initialize`, and how long its answer took.
@@ -111,13 +113,27 @@ fn an_address_that_never_answers_initialize_is_refused_too() {
 }
 
 #[test]
+fn an_address_that_never_answered_can_be_greeted_again() {
+    let bench = Bench::new();
+    let greetings = AtomicUsize::new(0);
+    let server = Server::start(move |request| match request.rpc_method() {
+        "initialize" if greetings.fetch_add(1, Ordering::SeqCst) == 0 => vec![Step::AwaitClosing],
+        "initialize" => http_server::json(&http_server::result(request, GREETING)),
+        _ => http_server::accepted(),
+    });
+    let mut client = by_address(&bench, &server.url(), &["--start-timeout", "1"]);
+    is_not_started(&greet(&mut client).0, "within 1 s");
+    assert_eq!(greet(&mut client).0["result"]["serverInfo"]["name"], "far");
+    let told = |seen: &http_server::Seen| seen.rpc_method() == "notifications/cancelled";
+    assert!(!server.seen().iter().any(told), "a greeting is not cancelled");
+    client.end().exits(0);
+}
+
+#[test]
 fn an_address_that_answers_within_the_limit_is_used() {
     let bench = Bench::new();
     let server = Server::start(|request| match request.rpc_method() {
-        "initialize" => http_server::json(&http_server::result(
-            request,
-            r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"far","version":"1"}}"#,
-        )),
+        "initialize" => http_server::json(&http_server::result(request, GREETING)),
         _ => http_server::accepted(),
     });
     let mut client = by_address(&bench, &server.url(), &["--start-timeout", "1"]);

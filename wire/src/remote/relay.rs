@@ -5,7 +5,7 @@ use super::exchange::{Exchange, Report};
 use super::failure::RemoteFailure;
 use super::lane::{self, Lane};
 use super::limits::{CANCEL_GRACE, HEARD_MESSAGES, MAX_WAITING, MAX_WAITING_BYTES};
-use super::link::Link;
+use super::link::{Link, is_initialize};
 use super::listen::listen;
 use super::{Inbound, Outbound};
 use crate::limits::GOODBYE_TIMEOUT;
@@ -29,6 +29,7 @@ struct Flight {
     /// It announces that the session is ready, after which the server may be listened to.
     announces: bool,
     is_stateless: bool,
+    initializes: bool,
     cancel: Option<oneshot::Sender<Duration>>,
 }
 
@@ -138,11 +139,14 @@ impl<'h> Relay<'h> {
         };
         // Without a session, closing the stream is what cancels. With one the server is told; many never close the
         // stream of a request that was cancelled, so that its place is taken back after a while.
-        let grace = if flight.is_stateless { Duration::ZERO } else { CANCEL_GRACE };
+        // A greeting is given up without a word: there is no session yet that it could be cancelled in, and all else waits
+        // for it.
+        let is_silent = flight.is_stateless || flight.initializes;
+        let grace = if is_silent { Duration::ZERO } else { CANCEL_GRACE };
         if let Some(cancel) = flight.cancel.take() {
             let _ = cancel.send(grace);
         }
-        flight.is_stateless
+        is_silent
     }
 
     /// Sends whatever may be sent now, in the order it came; what has no place is overtaken by what has one.
@@ -182,6 +186,7 @@ impl<'h> Relay<'h> {
             id: message.id.clone(),
             announces: lane::is_announcement(&message),
             is_stateless: self.link.is_stateless(&message),
+            initializes: is_initialize(&message),
             cancel: Some(cancel),
         };
         let (link, reports) = (Arc::clone(&self.link), self.reports.clone());
@@ -212,6 +217,7 @@ impl<'h> Relay<'h> {
             id: None,
             announces: false,
             is_stateless: false,
+            initializes: false,
             cancel: None,
         };
         self.flights.insert(handle.id(), flight);
