@@ -2,10 +2,12 @@
 
 mod admission;
 mod amounts;
+mod entry;
 mod export;
 mod gate;
 
 pub(crate) use admission::AdmissionRules;
+pub(crate) use entry::Looser;
 
 use crate::failure::Failure;
 use ::gate::posture::{Posture, Settings};

@@ -47,6 +47,7 @@ struct Pins {
 pub(crate) fn run(command: &HostsCommand, options: &Options) -> Result<Exit, Failure> {
     let surroundings = wiring::surroundings()?;
     let configs = wiring::configs(&command.hosts, command.config.as_deref(), &surroundings)?;
+    let configs = wiring::keep_apart(configs, options)?;
     let pins = all_pins(options)?;
     let read: Vec<(Config, Result<Vec<Server>, ReadError>)> =
         configs.into_iter().map(|config| (config.clone(), config.servers())).collect();

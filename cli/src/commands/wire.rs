@@ -10,7 +10,9 @@ pub(crate) fn run(command: &WireCommand, options: &Options) -> Result<Exit, Fail
     let selection = &command.selection;
     let surroundings = wiring::surroundings()?;
     let configs = wiring::configs(&selection.hosts, selection.config.as_deref(), &surroundings)?;
-    let workshop = wiring::workshop(options, command.program.as_deref())?;
+    let configs = wiring::keep_apart(configs, options)?;
+    let workshop =
+        wiring::workshop(options, command.program.as_deref())?.searching(std::env::var_os("PATH"));
     let choice = Choice {
         servers: selection.server.clone(),
         is_open: command.no_sign_in,

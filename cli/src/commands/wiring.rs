@@ -55,6 +55,13 @@ pub(crate) fn configs(
     Ok(vec![named.map_err(Failure::usage)?])
 }
 
+/// The same files, with ids that no other file has: pins and holds of one server must not count for another.
+pub(crate) fn keep_apart(configs: Vec<Config>, options: &Options) -> Result<Vec<Config>, Failure> {
+    // Without a home that can be used, the hosts' own files are known all the same.
+    let others = crate::hosting::files(options).or_else(|_| crate::hosting::files_of_hosts())?;
+    Ok(hosts::keep_apart(configs, &others))
+}
+
 /// One file in the answer of `wire` and `unwire`.
 #[derive(Debug, Serialize)]
 struct FileDocument {

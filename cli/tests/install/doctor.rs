@@ -126,6 +126,26 @@ fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
     let station = Station::new();
     station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
     let document = doctor(&station, 15);
+    let file = station.cursor_path();
+    let line = format!("holdpoint wire --config '{}'", file.display());
+    assert_eq!(finds(&document, "command_gone")["mend"], json!(line));
+    station.run(&["wire", "--config", file.to_str().unwrap(), "--yes"]).exits(0);
+    let document = doctor(&station, 0);
+    finds_no(&document, "command_gone");
+    finds_no(&document, "command_other");
+    // Where a shell finds it, it is left to whoever wrote it.
+    station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
+    station.program("holdpoint", "#!/bin/sh\n");
+    station.run(&["wire", "--yes"]).exits(0).says("nothing to wire");
+    finds_no(&doctor(&station, 0), "command_gone");
+}
+
+/// Only the host knows where it looks for a path that begins in no folder.
+#[test]
+fn a_command_by_half_a_path_that_is_not_found_is_mended_by_wiring_anew() {
+    let station = Station::new();
+    station.cursor(&json!({ "time": guarded_server("cursor.time", "tools/holdpoint") }));
+    let document = doctor(&station, 15);
     let line = finds(&document, "command_gone")["mend"].as_str().unwrap().to_owned();
     let words: Vec<&str> = line.split(" && ").collect();
     assert!(words[0].contains(" unwire ") && words[1].contains(" wire "), "{line}");
@@ -134,6 +154,78 @@ fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
         station.run(&[command, "--config", file.to_str().unwrap(), "--yes"]).exits(0);
     }
     finds_no(&doctor(&station, 0), "command_gone");
+}
+
+/// An entry with more options of `run`.
+fn with_options(options: &[&str]) -> Value {
+    let mut entry = guarded_server("cursor.time", binary());
+    let words = entry["args"].as_array_mut().unwrap();
+    options.iter().for_each(|option| words.insert(1, json!(option)));
+    entry
+}
+
+#[test]
+fn an_entry_that_is_looser_than_the_configuration_is_a_note() {
+    let station = Station::new();
+    let looked = |options: &[&str]| {
+        station.cursor(&json!({ "time": with_options(options) }));
+        doctor(&station, 0)
+    };
+    let document = looked(&["--posture=monitor"]);
+    let finding = finds(&document, "posture_monitor");
+    assert_eq!(finding["state"], "note");
+    let words = finding["say"].as_str().unwrap();
+    assert!(words.contains("`time` of Cursor") && words.contains("in its entry"), "{words}");
+    assert!(finding["mend"].as_str().unwrap().contains("`--posture`"), "{finding}");
+    finds_no(&document, "entry_looser");
+    let document = looked(&["--posture=shield", "--relist-max-age=31", "--flavor=open"]);
+    assert_eq!(findings(&document, "entry_looser").len(), 3, "{document:#}");
+    finds_no(&document, "posture_monitor");
+    let document = looked(&["--posture=strict", "--relist-max-age=30", "--flavor=enclaved"]);
+    finds_no(&document, "entry_looser");
+    // What is configured alike is told of once, and not of the entry.
+    station.run(&["status"]).exits(0);
+    station.bench.configure("posture = \"monitor\"\n");
+    let document = looked(&["--posture=monitor"]);
+    assert!(finds(&document, "posture_monitor")["say"].as_str().unwrap().contains("all servers"));
+}
+
+#[test]
+fn an_entry_with_another_home_is_a_note() {
+    let station = Station::new();
+    let looked = |home: &str| {
+        station.cursor(&json!({ "time": with_options(&[&format!("--home={home}")]) }));
+        doctor(&station, 0)
+    };
+    let document = looked("/elsewhere");
+    assert_eq!(finds(&document, "entry_home")["mend"], "holdpoint doctor --home '/elsewhere'");
+    finds_no(&looked(station.bench.home().to_str().unwrap()), "entry_home");
+}
+
+#[test]
+fn entries_of_two_files_with_one_id_are_a_note_and_wire_makes_none() {
+    let station = Station::new();
+    let other = json!({ "mcpServers": { "mine": guarded_server("cursor.time", binary()) } });
+    station.bench.file(".mcp.json", other.to_string());
+    station.cursor(&json!({ "time": server() }));
+    station.run(&["wire", "cursor", "--yes"]).exits(0);
+    let document = doctor(&station, 0);
+    finds_no(&document, "servers_share_id");
+    let hosts = station.run(&["hosts", "--json"]).exits(0).json();
+    let servers = hosts["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|file| file["servers"].as_array().unwrap());
+    let ids: Vec<&str> = servers.map(|server| server["id"].as_str().unwrap()).collect();
+    assert!(
+        ids.contains(&"cursor.time") && ids.iter().any(|id| id.starts_with("cursor.time-")),
+        "{ids:?}"
+    );
+    station.cursor(&json!({ "time": guarded_server("cursor.time", binary()) }));
+    let document = doctor(&station, 0);
+    let words = finds(&document, "servers_share_id")["say"].as_str().unwrap().to_owned();
+    assert!(words.contains("time of Cursor") && words.contains("mine of Claude Code"), "{words}");
 }
 
 #[test]

@@ -21,8 +21,7 @@ fn a_server_that_is_added_is_told_of_once() {
     station.cursor(&json!({ "old": server(), "new": server() }));
     station.run(&["watch", "--once"]).exits(0).says("new").says("holdpoint wire");
     assert!(!station.is_guarded("new"), "nobody consented");
-    let told = station.orders();
-    assert!(told.contains("`new` was added to Cursor and is not guarded"), "{told}");
+    station.is_ordered("`new` was added to Cursor and is not guarded");
     station.run(&["watch", "--once"]).exits(0).never_says("new");
 }
 
@@ -34,6 +33,20 @@ fn a_server_that_is_added_is_guarded_with_consent() {
     assert_eq!((&events["event"], &events["server"]), (&json!("wired"), &json!("new")));
     assert!(station.is_guarded("new"));
     assert!(!station.is_guarded("old"), "it was there before: somebody left it so");
+}
+
+#[test]
+fn a_server_that_is_added_gets_an_id_that_no_other_file_has() {
+    let station = begun();
+    let mine = json!({ "mcpServers": { "mine": guarded_server("cursor.new", binary()) } });
+    station.bench.file(".claude.json", mine.to_string());
+    station.run(&["watch", "--once", "--auto"]).exits(0);
+    station.cursor(&json!({ "old": server(), "new": server() }));
+    let events = station.run(&["watch", "--once", "--auto", "--json"]).exits(0).json();
+    assert_eq!((&events["event"], &events["server"]), (&json!("wired"), &json!("new")));
+    let text = fs::read_to_string(station.cursor_path()).unwrap();
+    assert!(text.contains("--server=cursor.new-"), "{text}");
+    assert!(!station.is_guarded("old"));
 }
 
 #[test]

@@ -68,6 +68,8 @@ codes! {
     CommandGone, "command_gone", Wrong;
     CommandOther, "command_other", Note;
     ServersShareId, "servers_share_id", Note;
+    EntryLooser, "entry_looser", Note;
+    EntryHome, "entry_home", Note;
     ServerNotSeen, "server_not_seen", Note;
     WatcherRuns, "watcher_runs", Ok;
     WatcherAbsent, "watcher_absent", Note;

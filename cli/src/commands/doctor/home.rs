@@ -14,13 +14,16 @@ use contract::surface::EntryType;
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::{Home, HomeError, IncidentStore, Store, Witnessed};
 
-/// Servers with something pinned.
+/// What is recorded and set.
 #[derive(Debug, Default)]
 pub(super) struct Record {
+    /// Servers with something pinned.
     pub(super) pinned: BTreeSet<String>,
+    pub(super) configuration: Configuration,
+    pub(super) home: PathBuf,
 }
 
 /// Answers what is recorded, where that could be read.
@@ -32,7 +35,7 @@ pub(super) fn look(
     if std::fs::symlink_metadata(&path).is_err() {
         let sentence = format!("there is no home at `{}` yet: nothing is pinned", path.display());
         findings.push(Finding::new(Code::HomeMissing, sentence).mended_by("holdpoint wire"));
-        return Ok(Some(Record::default()));
+        return Ok(Some(Record { home: path, ..Record::default() }));
     }
     let home = match Home::open(&path) {
         Ok(home) => home,
@@ -63,7 +66,9 @@ pub(super) fn look(
     };
     let workplace = Workplace { home, store, configuration };
     match look_at_pins(&workplace, findings) {
-        Ok(record) => Ok(Some(record)),
+        Ok(record) => {
+            Ok(Some(Record { configuration: workplace.configuration, home: path, ..record }))
+        }
         Err(error) => {
             findings.push(Finding::new(Code::StoreUnusable, error.to_string()));
             Ok(None)

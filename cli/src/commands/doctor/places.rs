@@ -6,9 +6,12 @@ use super::home::Record;
 use super::program::{on_path, shell_word};
 use crate::arguments::Options;
 use crate::commands::watch;
+use crate::configuration::Looser;
 use crate::failure::Failure;
 use crate::report::count;
 use crate::target::home_path;
+use gate::posture::Posture;
+use gate::server::ServerId;
 use hosts::{Config, Server, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -87,6 +90,7 @@ fn look_at_file(
         }
     }
     look_at_programs(config, servers, findings);
+    look_at_arguments(config, servers, record, findings);
     let is_unseen = |server: &Server| {
         let is_wired = matches!(server.state, State::Wired { .. });
         is_wired && record.is_some_and(|record| !record.pinned.contains(&server.id))
@@ -115,8 +119,10 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
         let Some(found) = find(program) else {
             let sentence = format!("{title}: `{program}` is not there, `{path}` names it");
             let word = shell_word(&config.path);
-            // `wire` mends a path that is wrong. A name without a path is left to whoever wrote it.
-            let mend = if Path::new(program).is_absolute() {
+            // `wire` mends a path that is wrong, and a name that no folder has. Where a host looks for a path that begins
+            // in no folder is known to nobody but it.
+            let is_mended = Path::new(program).is_absolute() || is_name(program);
+            let mend = if is_mended {
                 format!("holdpoint wire --config {word}")
             } else {
                 format!("holdpoint unwire --config {word} && holdpoint wire --config {word}")
@@ -132,11 +138,58 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
 }
 
 fn find(program: &str) -> Option<PathBuf> {
-    let path = Path::new(program);
-    if path.components().count() == 1 {
+    if is_name(program) {
         return on_path(program);
     }
+    let path = Path::new(program);
     path.is_file().then(|| path.to_owned())
+}
+
+/// Whether a program is named without a folder.
+fn is_name(program: &str) -> bool {
+    Path::new(program).components().count() == 1
+}
+
+/// What the arguments of an entry say otherwise than the configuration. They go before it.
+fn look_at_arguments(
+    config: &Config,
+    servers: &[Server],
+    record: Option<&Record>,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(Record { configuration, home, .. }) = record else { return };
+    let (title, path) = (config.host.title, config.path.display());
+    for server in servers {
+        let State::Wired { options, .. } = &server.state else { continue };
+        let Ok(id) = server.id.parse::<ServerId>() else { continue };
+        let name = format!("`{}` of {title}", server.name);
+        for looser in configuration.loosened_by(&id, options) {
+            let (code, sentence, option) = match &looser {
+                Looser::Posture { entry: Posture::Monitor, .. } => {
+                    let words = "changes are told, and nothing is held";
+                    let sentence = format!("posture monitor for {name}, in its entry: {words}");
+                    (Code::PostureMonitor, sentence, "--posture")
+                }
+                _ => {
+                    let sentence = format!("{name} is guarded less by its own entry: {looser}");
+                    (Code::EntryLooser, sentence, looser.option())
+                }
+            };
+            let mend = format!("take `{option}` out of the entry in {path}");
+            findings.push(Finding::new(code, sentence).mended_by(mend));
+        }
+        let named = options.iter().find(|(option, _)| option == "--home").map(|(_, home)| home);
+        if let Some(other) = named.filter(|named| !is_same_folder(Path::new(named), home)) {
+            let sentence = format!("{name} keeps its pins in another home, `{other}`");
+            let mend = format!("holdpoint doctor --home {}", shell_word(Path::new(other)));
+            findings.push(Finding::new(Code::EntryHome, sentence).mended_by(mend));
+        }
+    }
+}
+
+fn is_same_folder(one: &Path, other: &Path) -> bool {
+    one == other
+        || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn list(names: &[&str]) -> String {

@@ -128,12 +128,11 @@ impl Lookout {
             let told = added.iter().map(|server| event(config, EventKind::Added, Some(server)));
             return (told.collect(), true);
         }
-        let ids = added.iter().map(|server| server.id.clone()).collect();
-        match self.wire(config, ids) {
+        match self.wire(config, &added) {
             Ok(wired) => {
                 self.problems.remove(&config.path);
                 let told = added.iter().map(|server| {
-                    let is_wired = wired.contains(&server.id);
+                    let is_wired = wired.contains(&known(config, server));
                     let kind = if is_wired { EventKind::Wired } else { EventKind::Added };
                     event(config, kind, Some(server))
                 });
@@ -172,19 +171,32 @@ impl Lookout {
         added
     }
 
-    /// Wires the servers with these ids and no others. Answers the ids that were.
+    /// Wires these servers and no others, with ids that no other file has. Answers those that were.
     fn wire(
         &self,
         config: &Config,
-        ids: Vec<String>,
-    ) -> Result<BTreeSet<String>, hosts::WireError> {
-        let choice = Choice { servers: ids, ..Choice::default() };
-        let plan = self.workshop.plan(config, Aim::Wire, &choice)?;
-        if plan.is_empty() {
-            return Ok(BTreeSet::new());
+        added: &[&Server],
+    ) -> Result<BTreeSet<Known>, hosts::WireError> {
+        let others = hosts::locate(&self.surroundings, &[]);
+        let mut wired = BTreeSet::new();
+        for config in hosts::keep_apart(vec![config.clone()], &others) {
+            let is_added = |server: &Server| {
+                added.iter().any(|added| known(&config, added) == known(&config, server))
+            };
+            let servers = config.servers().unwrap_or_default().into_iter().filter(is_added);
+            let choice =
+                Choice { servers: servers.map(|server| server.id).collect(), ..Choice::default() };
+            // No choice would be all of them.
+            if choice.servers.is_empty() {
+                continue;
+            }
+            let plan = self.workshop.plan(&config, Aim::Wire, &choice)?;
+            if !plan.is_empty() {
+                let done = self.workshop.apply(plan)?;
+                wired.extend(done.changed.iter().map(|server| known(&config, server)));
+            }
         }
-        let done = self.workshop.apply(plan)?;
-        Ok(done.changed.into_iter().map(|server| server.id).collect())
+        Ok(wired)
     }
 
     fn problem(&mut self, config: &Config, problem: String) -> Vec<Event> {

@@ -1,0 +1,155 @@
+//! What the arguments of a host's entry make looser than the configuration: they go before it, and nobody looks there.
+
+use super::Configuration;
+use ::gate::posture::Posture;
+use ::gate::server::ServerId;
+use std::fmt;
+use toml::Value;
+
+/// Options that take the place of a key, where no order says which of the two is looser.
+const IN_PLACE: [(&str, &str); 4] = [
+    ("--trust-root", "admission.trust_root"),
+    ("--required", "admission.required"),
+    ("--attestation", "admission.attestation"),
+    ("--allow-tool", "admission.allow_tools"),
+];
+
+/// Something that an entry says, and the configuration otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Looser {
+    Posture { entry: Posture, configured: Posture },
+    RelistMaxAge { entry: u64, configured: u64 },
+    FlavorOpen,
+    InPlace { option: &'static str, key: &'static str },
+}
+
+impl Looser {
+    /// The option that says it.
+    pub(crate) const fn option(&self) -> &'static str {
+        match self {
+            Looser::Posture { .. } => "--posture",
+            Looser::RelistMaxAge { .. } => "--relist-max-age",
+            Looser::FlavorOpen => "--flavor",
+            Looser::InPlace { option, .. } => option,
+        }
+    }
+}
+
+impl fmt::Display for Looser {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Looser::Posture { entry, configured } => {
+                write!(formatter, "posture {entry}, the configuration says {configured}")
+            }
+            Looser::RelistMaxAge { entry, configured } => {
+                write!(formatter, "lists of up to {entry} s, the configuration says {configured}")
+            }
+            Looser::FlavorOpen => {
+                formatter.write_str("`--flavor open`: it is used although nobody vouches for it")
+            }
+            Looser::InPlace { option, key } => {
+                write!(formatter, "`{option}`, in the place of `{key}`")
+            }
+        }
+    }
+}
+
+impl Configuration {
+    /// What of an entry's options is looser than what is configured for its server, or may be. A value that cannot be read
+    /// makes nothing looser: the gate does not start with it.
+    pub(crate) fn loosened_by(
+        &self,
+        server: &ServerId,
+        options: &[(String, String)],
+    ) -> Vec<Looser> {
+        let mut found = Vec::new();
+        for (name, value) in options {
+            let looser = self.loosened(server, name, value);
+            found.extend(looser.filter(|looser| !found.contains(looser)));
+        }
+        found
+    }
+
+    fn loosened(&self, server: &ServerId, name: &str, value: &str) -> Option<Looser> {
+        match name {
+            "--posture" => {
+                let entry: Posture = value.parse().ok()?;
+                let configured = self.settings(Some(server), None).ok()?.posture;
+                let rank = |posture| Posture::ALL.iter().position(|other| *other == posture);
+                (rank(entry) < rank(configured)).then_some(Looser::Posture { entry, configured })
+            }
+            "--relist-max-age" => {
+                let entry: u64 = value.parse().ok()?;
+                let configured = self.session(server).ok()?.relist_max_age.as_secs();
+                (entry > configured).then_some(Looser::RelistMaxAge { entry, configured })
+            }
+            "--flavor" => {
+                let configured = self.value(Some(server.as_str()), "admission.flavor");
+                let is_open = configured.and_then(Value::as_str) == Some("open");
+                (value == "open" && !is_open).then_some(Looser::FlavorOpen)
+            }
+            _ => {
+                let (option, key) = IN_PLACE.into_iter().find(|(option, _)| *option == name)?;
+                let configured = self.value(Some(server.as_str()), key)?;
+                (configured.as_str() != Some(value)).then_some(Looser::InPlace { option, key })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(configuration: &str, options: &[(&str, &str)], expected: &[&str]) {
+        let configuration = Configuration::parse(configuration).unwrap();
+        let server: ServerId = "cursor.time".parse().unwrap();
+        let options: Vec<(String, String)> =
+            options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let found: Vec<String> =
+            configuration.loosened_by(&server, &options).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{options:?}");
+    }
+
+    #[test]
+    fn a_posture_is_looser_than_the_one_that_counts_for_its_server() {
+        let guard = "the configuration says guard";
+        check("", &[("--posture", "monitor")], &[&format!("posture monitor, {guard}")]);
+        check("", &[("--posture", "shield")], &[&format!("posture shield, {guard}")]);
+        check("", &[("--posture", "guard")], &[]);
+        check("", &[("--posture", "strict")], &[]);
+        check("posture = \"monitor\"", &[("--posture", "monitor")], &[]);
+        let of_one = "[server.\"cursor.time\"]\nposture = \"strict\"";
+        let strict = "posture guard, the configuration says strict";
+        check(of_one, &[("--posture", "guard")], &[strict]);
+        check("", &[("--posture", "lax")], &[]);
+    }
+
+    #[test]
+    fn an_age_is_looser_one_past_the_configured_one_and_not_at_it() {
+        check("", &[("--relist-max-age", "30")], &[]);
+        let words = "lists of up to 31 s, the configuration says 30";
+        check("", &[("--relist-max-age", "31")], &[words]);
+        check("[relist]\nmax_age = 60", &[("--relist-max-age", "31")], &[]);
+    }
+
+    #[test]
+    fn what_takes_the_place_of_a_key_is_told_where_there_is_one() {
+        check(
+            "",
+            &[("--flavor", "open")],
+            &["`--flavor open`: it is used although nobody vouches for it"],
+        );
+        check("", &[("--flavor", "enclaved")], &[]);
+        check("[admission]\nflavor = \"open\"", &[("--flavor", "open")], &[]);
+        let configured = "[admission]\nrequired = \"internal\"\ntrust_root = \"root.json\"";
+        check(configured, &[("--required", "internal"), ("--trust-root", "root.json")], &[]);
+        let words = "`--required`, in the place of `admission.required`";
+        check(configured, &[("--required", "public")], &[words]);
+        check("", &[("--required", "public"), ("--start-timeout", "5")], &[]);
+        let tools = "[server.\"cursor.time\".admission]\nallow_tools = [\"add\"]";
+        let words = "`--allow-tool`, in the place of `admission.allow_tools`";
+        check(tools, &[("--allow-tool", "add"), ("--allow-tool", "drop")], &[words]);
+    }
+}
