@@ -18,6 +18,7 @@ mod bench;
 mod http_server;
 
 mod admission;
+mod admission_package;
 mod admission_tls;
 mod battery;
 mod client;
