@@ -98,6 +98,8 @@ fn a_server_that_comes_back_under_another_signer_is_held() {
     let mut client = gate(&bench, &launch, "internal", &[]);
     let data = refused(&client.call("make_report", &json!({ "title": "x" })), -32010).clone();
     assert_eq!(data["kinds"], json!(["identity-changed"]), "{data}");
+    let list = client.ask("tools/list", &json!({}));
+    assert_eq!(refused(&list, -32010)["kinds"], json!(["identity-changed"]), "{list}");
     client.end().exits(0);
     bench.run(["review", "reports"]).says("another signer");
 }

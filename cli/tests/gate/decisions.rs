@@ -156,6 +156,8 @@ fn a_first_use_that_needs_approval_serves_nothing_before_it() {
     assert_eq!(refused(&report(&mut client, "pending"), HELD)["reason"], "server_pending");
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     bench.run(["approve", ID, "--hash", &surface]).exits(0);
+    client.notice(LIST_CHANGED);
+    assert_eq!(client.tool_names(), ["make_report"]);
     text(&report(&mut client, "approved"));
     assert!(!scenario.record().contains("\"pending\""));
     client.end().exits(0);
@@ -194,6 +196,26 @@ fn a_host_that_is_refused_a_list_is_told_what_to_do_and_lists_again_without_a_re
     // It asked, and used nothing: no call was held.
     let calls = &bench.run(["stats", "--json"]).exits(0).json()["this"]["calls"];
     assert_eq!((&calls["checked"], &calls["held"]), (&json!(0), &json!(0)), "{calls}");
+}
+
+#[test]
+fn another_program_under_the_same_id_shows_nothing_until_a_person_approves_it() {
+    let bench = Bench::unattended();
+    let script = Script::new(&bench);
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    client.begin();
+    let shown = client.tool_names();
+    client.end().exits(0);
+    let mut client = Client::through_gate(&bench, &[], &script.launch_by("exec \"$@\""));
+    client.begin();
+    let answer = client.ask("tools/list", &json!({}));
+    let data = refused(&answer, HELD);
+    assert_eq!((&data["kinds"], &data["tool"]), (&json!(["origin-changed"]), &json!(null)));
+    let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
+    bench.run(["approve", ID, "--hash", &surface]).exits(0);
+    client.notice(LIST_CHANGED);
+    assert_eq!(client.tool_names(), shown);
+    client.end().exits(0);
 }
 
 #[test]
