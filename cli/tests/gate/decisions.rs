@@ -210,7 +210,10 @@ fn another_program_under_the_same_id_shows_nothing_until_a_person_approves_it() 
     client.begin();
     let answer = client.ask("tools/list", &json!({}));
     let data = refused(&answer, HELD);
-    assert_eq!((&data["kinds"], &data["tool"]), (&json!(["origin-changed"]), &json!(null)));
+    assert_eq!(
+        (&data["kinds"], &data["tool"]),
+        (&json!(["origin-changed", "origin-detail-changed"]), &json!(null))
+    );
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     bench.run(["approve", ID, "--hash", &surface]).exits(0);
     client.notice(LIST_CHANGED);
