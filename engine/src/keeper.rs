@@ -23,7 +23,7 @@ use wire::envelope::members;
 use wire::listing::is_offered;
 
 mod admission;
-mod asking;
+pub(crate) mod asking;
 mod notes;
 
 use admission::Admissions;
@@ -608,20 +608,7 @@ impl Keeper {
                     return self.ask_client(&parameters("", Some(&change)), question);
                 }
             }
-            Said::Approve => {
-                let (seen, by) = {
-                    let state = self.session.state();
-                    (state.seen.clone(), state.client.caller.subject.clone())
-                };
-                let approved = {
-                    let mut judge =
-                        self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
-                    judge.approve(&seen, &question.entry, question.hash, &by, now())
-                };
-                if let Err(error) = approved.and_then(|_| self.session.look_again()) {
-                    self.session.remark(&format!("the approval could not be recorded: {error}"));
-                }
-            }
+            Said::Approve => self.session.approve_for(&question.entry, question.hash),
         }
         self.resume_asked(&question.entry);
     }

@@ -9,6 +9,7 @@
 mod admission;
 mod client;
 mod handshake;
+pub mod input;
 mod server;
 pub mod state;
 
@@ -35,6 +36,7 @@ use contract::hash::sha256_hex;
 use contract::surface::{EntryId, ListKind};
 use gate::counters::Counter;
 use gate::reason::Reason;
+use input::Asking;
 use ledger::record::OutcomeStatus;
 use serde_json::json;
 use state::{MAX_FOLLOWED_HOLDS, MAX_PENDING, Pending, State, Waiting};
@@ -190,7 +192,7 @@ struct Passage<'a> {
     outgoing: Outgoing<'a>,
     is_handshake: bool,
     begun: Instant,
-    was_asked: bool,
+    asking: Asking,
 }
 
 /// What a request is decided on, as it was at one moment.
@@ -554,10 +556,13 @@ impl Session {
             }
             Answer::Hold(standing) => {
                 self.follow_hold(&call, standing);
-                let tool = call.target.map(|target| target.key);
-                let server = situation.server.as_str();
-                let refusal = Refusal::held(standing, server, tool, &receipt_id.to_string());
-                self.tell_client(&refusal.to_message(id.raw()));
+                let message = self.input_required(passage, standing).unwrap_or_else(|| {
+                    let tool = call.target.map(|target| target.key);
+                    let server = situation.server.as_str();
+                    let refusal = Refusal::held(standing, server, tool, &receipt_id.to_string());
+                    refusal.to_message(id.raw())
+                });
+                self.tell_client(&message);
             }
             Answer::Deny(denial) => {
                 let server = situation.server.as_str();
@@ -586,7 +591,7 @@ impl Session {
     fn may_ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
         self.settings.asks_in_client
             && is_settleable(standing)
-            && !passage.was_asked
+            && passage.asking == Asking::Open
             && passage.call.target.is_some()
             && self.state().client.can_be_asked
     }
@@ -604,7 +609,7 @@ impl Session {
             list: Some(list),
             is_unadmitted: false,
             begun: passage.begun,
-            was_asked: true,
+            asking: Asking::Done,
             asked_about: Some(entry.clone()),
             cancellation: None,
         };

@@ -28,6 +28,8 @@ mod endings;
 mod freshness;
 #[path = "gate/holds.rs"]
 mod holds;
+#[path = "gate/input.rs"]
+mod input;
 #[path = "gate/messages.rs"]
 mod messages;
 #[path = "gate/people.rs"]

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use wire::envelope::members;
 
 /// How long a person may take.
-pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
 /// The most questions that are open at once. What else is held meanwhile is refused without one.
-pub(super) const MAX_QUESTIONS: usize = 10;
+pub(crate) const MAX_QUESTIONS: usize = 10;
 /// The most characters of a definition that a question shows.
 const MAX_SHOWN_CHARACTERS: usize = 8_000;
 
@@ -42,14 +42,14 @@ impl Question {
 
 /// What the person said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(crate) enum Said {
     Approve,
     Keep,
     Show,
 }
 
 /// Reads the client's answer. What is not a clear yes is a no.
-pub(super) fn read_answer(message: &[u8]) -> Said {
+pub(crate) fn read_answer(message: &[u8]) -> Said {
     let member = |object: &[u8], name: &str| {
         members(object).find(|(known, _)| known == name).map(|(_, value)| value.to_vec())
     };
@@ -67,7 +67,7 @@ pub(super) fn read_answer(message: &[u8]) -> Said {
 
 /// The parameters of the question. The first one holds no text that nobody accepted; the change itself is shown to the
 /// person who asks for it.
-pub(super) fn parameters(banner: &str, change: Option<&Judgement>) -> Value {
+pub(crate) fn parameters(banner: &str, change: Option<&Judgement>) -> Value {
     let (message, choices) = match change {
         None => (banner.to_owned(), vec![APPROVE, KEEP, SHOW]),
         Some(judgement) => (in_full(judgement), vec![APPROVE, KEEP]),

@@ -1,5 +1,6 @@
 //! What the client sends.
 
+use super::input::{Asking, Returned};
 use super::state::{Cancelling, State, Waiting};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
@@ -70,7 +71,10 @@ impl Session {
 
     fn take_from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
         match &envelope.kind {
-            Kind::Request { id, method } => self.request(envelope, id, method, begun),
+            Kind::Request { id, method } => match self.returned(envelope) {
+                None => self.request(envelope, id, method, begun, Asking::Open),
+                Some(returned) => self.take_returned(&returned, begun),
+            },
             Kind::Notification { method } => self.notification(envelope, method),
             Kind::Response { id: Some(id), .. } => self.answer_of_client(envelope, id),
             // It answers nothing that anybody could name.
@@ -78,7 +82,22 @@ impl Session {
         }
     }
 
-    fn request(&self, envelope: &Envelope<'_>, id: &Id<'_>, method: &str, begun: Instant) {
+    /// A call that a client came back with after a person was asked about it.
+    fn take_returned(&self, returned: &Returned, begun: Instant) {
+        let Ok(Scanned::Message(envelope)) = scan(&returned.frame) else { return };
+        if let Kind::Request { id, method } = &envelope.kind {
+            self.request(&envelope, id, method, begun, returned.asking);
+        }
+    }
+
+    fn request(
+        &self,
+        envelope: &Envelope<'_>,
+        id: &Id<'_>,
+        method: &str,
+        begun: Instant,
+        asking: Asking,
+    ) {
         let params = envelope.params.as_ref();
         let sort = Method::of(method);
         let call = call_of(envelope, method, sort);
@@ -92,7 +111,7 @@ impl Session {
             parameters: &[],
         };
         let is_handshake = sort == Method::Handshake;
-        let passage = Passage { id, call, outgoing, is_handshake, begun, was_asked: false };
+        let passage = Passage { id, call, outgoing, is_handshake, begun, asking };
         if let Err(reason) = self.prepare(&passage, sort, params) {
             return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
         }
@@ -188,7 +207,7 @@ impl Session {
                     list: awaited.list(),
                     is_unadmitted: matches!(awaited, Awaited::Admission(_)),
                     begun: passage.begun,
-                    was_asked: false,
+                    asking: passage.asking,
                     asked_about: None,
                     cancellation: None,
                 });
@@ -242,8 +261,8 @@ impl Session {
             protocol_version: version.as_deref(),
             parameters: &[],
         };
-        let Waiting { begun, was_asked, .. } = *waiting;
-        let passage = Passage { id, call, outgoing, is_handshake: false, begun, was_asked };
+        let Waiting { begun, asking, .. } = *waiting;
+        let passage = Passage { id, call, outgoing, is_handshake: false, begun, asking };
         let met = {
             let state = self.state();
             let freshness = waiting.list.map(|list| state.freshness(list));
@@ -255,13 +274,25 @@ impl Session {
             _ => {
                 self.pass(&passage, &met);
                 if let Some(cancellation) = &waiting.cancellation {
-                    let method = Some("notifications/cancelled");
-                    let outgoing = Outgoing { frame: cancellation, method, ..Outgoing::default() };
-                    self.gather_for_server(&outgoing);
+                    self.cancel_behind(id, cancellation);
                 }
                 self.send_gathered();
             }
         }
+    }
+
+    /// Cancels a call that waited, once it has left. One that was refused has nothing to be cancelled.
+    fn cancel_behind(&self, id: &Id<'_>, cancellation: &[u8]) {
+        let until = Instant::now().checked_add(self.settings.cancelled_patience);
+        {
+            let mut state = self.state();
+            if !state.pending.contains_key(id.key()) {
+                return;
+            }
+            let _ = state.cancel(id.key(), cancellation, until);
+        }
+        let method = Some("notifications/cancelled");
+        self.gather_for_server(&Outgoing { frame: cancellation, method, ..Outgoing::default() });
     }
 
     /// Answers a list from the view. It is a request like others: it has a decision, and an outcome or a refusal.

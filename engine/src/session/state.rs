@@ -1,5 +1,6 @@
 //! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
 
+use super::input::{Asking, OpenQuestions};
 use crate::admission::Checked;
 use crate::judge::{Judged, Seen};
 use crate::reason::ReasonCode;
@@ -47,8 +48,8 @@ pub struct Waiting {
     /// It waits until the server's admission was checked, and then for its list.
     pub is_unadmitted: bool,
     pub begun: Instant,
-    /// The person at the client was asked about it: it is not asked about again.
-    pub was_asked: bool,
+    /// Whether the person at the client may be asked about it.
+    pub asking: Asking,
     /// It waits for what the person says of this entry, and for nothing else.
     pub asked_about: Option<EntryId>,
     /// A cancellation that came meanwhile: it follows the request.
@@ -138,6 +139,8 @@ pub struct State {
     pub server_requests: HashSet<OwnedId>,
     /// Our own requests to the client.
     pub asked: HashSet<Vec<u8>>,
+    /// What the person was asked where there is no session.
+    pub open_questions: OpenQuestions,
     pub client: Client,
     /// The server says something else than what the situation was made of.
     pub is_unjudged: bool,
@@ -172,6 +175,7 @@ impl State {
             is_bringing: false,
             server_requests: HashSet::new(),
             asked: HashSet::new(),
+            open_questions: OpenQuestions::new(),
             client: Client { caller: Arc::new(caller), ..Client::default() },
             is_unjudged: true,
             held_calls: HashSet::new(),

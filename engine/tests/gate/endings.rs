@@ -143,3 +143,22 @@ fn the_gates_own_requests_carry_nothing_that_is_about_the_clients() {
     let call = stage.server_hears("the call", |message| message["method"] == CALL);
     assert_eq!(call["params"]["_meta"], meta);
 }
+
+#[test]
+fn the_cancellation_of_a_call_that_was_held_is_not_for_the_server() {
+    let stage = Stage::greeted(Setting::default());
+    stage.call(1, "add", json!({}));
+    stage.script.lock().expect("a lock").answers_lists = false;
+    stage.server.clear();
+    stage.change(tools(&[tool("add", "Adds two numbers and sends them to somebody else.")]));
+    say_call(&stage, &json!(2));
+    cancel(&stage, &json!(2));
+    let list = stage.server_hears("a list", |message| message["method"] == "tools/list");
+    let tools = stage.script.lock().expect("a lock").tools.clone();
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
+    stage.server_says(answer.as_bytes());
+    assert_eq!(stage.answer(&json!(2))["error"]["code"], -32010);
+    stage.ask(json!(3), "ping", json!({}));
+    let heard = stage.server.texts();
+    assert!(!heard.iter().any(|text| text.contains("cancelled")), "{heard:?}");
+}

@@ -1,0 +1,174 @@
+//! Asking the person at the client where there is no session: the held call is answered with a question, and the client
+//! calls again with what the person said (`input_required`, revision 2026-07-28).
+//!
+//! A question is known by a token that nobody can guess. It counts once, for one entry as it was then, and for a while.
+
+use super::{Passage, Session, is_settleable};
+use crate::keeper::asking::{ANSWER_PATIENCE, MAX_QUESTIONS, Said, parameters, read_answer};
+use crate::recorder::now;
+use crate::view::{Standing, with_member};
+use contract::hash::EntryHash;
+use contract::surface::{Entry, EntryId};
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::time::Instant;
+use wire::envelope::{Envelope, Kind, Params, Scanned, members, scan};
+
+/// Our tokens begin so; a server's own would not be one of ours.
+const TOKEN: &str = "holdpoint-input-";
+/// What our question is called among those that a client is asked at once.
+const QUESTION: &str = "holdpoint";
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// Whether a person may be asked about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asking {
+    #[default]
+    Open,
+    /// They were, and want to see the change.
+    Shows,
+    /// They were.
+    Done,
+}
+
+/// A question that a client has not come back with.
+#[derive(Debug)]
+pub struct OpenQuestion {
+    entry: EntryId,
+    /// What would be approved: nothing else, whatever the server says meanwhile.
+    hash: Option<EntryHash>,
+    deadline: Instant,
+}
+
+/// Questions by their tokens.
+pub type OpenQuestions = HashMap<String, OpenQuestion>;
+
+/// A call that a client came back with, as it goes on.
+pub(super) struct Returned {
+    /// The call without what was said to us.
+    pub(super) frame: Vec<u8>,
+    pub(super) asking: Asking,
+}
+
+impl Session {
+    /// The answer to a held call that asks the person at the client; nothing where they cannot be asked.
+    pub(super) fn input_required(
+        &self,
+        passage: &Passage<'_>,
+        standing: &Standing,
+    ) -> Option<Vec<u8>> {
+        let may_ask = self.settings.asks_in_client
+            && passage.asking != Asking::Done
+            && passage.outgoing.protocol_version.is_some()
+            && is_settleable(standing)
+            && can_be_asked(passage.outgoing.frame);
+        let target = passage.call.target.filter(|_| may_ask)?;
+        let entry = EntryId::new(target.entry_type, target.key);
+        let change = {
+            let seen = self.state().seen.clone();
+            let judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+            judge.change_of(&seen, &entry, now()).ok().flatten()?
+        };
+        let hash = change.after.as_ref().map(Entry::entry_hash);
+        let token = new_token()?;
+        {
+            let open = &mut self.state().open_questions;
+            let now = Instant::now();
+            open.retain(|_, question| question.deadline > now);
+            if open.len() >= MAX_QUESTIONS {
+                return None;
+            }
+            let deadline = now + ANSWER_PATIENCE;
+            open.insert(token.clone(), OpenQuestion { entry, hash, deadline });
+        }
+        let shown = (passage.asking == Asking::Shows).then_some(&change);
+        let mut params = parameters(standing.message(), shown);
+        if let Some(params) = params.as_object_mut() {
+            params.insert("mode".to_owned(), "form".into());
+        }
+        let result = json!({
+            "resultType": "input_required",
+            "inputRequests": {QUESTION: {"method": "elicitation/create", "params": params}},
+            "requestState": token,
+        });
+        let beginning = br#"{"jsonrpc":"2.0","id":"#.as_slice();
+        let result = result.to_string();
+        Some([beginning, passage.id.raw(), br#","result":"#, result.as_bytes(), b"}"].concat())
+    }
+
+    /// Takes what the person said out of a call that a client came back with. Nothing where it is not one of ours.
+    pub(super) fn returned(&self, envelope: &Envelope<'_>) -> Option<Returned> {
+        let params = envelope.params.as_ref().filter(|_| self.settings.asks_in_client)?;
+        let token: String = serde_json::from_slice(member(params.raw, "requestState")?).ok()?;
+        if !token.starts_with(TOKEN) {
+            return None;
+        }
+        // INVARIANT: a token counts once, and what was said to us is not for the server.
+        let question = self.state().open_questions.remove(&token);
+        let question = question.filter(|question| question.deadline > Instant::now());
+        let said = question.map_or(Said::Keep, |question| self.hear(&question, envelope, params));
+        let kept = with_member(params.raw, "requestState", None);
+        let kept = with_member(&kept, "inputResponses", None);
+        let frame = with_member(envelope.raw, "params", Some(&kept));
+        let asking = if said == Said::Show { Asking::Shows } else { Asking::Done };
+        Some(Returned { frame, asking })
+    }
+
+    fn hear(&self, question: &OpenQuestion, envelope: &Envelope<'_>, params: &Params<'_>) -> Said {
+        let Kind::Request { method, .. } = &envelope.kind else { return Said::Keep };
+        let target = crate::call::Method::of(method).target(Some(params));
+        let is_it = target
+            .is_some_and(|target| question.entry == EntryId::new(target.entry_type, target.key));
+        let answer = member(params.raw, "inputResponses").and_then(|said| member(said, QUESTION));
+        let Some(answer) = answer.filter(|_| is_it) else { return Said::Keep };
+        let said = read_answer(&[br#"{"result":"#.as_slice(), answer, b"}"].concat());
+        if said == Said::Approve {
+            self.approve_for(&question.entry, question.hash);
+        }
+        said
+    }
+
+    /// Records that the person at the client approved an entry, if it is still what they were asked about.
+    pub(crate) fn approve_for(&self, entry: &EntryId, hash: Option<EntryHash>) {
+        let (seen, by) = {
+            let state = self.state();
+            (state.seen.clone(), state.client.caller.subject.clone())
+        };
+        let approved = {
+            let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+            judge.approve(&seen, entry, hash, &by, now())
+        };
+        if let Err(error) = approved.and_then(|_| self.look_again()) {
+            self.remark(&format!("the approval could not be recorded: {error}"));
+        }
+    }
+}
+
+/// Whether a call says that its client shows questions, and carries no answers to others: those would get lost.
+fn can_be_asked(frame: &[u8]) -> bool {
+    let Ok(Scanned::Message(Envelope { params: Some(params), .. })) = scan(frame) else {
+        return false;
+    };
+    let is_answer = |(name, _): (std::borrow::Cow<'_, str>, &[u8])| {
+        matches!(&*name, "requestState" | "inputResponses")
+    };
+    let capabilities = params.meta.and_then(|meta| member(meta, META_CAPABILITIES));
+    let asked = capabilities.and_then(|capabilities| member(capabilities, "elicitation"));
+    // One that names its ways names this one, or has none to name.
+    let shows_forms = asked.is_some_and(|asked| {
+        asked.first() == Some(&b'{')
+            && (members(asked).next().is_none() || member(asked, "form").is_some())
+    });
+    shows_forms && !members(params.raw).any(is_answer)
+}
+
+fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    members(object).find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+fn new_token() -> Option<String> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).ok()?;
+    Some(format!("{TOKEN}{}", hex::encode(random)))
+}
