@@ -14,6 +14,7 @@ mod scenario;
 mod screen;
 mod side_by_side;
 mod target;
+mod vouching;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

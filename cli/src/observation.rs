@@ -16,24 +16,41 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A server as it was looked at: its surface, and its answer to the handshake as it came.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    pub(crate) surface: Surface,
+    /// A capture has none.
+    pub(crate) handshake: Option<String>,
+}
+
 /// The surface of a target.
 pub(crate) fn surface_of(source: &Source, options: &Options) -> Result<Surface, Failure> {
+    look_at(source, options).map(|looked| looked.surface)
+}
+
+pub(crate) fn look_at(source: &Source, options: &Options) -> Result<Looked, Failure> {
     match source {
-        Source::Server(reach) => observe(reach, options),
+        Source::Server(reach) => look_at_server(reach, options),
         Source::Capture(path) => {
             let named = |error: &dyn std::fmt::Display| format!("`{}`: {error}", path.display());
-            read_capture(&read_file(path)?).map_err(|error| match error {
+            let surface = read_capture(&read_file(path)?).map_err(|error| match error {
                 CaptureError::Unreadable(_) => Failure::unreadable_capture(named(&error)),
                 CaptureError::NotJson(_) | CaptureError::NotACapture => {
                     Failure::usage(named(&error))
                 }
-            })
+            })?;
+            Ok(Looked { surface, handshake: None })
         }
     }
 }
 
 /// Starts or reaches a server and reads all that it says.
 pub(crate) fn observe(reach: &Reach, options: &Options) -> Result<Surface, Failure> {
+    look_at_server(reach, options).map(|looked| looked.surface)
+}
+
+fn look_at_server(reach: &Reach, options: &Options) -> Result<Looked, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let spinner = Spinner::start(reach, options);
     let progress = |step: Progress| spinner.show(step);
@@ -51,7 +68,9 @@ pub(crate) fn observe(reach: &Reach, options: &Options) -> Result<Surface, Failu
         }
     });
     spinner.stop();
-    surface_from(observed?, reach)
+    let observed = observed?;
+    let handshake = Some(observed.handshake.clone());
+    Ok(Looked { surface: surface_from(observed, reach)?, handshake })
 }
 
 fn surface_from(observed: Observed, reach: &Reach) -> Result<Surface, Failure> {

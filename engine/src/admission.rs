@@ -215,6 +215,11 @@ impl Admitted {
         }
     }
 
+    /// What the server's identity is anchored to, where somebody vouches for it.
+    pub fn anchor(&self) -> Option<Anchor> {
+        self.verified().map(|verified| anchor_of(verified.identity()))
+    }
+
     /// Why nothing of the server is used.
     pub fn denied(&self) -> Option<&Denial> {
         match &self.outcome {

@@ -187,7 +187,7 @@ impl Judge {
             if let Some(identity) = newly_anchored(&book, surface) {
                 act.pins.push(NewPin { entry: identity.clone(), basis: Basis::Attested });
                 let by = NOBODY.to_owned();
-                book.push(Pin { entry: identity.clone(), basis: Basis::Attested, at, by });
+                book.push(Pin { entry: identity, basis: Basis::Attested, at, by });
             }
             let judged = self.judge(&book, surface, at)?;
             let accepted = judged.accepted().cloned();
@@ -462,19 +462,18 @@ fn pinned_identity(book: &PinBook) -> Option<&Entry> {
     pins.accepted().map(|pin| &pin.entry)
 }
 
-/// An identity that was pinned before anybody vouched for it, and is now vouched for and otherwise the same. To gain an
-/// anchor is no change: there was none that it could be another than.
-fn newly_anchored<'s>(book: &PinBook, surface: &'s Surface) -> Option<&'s Entry> {
-    let observed = surface.entry(&EntryId::only(EntryType::Identity))?;
+/// An identity that was pinned before anybody vouched for it, with who vouches for it now. To gain an anchor is no change:
+/// there was none that it could be another than. Whatever else of it changed is judged as always.
+fn newly_anchored(book: &PinBook, surface: &Surface) -> Option<Entry> {
+    let anchor = surface.anchor()?;
     let pinned = pinned_identity(book)?;
     if Anchor::of(pinned).is_some() {
         return None;
     }
     let mut anchored = Surface::default();
     anchored.insert(pinned.clone());
-    anchored.anchor_to(&Anchor::of(observed)?).ok()?;
-    let same = anchored.entry(observed.id())?.entry_hash() == observed.entry_hash();
-    same.then_some(observed)
+    anchored.anchor_to(&anchor).ok()?;
+    anchored.entry(pinned.id()).cloned()
 }
 
 /// The pins that a handshake is shaped by; the others are in the store.

@@ -4,12 +4,15 @@ use crate::approver;
 use crate::arguments::{Options, PinCommand};
 use crate::failure::{Exit, Failure};
 use crate::judging::{has_baseline, is_damaged, judge};
-use crate::observation::{now, remark_notes, surface_of};
+use crate::observation::{Looked, look_at, now, remark_notes};
 use crate::report;
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::target::{Target, Workplace};
+use crate::vouching::checker_for;
 use contract::change::ChangeKind;
 use contract::surface::{Entry, EntryId, EntryType, Surface};
+use engine::admission::Admitted;
+use engine::judge::pinned_anchor;
 use gate::judge::{Judgement, judge_surface};
 use gate::pins::{Basis, PinBook};
 use gate::server::{ServerId, ServerStatus};
@@ -24,9 +27,12 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     if status == ServerStatus::Quarantined {
         return Err(Failure::held(format!("`{}`: {}", target.id, NotAllowed::IsQuarantined)));
     }
-    let surface = surface_of(&target.source, options)?;
+    let checker = checker_for(&target, &workplace)?;
+    let Looked { mut surface, handshake } = look_at(&target.source, options)?;
     remark_notes(&surface, options);
     refuse_unreadable(&surface)?;
+    let admitted = checker.map(|mut checker| checker.check(handshake.as_deref()).admitted);
+    anchor(&mut surface, &snapshot.pins, admitted.as_deref(), options);
     let pins = entries_to_pin(&workplace, &target.id, &snapshot, &surface, options)?;
     let (at, by) = (now(), approver::name());
     let observation = Observation::of(&surface, at);
@@ -42,6 +48,25 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     act.pins = pins.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     workplace.store.record(act)?;
     tell(&target.id, &surface, count, &left_out, options)
+}
+
+/// Anchors the identity as `run` does: to whoever vouches for the server now, else as it was pinned. A pin without the
+/// anchor would take any other signer for the first one.
+fn anchor(surface: &mut Surface, book: &PinBook, admitted: Option<&Admitted>, options: &Options) {
+    if let Some(denial) = admitted.and_then(Admitted::failure).filter(|_| !options.quiet) {
+        screen::remark(styled(
+            DIM,
+            format!(
+                "note: who vouches for the server is not pinned with it: {}: {}",
+                denial.reason(),
+                screen::readable(denial.detail())
+            ),
+        ));
+    }
+    if let Some(anchor) = admitted.and_then(Admitted::anchor).or_else(|| pinned_anchor(book)) {
+        // The identity is text that was read before, so it reads again.
+        let _ = surface.anchor_to(&anchor);
+    }
 }
 
 /// What is to be pinned, and what is not because it would steer a model and nobody said that it may.

@@ -2,24 +2,23 @@
 
 use crate::approver;
 use crate::arguments::{Options, RunCommand};
-use crate::configuration::{AdmissionRules, Configuration};
+use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 use crate::target::{Origin, Reach, Workplace, home_path};
-use attest::{Host, Program};
+use crate::vouching::{Started, checker_of};
 use contract::origin::{ProgramOrigin, address_entry};
 use contract::surface::Entry;
-use engine::admission::{Checker, Source, Subject};
+use engine::admission::Checker;
 use engine::errands::Errand;
 use engine::errors::ErrorLog;
 use engine::export::{LiveExport, do_not_track};
 use engine::judge::Judge;
 use engine::keeper::{OriginSource, Wake};
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
-use engine::package::PackageFinder;
 use engine::path::Path;
 use engine::process::{BECOME, ServerGroup, ServerProcess};
-use engine::program::{digest_of, digests_of, find_program};
+use engine::program::{digest_of, find_program};
 use engine::recorder::{Caller, Recorder};
 use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
 use engine::sentinel::Sentinel;
@@ -152,6 +151,17 @@ enum FirstLook {
     Key(TlsKey),
 }
 
+impl FirstLook {
+    fn started(&self) -> Option<Started> {
+        match self {
+            FirstLook::Program(file, group) => {
+                Some(Started { file: file.clone(), group: Some(group.clone()) })
+            }
+            FirstLook::Key(_) => None,
+        }
+    }
+}
+
 /// All of a session but its threads.
 struct Prepared {
     session: Arc<Session>,
@@ -176,7 +186,10 @@ fn prepare(
     let admission = configuration.admission(id, &command.admission, home.path())?;
     let allowed = configuration.allowed_tools(id, &command.admission)?;
     let max_age = admission.as_ref().map(|admission| admission.max_age);
-    let admission = admission.map(|rules| checker_of(rules, reach, &look)).transpose()?;
+    let admission = match admission {
+        Some(rules) => Some(checker_of(rules, &reach.upstream, look.started())?),
+        None => None,
+    };
     let is_remote = matches!(look, FirstLook::Key(_));
     let origin = origin_of(reach, look, home.path().join("digests.json"));
     let mut rules = configuration.rules(id, command.posture)?;
@@ -223,49 +236,6 @@ fn prepare(
     let export = start_export(&configuration, &home)?;
     let grace = configuration.grace(id)?;
     Ok(Prepared { session: Arc::new(session), wakes, errands, origin, admission, grace, export })
-}
-
-/// Checks who vouches for the server, by what the operator names or the server publishes.
-fn checker_of(rules: AdmissionRules, reach: &Reach, look: &FirstLook) -> Result<Checker, Failure> {
-    let AdmissionRules { terms, attestation, bindings, .. } = rules;
-    let file = attestation.map(Source::File);
-    let (subject, source) = match (&reach.upstream, look) {
-        (Upstream::Http(endpoint), _) => {
-            let host = Host::parse(&endpoint.url.host_and_port()).map_err(Failure::usage)?;
-            (Subject::Remote(host), Source::Published(endpoint.clone()))
-        }
-        (Upstream::Stdio(launch), FirstLook::Program(file, group)) => {
-            let finder = PackageFinder::new(file, launch, Some(group.clone()));
-            let program = observed(file.clone(), finder);
-            (Subject::Local { program, bindings }, Source::InBand)
-        }
-        (Upstream::Stdio(_), FirstLook::Key(_)) => {
-            let program = Box::new(Program::default);
-            (Subject::Local { program, bindings }, Source::InBand)
-        }
-    };
-    Ok(Checker::new(terms, subject, file.unwrap_or(source)))
-}
-
-/// What is known of a program's file and of its package. Both are looked at beside its start: what runs is what was there
-/// then. The package's record is looked at again each time, for it may be replaced under the running server.
-fn observed(path: PathBuf, mut finder: PackageFinder) -> Box<dyn FnMut() -> Program + Send> {
-    let mut reading = Some(std::thread::spawn(move || {
-        finder.begin();
-        (digests_of(&path), finder)
-    }));
-    let mut finder = None;
-    let mut program = Program::default();
-    Box::new(move || {
-        if let Some(Ok((file, begun))) = reading.take().map(std::thread::JoinHandle::join) {
-            program.file = file.unwrap_or_default();
-            finder = Some(begun);
-        }
-        if let Some(finder) = &mut finder {
-            program.package = finder.look();
-        }
-        program.clone()
-    })
 }
 
 /// Receipts go on to where the configuration says, if it says so.

@@ -1,15 +1,15 @@
 //! Who vouches for a server, end to end: the binary, and a server that it starts.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, FolderServer, ID, report_tool};
 use crate::client::{Client, receipts, refused};
 use crate::script::Script;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 
-/// A trust root with two signers, and the server of a script.
+/// A trust root with three signers, and the server of a script.
 fn prepared(bench: &Bench) -> Vec<OsString> {
     let mut signers = Vec::new();
-    for name in ["one", "two"] {
+    for name in ["one", "two", "three"] {
         bench.run(["attest", "keygen", &format!("{name}.pem")]).exits(0);
         let pem = std::fs::read_to_string(bench.path(&format!("{name}.pem.pub"))).unwrap();
         signers
@@ -102,4 +102,83 @@ fn a_server_that_comes_back_under_another_signer_is_held() {
     assert_eq!(refused(&list, -32010)["kinds"], json!(["identity-changed"]), "{list}");
     client.end().exits(0);
     bench.run(["review", "reports"]).says("another signer");
+}
+
+/// Whoever pins by hand keeps who vouches for the server: another signer is still noticed.
+#[test]
+fn a_server_that_is_pinned_by_hand_stays_anchored_to_its_signer() {
+    let bench = Bench::unattended();
+    let launch = prepared(&bench);
+    sign(&bench, &launch, "one");
+    let mut client = gate(&bench, &launch, "internal", &[]);
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    client.end().exits(0);
+    bench.run(["pin", ID]).exits(0);
+    bench.run(["check", ID]).exits(0);
+    let mut client = gate(&bench, &launch, "internal", &[]);
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    client.end().exits(0);
+    sign(&bench, &launch, "two");
+    is_held_as_another(&bench, &launch);
+}
+
+/// The configuration says who has to vouch for a server, so the first pin has it already.
+#[test]
+fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
+    let bench = Bench::unattended();
+    let launch = prepared(&bench);
+    let pin = || {
+        let mut command = bench.command(["pin", "--server", ID, "--"]);
+        command.args(&launch);
+        crate::bench::answer(command)
+    };
+    let require = |level: &str| {
+        bench.configure(&format!(
+            "[approve]\nunattended = true\n[admission]\ntrust_root = \"../root.json\"\nrequired = \"{level}\"\n[server.{ID}.admission]\nattestation = \"../signed.json\"\n"
+        ));
+    };
+    sign(&bench, &launch, "one");
+    require("internal");
+    pin().exits(0).never_says("who vouches for");
+    sign(&bench, &launch, "two");
+    is_held_as_another(&bench, &launch);
+    // Somebody who pins it again has seen the other signer: from then on that is the one.
+    pin().exits(0).says("another signer");
+    let mut client = gate(&bench, &launch, "internal", &[]);
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    client.end().exits(0);
+    // Where nobody vouches for it at the level, it is pinned as it was, and that is said.
+    require("restricted");
+    pin().exits(0).says("who vouches for the server is not pinned with it: below_required");
+    sign(&bench, &launch, "three");
+    is_held_as_another(&bench, &launch);
+}
+
+/// A server that is held because another signer vouches for it.
+#[track_caller]
+fn is_held_as_another(bench: &Bench, launch: &[OsString]) {
+    let mut client = gate(bench, launch, "internal", &[]);
+    let data = refused(&client.call("make_report", &json!({ "title": "x" })), -32010).clone();
+    let kinds = data["kinds"].as_array().unwrap();
+    assert!(kinds.contains(&json!("identity-changed")), "{data}");
+    client.end().exits(0);
+}
+
+/// To be vouched for is no change, whatever else of the server's identity moved meanwhile.
+#[test]
+fn a_server_that_was_pinned_before_anybody_vouched_for_it_is_no_other_one() {
+    let bench = Bench::unattended();
+    prepared(&bench);
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", json!({ "content": [] }).to_string());
+    server.run(&bench, "pin", &[]).exits(0);
+    server.offers(&json!({ "tools": {}, "logging": {} }));
+    let launch = server.launch();
+    sign(&bench, &launch, "one");
+    let mut client = gate(&bench, &launch, "internal", &[]);
+    let answer = client.call("make_report", &json!({ "title": "x" }));
+    assert!(answer.get("result").is_some(), "{answer}");
+    client.end().exits(0);
+    sign(&bench, &launch, "two");
+    is_held_as_another(&bench, &launch);
 }
