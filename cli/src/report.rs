@@ -203,7 +203,8 @@ fn say_entry(entry: &Judgement, state: &str) {
 }
 
 /// A number with its word.
-pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+pub(crate) fn count(number: impl TryInto<u64>, one: &str, many: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     format!("{number} {}", if number == 1 { one } else { many })
 }
 

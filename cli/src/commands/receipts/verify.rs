@@ -4,6 +4,7 @@ use super::{folder, keys, read_file};
 use crate::arguments::Options;
 use crate::arguments::receipts::VerifyCommand;
 use crate::failure::{Exit, Failure};
+use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, readable, styled};
 use gate::words::escape_hidden;
 use ledger::checkpoint::{Checkpoint, MAX_HEADS, split_checkpoints};
@@ -94,8 +95,12 @@ fn as_json(report: &Report, keys: &Keyring, heads: usize) -> serde_json::Value {
 
 fn tell(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
     let segments: u64 = report.chains.iter().map(|chain| chain.segments).sum();
-    let counts =
-        format!("{} chains, {segments} segments, {} lines", report.chains.len(), report.lines());
+    let counts = [
+        count(report.chains.len() as u64, "chain", "chains"),
+        count(segments, "segment", "segments"),
+        count(report.lines(), "line", "lines"),
+    ]
+    .join(", ");
     for problem in &report.problems {
         screen::say(format!("{} {}", styled(RED.bold(), "✗"), escape_hidden(&problem.to_string())));
     }
@@ -124,18 +129,22 @@ fn tell(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
     } else {
         let found = report.problems.len() as u64 + report.left_out;
         screen::say(format!(
-            "{} {found} problems in {counts}",
-            styled(RED.bold(), "does not verify:")
+            "{} {} in {counts}",
+            styled(RED.bold(), "does not verify:"),
+            count(found, "problem", "problems")
         ));
     }
     let signers: Vec<String> = keys.keys().iter().map(ToString::to_string).collect();
     screen::say(format!("signed by {}", readable(&signers.join(", "))));
-    screen::say(format!(
-        "{} lines are not covered by a checkpoint yet",
-        styled(BOLD, report.uncovered())
-    ));
+    let uncovered = count(report.uncovered(), "line is", "lines are");
+    screen::say(format!("{} not covered by a checkpoint yet", styled(BOLD, uncovered)));
     if report.without_outcome() > 0 {
-        screen::say(format!("{} calls were allowed and have no outcome", report.without_outcome()));
+        let calls = count(
+            report.without_outcome(),
+            "call was allowed and has",
+            "calls were allowed and have",
+        );
+        screen::say(format!("{calls} no outcome"));
     }
     if report.is_sound() && !options.quiet {
         screen::say(styled(DIM, PROVES));
