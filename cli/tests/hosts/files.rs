@@ -238,3 +238,30 @@ fn pins_and_status_are_shown_beside_the_server() {
     assert_eq!((&pins["status"], &pins["tools"]), (&"verified".into(), &1.into()), "{document}");
     assert!(bench.run(["hosts"]).exits(0).out.contains("1 tool pinned"));
 }
+
+/// An option that `run` has and `hosts` does not know would make a guarded server look like one that is not.
+#[test]
+fn an_entry_with_any_option_of_run_is_recognized() {
+    let help = Bench::new().run(["run", "--help"]).exits(0).out;
+    let options = help.lines().map(str::trim_start).filter_map(|line| {
+        let line = line.strip_prefix("-q, ").or(line.strip_prefix("-v, ")).unwrap_or(line);
+        let name = line.split(' ').next().filter(|name| name.starts_with("--"))?;
+        let value = if name == "--header" { "=A=env:B" } else { "=1" };
+        let has_value = line.get(name.len()..)?.starts_with(" <");
+        Some(format!("{name}{}", if has_value { value } else { "" }))
+    });
+    let options: Vec<String> = options.collect();
+    assert!(options.len() >= 15 && options.iter().any(|option| option == "--posture=1"));
+    for option in options {
+        let words = match option.as_str() {
+            "--url=1" => serde_json::json!(["run", option]),
+            _ => serde_json::json!(["run", option, "--", "x"]),
+        };
+        let entry = serde_json::json!({ "command": "holdpoint", "args": words });
+        let file = serde_json::json!({ "mcpServers": { "a": entry } }).to_string();
+        let bench = Bench::new();
+        place(&bench, ".cursor/mcp.json", &file);
+        let found = states(&bench.run(["hosts", "--json"]).exits(0).json());
+        assert!(found.len() == 1 && found[0].ends_with(" wired"), "{option}: {found:?}");
+    }
+}
