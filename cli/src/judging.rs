@@ -34,7 +34,7 @@ pub(crate) fn judge_recorded(
 ) -> Result<Judged, Failure> {
     let snapshot = workplace.store.snapshot(id)?;
     if snapshot.server.is_none() {
-        return Err(unknown_server(id));
+        return Err(unknown_server(id, workplace));
     }
     let surface = match &snapshot.observation {
         Some(observation) => Some(observation.surface()?),

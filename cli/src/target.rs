@@ -17,6 +17,9 @@ const MAX_CAPTURE_BYTES: u64 = 80 * 1024 * 1024;
 /// The largest header value that is read from a file.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
+/// Ids that differ in so many characters may be taken for one another.
+const MISTYPED: usize = 3;
+
 /// The home that a command works in.
 #[derive(Debug)]
 pub(crate) struct Workplace {
@@ -115,7 +118,9 @@ impl Target {
         workplace: &Workplace,
         arguments: &UpstreamArguments,
     ) -> Result<Target, Failure> {
-        let Some(server) = workplace.store.server(id)? else { return Err(unknown_server(id)) };
+        let Some(server) = workplace.store.server(id)? else {
+            return Err(unknown_server(id, workplace));
+        };
         let again = |what: &str| {
             Failure::unreachable(format!(
                 "server `{id}` cannot be started or reached again as it was: {what}; name it as you did before, with `--server {id}` and `-- CMD…`, `--url URL` (and `--header`) or `--file FILE`"
@@ -171,10 +176,26 @@ impl Target {
     }
 }
 
-pub(crate) fn unknown_server(id: &ServerId) -> Failure {
+/// Names the one that was probably meant: the only one that begins so, or one that is written nearly the same.
+pub(crate) fn unknown_server(id: &ServerId, workplace: &Workplace) -> Failure {
+    let servers = workplace.store.servers().unwrap_or_default();
+    let ids: Vec<&str> = servers.iter().map(|server| server.id.as_str()).collect();
+    let guess = match near(id.as_str(), &ids) {
+        Some(meant) => format!("did you mean `{meant}`? "),
+        None => String::new(),
+    };
     Failure::usage(format!(
-        "no server `{id}` is known here: `holdpoint status` lists those that are"
+        "no server `{id}` is known here: {guess}`holdpoint status` lists those that are"
     ))
+}
+
+fn near<'a>(typed: &str, ids: &[&'a str]) -> Option<&'a str> {
+    let distance = |id: &&str| strsim::damerau_levenshtein(id, typed);
+    let longer: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(typed)).collect();
+    match longer.as_slice() {
+        [only] => Some(*only),
+        _ => ids.iter().copied().min_by_key(distance).filter(|id| distance(id) <= MISTYPED),
+    }
 }
 
 impl Reach {
@@ -361,6 +382,18 @@ mod tests {
         assert_ne!(make_id("x", "a").unwrap(), make_id("x", "b").unwrap());
         assert!(make_id("__", "a").unwrap().as_str().starts_with("server-"));
         assert!(make_id(&"long".repeat(50), "a").is_ok());
+    }
+
+    #[test]
+    fn the_server_that_was_probably_meant_is_named_and_no_other() {
+        let ids = ["claude-code.files-e65217", "cursor.files", "cursor.git"];
+        assert_eq!(near("claude-code.files", &ids), Some("claude-code.files-e65217"));
+        assert_eq!(near("cursor.fiels", &ids), Some("cursor.files"));
+        assert_eq!(near("cursor.filesabc", &ids), Some("cursor.files"));
+        assert_eq!(near("cursor.filesabcd", &ids), None);
+        assert_eq!(near("cursor", &ids), None);
+        assert_eq!(near("unheard-of", &ids), None);
+        assert_eq!(near("x", &[]), None);
     }
 
     #[test]

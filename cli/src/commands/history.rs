@@ -10,7 +10,7 @@ use store::{HistoryEvent, Store};
 pub(crate) fn run(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
     let workplace = Workplace::open(options)?;
     if workplace.store.server(&command.id)?.is_none() {
-        return Err(unknown_server(&command.id));
+        return Err(unknown_server(&command.id, &workplace));
     }
     let history = workplace.store.history(&command.id)?;
     if options.json {

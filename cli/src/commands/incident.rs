@@ -67,7 +67,7 @@ fn begin(command: &OnCommand, workplace: &mut Workplace) -> Result<(), Failure> 
 fn need_known(id: &ServerId, workplace: &Workplace) -> Result<(), Failure> {
     match workplace.store.server(id)? {
         Some(_) => Ok(()),
-        None => Err(unknown_server(id)),
+        None => Err(unknown_server(id, workplace)),
     }
 }
 

@@ -18,7 +18,7 @@ use store::{Act, Observation, Store};
 pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
     let mut workplace = Workplace::open(options)?;
     if workplace.store.server(&command.id)?.is_none() {
-        return Err(unknown_server(&command.id));
+        return Err(unknown_server(&command.id, &workplace));
     }
     approve::quarantine(&mut workplace, &command.id)?;
     tell(&command.id, ServerStatus::Quarantined, "stopped; nothing of it is served", options)
@@ -29,7 +29,7 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
     let id = &command.id;
     let mut workplace = Workplace::open(options)?;
     let snapshot = workplace.store.snapshot(id)?;
-    let Some(server) = &snapshot.server else { return Err(unknown_server(id)) };
+    let Some(server) = &snapshot.server else { return Err(unknown_server(id, &workplace)) };
     let has_baseline = has_baseline(&snapshot.pins);
     let released = next(server.status, Happening::Released { has_baseline })
         .map_err(|error| Failure::usage(format!("`{id}`: {error}")))?;
