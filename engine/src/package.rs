@@ -236,4 +236,5 @@ fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests;

@@ -84,7 +84,7 @@ impl ServerGroup {
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     pub(crate) fn of(leader: u32) -> ServerGroup {
         ServerGroup { leader: Arc::new(Mutex::new(Some(leader))) }
     }

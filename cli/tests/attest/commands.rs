@@ -503,3 +503,42 @@ fn a_revocation_list_counts_only_when_one_who_may_has_signed_it() {
     let forged = ["attest", "inspect", "forged.json", "--trust-root", "root.json"];
     bench.run(forged).exits(0).says("does not let it revoke");
 }
+
+/// A document may name the archive that a package was installed from, and a denial says which one that is.
+#[test]
+#[cfg(unix)]
+fn a_document_for_an_archive_admits_a_file_of_its_package() {
+    let bench = Bench::new();
+    prepared(&bench);
+    let archive = attest::Digest::sha256(b"an archive").to_string();
+    for version in ["1.2.3", "1.2.4"] {
+        let folder = bench.path(&format!("{version}/node_modules/mail"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("server.js"), "").expect("a file");
+        let manifest = json!({ "name": "mail", "version": version });
+        std::fs::write(folder.join("package.json"), manifest.to_string()).expect("a file");
+        let record = json!({ "packages": { "node_modules/mail": { "version": "1.2.3", "integrity": archive } } });
+        let path = folder.with_file_name(".package-lock.json");
+        std::fs::write(path, record.to_string()).expect("a file");
+    }
+    let sign = |digest: &str| {
+        let mut document = draft();
+        document["v"] = json!(2);
+        document["netAllowedHosts"] = json!([]);
+        document["packageDigest"] = json!(digest);
+        bench.file("draft2.json", document.to_string());
+        let words = "attest sign draft2.json --key key.pem --key-id acme-2026 -o signed2.json";
+        bench.run(words.split(' ')).exits(0);
+    };
+    let judge = |version: &str| {
+        let program = format!("{version}/node_modules/mail/server.js");
+        let words = "attest verify signed2.json --trust-root root.json --required internal";
+        bench.run(words.split(' ').chain(["--program", &program]))
+    };
+    sign(&archive);
+    judge("1.2.3").exits(0);
+    judge("1.2.4").exits(13).says("host_not_bound").says("`package.json` says `1.2.4`");
+    sign(&attest::Digest::sha256(b"another archive").to_string());
+    let found = format!("its package is `mail` in version `1.2.3` with the integrity `{archive}`");
+    judge("1.2.3").exits(13).says("host_not_bound").says(&found);
+}

@@ -8,15 +8,17 @@ use crate::observation;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
 use attest::{
     Algorithm, Binding, Clearance, Denial, Digest, DigestHasher, KeyId, MAX_DOCUMENT_BYTES,
-    MAX_REVOCATION_LIST_BYTES, Program, Requirement, RevocationList, Target, UnverifiedAttestation,
-    VerifiedAttestation,
+    MAX_REVOCATION_LIST_BYTES, PackageSighting, Program, Requirement, RevocationList, Target,
+    UnverifiedAttestation, VerifiedAttestation,
 };
+use engine::package::PackageFinder;
 use gate::words::escape_hidden;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use wire::StdioLaunch;
 
 /// The largest program file that is looked at.
 const MAX_PROGRAM_BYTES: u64 = 1024 * 1024 * 1024;
@@ -86,19 +88,29 @@ fn judge(command: &VerifyCommand) -> Result<Result<VerifiedAttestation, Denial>,
     Ok(document.verify(&root, &requirement))
 }
 
-/// The program's file by its digests, made with what it will be compared to.
+/// The program's file by its digests, made with what it will be compared to, and the package that it is a file of.
 fn look_at(path: &Path, wanted: [Option<&Digest>; 2]) -> Result<Program, Failure> {
     let algorithms: BTreeSet<Algorithm> =
         wanted.into_iter().flatten().map(Digest::algorithm).collect();
     let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     let hashers = algorithms.into_iter().map(DigestHasher::new).collect();
     match digests(File::open(path).map_err(wrong)?, hashers, MAX_PROGRAM_BYTES).map_err(wrong)? {
-        Some(file) => Ok(Program { file, ..Program::default() }),
+        Some(file) => Ok(Program { file, package: package_of(path) }),
         None => {
             let told = format!("`{}` has more than {MAX_PROGRAM_BYTES} bytes", path.display());
             Err(Failure::usage(told))
         }
     }
+}
+
+fn package_of(path: &Path) -> PackageSighting {
+    let launch = StdioLaunch {
+        program: path.as_os_str().to_owned(),
+        arguments: Vec::new(),
+        environment: Vec::new(),
+        directory: None,
+    };
+    PackageFinder::new(path, &launch, None).look()
 }
 
 /// The digests of at most so many bytes, and none of more. They are never held at once.
