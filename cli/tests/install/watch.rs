@@ -47,6 +47,11 @@ fn a_server_that_is_added_gets_an_id_that_no_other_file_has() {
     let text = fs::read_to_string(station.cursor_path()).unwrap();
     assert!(text.contains("--server=cursor.new-"), "{text}");
     assert!(!station.is_guarded("old"));
+    // Written back by its host, it is known by that id.
+    station.cursor(&json!({ "old": server(), "new": server() }));
+    station.run(&["watch", "--once", "--auto"]).exits(0).says("guarded");
+    assert!(station.is_guarded("new") && !station.is_guarded("old"));
+    assert_eq!(fs::read_to_string(station.cursor_path()).unwrap(), text);
 }
 
 #[test]

@@ -114,6 +114,7 @@ impl Lookout {
             self.memory.could_not_read(&config.path);
             return (Vec::new(), true);
         }
+        let config = &self.keep_apart(config);
         let servers = match config.servers() {
             Ok(servers) => servers,
             Err(error) => {
@@ -171,32 +172,26 @@ impl Lookout {
         added
     }
 
-    /// Wires these servers and no others, with ids that no other file has. Answers those that were.
+    /// The same file, in which no server gets an id that one of another file has: so `wire` gave them.
+    fn keep_apart(&self, config: &Config) -> Config {
+        let others = hosts::locate(&self.surroundings, &[]);
+        hosts::keep_apart(vec![config.clone()], &others).pop().unwrap_or_else(|| config.clone())
+    }
+
+    /// Wires these servers and no others. Answers those that were.
     fn wire(
         &self,
         config: &Config,
         added: &[&Server],
     ) -> Result<BTreeSet<Known>, hosts::WireError> {
-        let others = hosts::locate(&self.surroundings, &[]);
-        let mut wired = BTreeSet::new();
-        for config in hosts::keep_apart(vec![config.clone()], &others) {
-            let is_added = |server: &Server| {
-                added.iter().any(|added| known(&config, added) == known(&config, server))
-            };
-            let servers = config.servers().unwrap_or_default().into_iter().filter(is_added);
-            let choice =
-                Choice { servers: servers.map(|server| server.id).collect(), ..Choice::default() };
-            // No choice would be all of them.
-            if choice.servers.is_empty() {
-                continue;
-            }
-            let plan = self.workshop.plan(&config, Aim::Wire, &choice)?;
-            if !plan.is_empty() {
-                let done = self.workshop.apply(plan)?;
-                wired.extend(done.changed.iter().map(|server| known(&config, server)));
-            }
+        let servers = added.iter().map(|server| server.id.clone()).collect();
+        let choice = Choice { servers, ..Choice::default() };
+        let plan = self.workshop.plan(config, Aim::Wire, &choice)?;
+        if plan.is_empty() {
+            return Ok(BTreeSet::new());
         }
-        Ok(wired)
+        let done = self.workshop.apply(plan)?;
+        Ok(done.changed.iter().map(|server| known(config, server)).collect())
     }
 
     fn problem(&mut self, config: &Config, problem: String) -> Vec<Event> {
