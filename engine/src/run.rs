@@ -149,9 +149,7 @@ impl Running {
         let status = loop {
             match self.happenings.recv_timeout(self.patience(stage)) {
                 Ok(Happening::ServerEnded(ended)) => break ended,
-                Ok(Happening::ServerClosed) => {
-                    self.session.server_ended("it closed its output");
-                }
+                Ok(Happening::ServerClosed) => say_ended(&self.session, "it closed its output"),
                 Ok(Happening::ClientEnded) if matches!(stage, Stage::Open | Stage::HungUp(_)) => {
                     stage = Stage::Draining(Instant::now() + self.grace);
                 }
@@ -169,14 +167,20 @@ impl Running {
                         stage = Stage::Closing(Instant::now() + self.grace);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => stage = self.next_stage(stage),
+                Err(RecvTimeoutError::Timeout) => {
+                    stage = self.next_stage(stage);
+                    if stage == Stage::Killed && self.group.is_none() {
+                        // Whoever reads from a remote server is stuck, on a client that does not read.
+                        break Ok(Ended::Remote);
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     break Err(io::Error::other("the session's threads have ended"));
                 }
             }
         };
         join_within(self.server_reader, LAST_WORDS);
-        self.session.server_ended("it has ended");
+        say_ended(&self.session, "it has ended");
         self.session.wake(Wake::End);
         join_within(self.keeper, LAST_WORDS);
         self.session.recorder.finish();
@@ -229,6 +233,14 @@ fn join_within(thread: JoinHandle<()>, patience: Duration) {
     }
     if thread.is_finished() {
         let _ = thread.join();
+    }
+}
+
+/// Answers all that waits for the server. A client that does not read is not waited for.
+fn say_ended(session: &Arc<Session>, why: &'static str) {
+    let session = session.clone();
+    if let Ok(last_words) = spawn("last-words", move || session.server_ended(why)) {
+        join_within(last_words, LAST_WORDS);
     }
 }
 

@@ -6,6 +6,8 @@ use crate::http_server::{self, Server, Step};
 use crate::script::*;
 use serde_json::{Value, json};
 use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -164,4 +166,66 @@ fn without_sessions_a_server_that_does_not_say_who_it_is_keeps_no_call_for_ever(
     assert_eq!(script.record().matches(DISCOVER).count(), 2);
     client.end().exits(0);
     receipts_are_complete(&bench, 2);
+}
+
+/// Greets a server that says more than anybody reads, and waits for the end.
+#[track_caller]
+fn ends_though_nobody_reads(mut command: Command) -> ExitStatus {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut gate = command.spawn().unwrap();
+    let greeting = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
+    let mut input = gate.stdin.take().unwrap();
+    input.write_all(format!("{greeting}\n").as_bytes()).unwrap();
+    // Something of it is there, and nobody reads on.
+    let mut output = gate.stdout.take().unwrap();
+    output.read_exact(&mut [0; 1]).unwrap();
+    drop(input);
+    let deadline = Instant::now() + DEADLINE;
+    let status = loop {
+        if let Some(status) = gate.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > deadline {
+            gate.kill().unwrap();
+            panic!("the gate still runs");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    drop(output);
+    status
+}
+
+/// More than every pipe and buffer between a server and its client.
+const FLOOD: usize = 200;
+
+#[test]
+fn a_gate_in_front_of_an_address_ends_though_its_client_reads_nothing() {
+    let bench = Bench::unattended();
+    bench.configure("[limits]\nshutdown_grace_seconds = 1\n");
+    let server = Server::start(|request| match request.rpc_method() {
+        "initialize" => {
+            let note = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "x".repeat(10_000) } });
+            let mut steps = vec![http_server::stream_head("")];
+            steps.extend((0..FLOOD).map(|_| http_server::event(&note.to_string())));
+            steps.push(Step::AwaitClosing);
+            steps
+        }
+        _ => http_server::accepted(),
+    });
+    let command = bench.command(["run", "--server", ID, "--url", &server.url()]);
+    ends_though_nobody_reads(command);
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
+fn a_gate_whose_server_has_ended_ends_though_its_client_reads_nothing() {
+    let bench = Bench::unattended();
+    bench.configure("[limits]\nshutdown_grace_seconds = 1\n");
+    let mut script = Script::new(&bench);
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "x".repeat(10_000) } });
+    script.on("initialize", json!([{ "repeat": [FLOOD, note.to_string()] }, { "hang": true }]));
+    let mut command = bench.command(["run", "--server", ID, "--"]);
+    command.args(script.launch());
+    ends_though_nobody_reads(command);
+    bench.run(["receipts", "verify"]).exits(0);
 }

@@ -193,6 +193,8 @@ impl Session {
         let client = name.and_then(|name| serde_json::from_slice(&name).ok());
         state.client.caller = Arc::new(Caller { client, ..(*state.client.caller).clone() });
         state.client.can_be_asked = can_be_asked;
+        // One that tried without a session before begins one now.
+        state.client.stateless_meta = None;
     }
 
     fn wait_for(&self, passage: &Passage<'_>, awaited: Awaited, envelope: &Envelope<'_>) {

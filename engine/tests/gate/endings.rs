@@ -162,3 +162,21 @@ fn the_cancellation_of_a_call_that_was_held_is_not_for_the_server() {
     let heard = stage.server.texts();
     assert!(!heard.iter().any(|text| text.contains("cancelled")), "{heard:?}");
 }
+
+#[test]
+fn a_client_that_begins_a_session_after_all_is_one_with_a_session() {
+    let stage = Stage::new(Setting::default());
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    stage.ask(json!("probe"), "server/discover", json!({"_meta": meta}));
+    stage.greet(&json!({}));
+    stage.call(1, "add", json!({}));
+    stage.client.clear();
+    stage.server.clear();
+    stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    stage.call(2, "add", json!({}));
+    let own = stage.server_hears("a list", |message| message["method"] == "tools/list");
+    assert_eq!(own["params"], json!({}));
+    // Nothing has changed, so the client is told nothing.
+    let heard = stage.client.texts();
+    assert!(!heard.iter().any(|text| text.contains("list_changed")), "{heard:?}");
+}

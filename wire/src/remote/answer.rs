@@ -1,7 +1,7 @@
 //! What a message of the server is to the request that was posted, and the few members that this transport looks at.
 
 use super::Outbound;
-use crate::envelope::{self, Envelope, Kind, Outcome, Scanned};
+use crate::envelope::{self, Batch, Envelope, Kind, Outcome, Scanned};
 use contract::json::Document;
 
 /// What ids are compared by: numbers by their bytes, strings by what they say, as [`envelope::Id::key`] has it.
@@ -22,6 +22,8 @@ pub(super) enum Relation<'a> {
     /// The answer to it.
     Result,
     Error,
+    /// The answer to it is among others. Streams have such, bodies do not.
+    InBatch,
     /// An error, as raw JSON, that names no request or another one.
     StrayError(&'a [u8]),
     Other,
@@ -29,9 +31,12 @@ pub(super) enum Relation<'a> {
 
 /// Says what a message is to the request with this id.
 pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey) -> Relation<'a> {
-    let Some(Kind::Response { id: own, outcome }) = scan(text).map(|envelope| envelope.kind) else {
-        return Relation::Other;
+    let kind = match envelope::scan(text) {
+        Ok(Scanned::Message(envelope)) => envelope.kind,
+        Ok(Scanned::Batch(batch)) if answers(&batch, id) => return Relation::InBatch,
+        Ok(Scanned::Batch(_)) | Err(_) => return Relation::Other,
     };
+    let Kind::Response { id: own, outcome } = kind else { return Relation::Other };
     let is_own = own.is_some_and(|own| own.key() == id.0);
     match outcome {
         Outcome::Result(_) if is_own => Relation::Result,
@@ -39,6 +44,14 @@ pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey) -> Relation<'a> {
         Outcome::Result(_) => Relation::Other,
         Outcome::Error(error) => Relation::StrayError(error),
     }
+}
+
+/// Whether the answer to a request is among those of a batch, as revision 2025-03-26 lets servers send them.
+fn answers(batch: &Batch<'_>, id: &IdKey) -> bool {
+    batch.elements.iter().any(|element| match &element.message {
+        Ok(Envelope { kind: Kind::Response { id: Some(own), .. }, .. }) => own.key() == id.0,
+        Ok(_) | Err(_) => false,
+    })
 }
 
 /// An error as the answer to the request with this id.
@@ -94,7 +107,12 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":2,"error":{}}"#, Relation::StrayError(b"{}"));
         check(r#"{"jsonrpc":"2.0","error":{}}"#, Relation::StrayError(b"{}"));
         check(r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, Relation::Other);
-        check(r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, Relation::Other);
+        check(r#"[{"jsonrpc":"2.0","id":2,"result":{}}]"#, Relation::Other);
+        check(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, Relation::Other);
+        check(
+            r#"[{"jsonrpc":"2.0","id":2,"result":{}},{"jsonrpc":"2.0","id":1,"error":{}}]"#,
+            Relation::InBatch,
+        );
         check(r#"{"error":"not_found"}"#, Relation::Other);
         check("not JSON", Relation::Other);
     }

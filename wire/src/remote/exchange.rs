@@ -166,7 +166,7 @@ impl Exchange<'_> {
         loop {
             let text = stream.next(place).await?;
             match answer::relation(&text, &asked.key) {
-                Relation::Result | Relation::Error => {
+                Relation::Result | Relation::Error | Relation::InBatch => {
                     self.answered(text, asked).await;
                     return Ok(());
                 }
@@ -295,6 +295,6 @@ fn judge(
         Relation::StrayError(error) => {
             Ok(Judged { text: answer::readdress(error, asked.id), names_request: false })
         }
-        Relation::Result | Relation::Other => Err(refused()),
+        Relation::Result | Relation::InBatch | Relation::Other => Err(refused()),
     }
 }

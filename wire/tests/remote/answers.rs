@@ -261,3 +261,19 @@ fn what_is_unfinished_on_all_streams_together_is_bounded() {
     client.ask(10, "small");
     assert_eq!(client.hear_message(), r#"{"jsonrpc":"2.0","id":10,"result":{}}"#);
 }
+
+#[test]
+fn an_answer_in_a_batch_on_a_stream_ends_the_request() {
+    let server = Server::start(|request| {
+        let batch = format!(
+            r#"[{{"jsonrpc":"2.0","method":"notifications/x"}},{}]"#,
+            result(request, "{}")
+        );
+        vec![stream_head(""), crate::server::event_with_id("7", &batch), stream_end()]
+    });
+    let client = Client::new(&server);
+    client.ask(1, "a");
+    assert!(client.hear_message().starts_with(r#"[{"jsonrpc""#));
+    assert_eq!(client.finish(), []);
+    assert!(server.seen().iter().all(|seen| seen.method == "POST"), "it is not asked for again");
+}
