@@ -46,8 +46,6 @@ pub enum DraftError {
     TwoTargets,
     #[error("`expires` is {0}, which has passed: nobody would admit it")]
     Over(Timestamp),
-    #[error("the document could not be written: {0}")]
-    Unwritable(String),
 }
 
 impl Draft {
@@ -121,9 +119,7 @@ impl Draft {
             return Err(DraftError::NoSigner);
         }
         document.insert(SIGNATURE.to_owned(), key.sign_text(&canonical).into());
-        let mut text = serde_json::to_string_pretty(&document)
-            .map_err(|error| DraftError::Unwritable(error.to_string()))?;
-        text.push('\n');
+        let text = format!("{:#}\n", Value::Object(document));
         // Nobody would read it.
         if text.len() > limit {
             return Err(ShapeError::TooLong { limit }.into());

@@ -1,6 +1,7 @@
 //! The host that a remote server was reached at.
 
 use crate::limits::MAX_TEXT_BYTES;
+use crate::target::Match;
 use std::fmt;
 
 /// A host, with its port where one is known: `a.example`, `a.example:8443`, `[::1]:8080`.
@@ -49,15 +50,19 @@ impl Host {
 
     /// Whether an entry of `netAllowedHosts` names this host: the name alone, or the name with its port. There are no
     /// wildcards, and nothing but the case of letters is forgiven.
-    pub(crate) fn is_named(&self, entry: &str) -> bool {
+    pub(crate) fn compare(&self, entry: &str) -> Match {
         if self.name.eq_ignore_ascii_case(entry) {
-            return true;
+            return Match::Same;
         }
-        let (Some(port), Some((name, text))) = (self.port, entry.rsplit_once(':')) else {
-            return false;
-        };
-        // As text: `00443` is another spelling, which somebody else may take for another port.
-        port.to_string() == text && self.name.eq_ignore_ascii_case(name)
+        match (self.port, entry.rsplit_once(':')) {
+            // As text: `00443` is another spelling, which somebody else may take for another port.
+            (Some(port), Some((name, text)))
+                if port.to_string() == text && self.name.eq_ignore_ascii_case(name) =>
+            {
+                Match::Same
+            }
+            _ => Match::Other,
+        }
     }
 }
 
@@ -86,35 +91,35 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(host: &str, entry: &str, expected: bool) {
-        assert_eq!(Host::parse(host).unwrap().is_named(entry), expected, "{host} and {entry}");
+    fn check(host: &str, entry: &str, expected: Match) {
+        assert_eq!(Host::parse(host).unwrap().compare(entry), expected, "{host} and {entry}");
     }
 
     #[test]
     fn an_entry_names_a_host_with_or_without_its_port() {
-        check("a.example", "a.example", true);
-        check("A.Example", "a.eXample", true);
-        check("a.example:8443", "a.example", true);
-        check("a.example:8443", "a.example:8443", true);
-        check("[::1]:8443", "[::1]", true);
-        check("[::1]:8443", "[::1]:8443", true);
+        check("a.example", "a.example", Match::Same);
+        check("A.Example", "a.eXample", Match::Same);
+        check("a.example:8443", "a.example", Match::Same);
+        check("a.example:8443", "a.example:8443", Match::Same);
+        check("[::1]:8443", "[::1]", Match::Same);
+        check("[::1]:8443", "[::1]:8443", Match::Same);
     }
 
     #[test]
     fn anything_else_is_another_host() {
-        check("a.example", "b.example", false);
-        check("a.example", "*.example", false);
-        check("a.example", "example", false);
-        check("a.example", "a.example.", false);
-        check("a.example", " a.example", false);
-        check("a.example", "", false);
-        check("a.example", "a.example:443", false);
-        check("a.example:443", "a.example:8443", false);
-        check("a.example:443", "a.example:+443", false);
-        check("a.example:443", "a.example:00443", false);
-        check("a.example:443", "https://a.example:443", false);
-        check("xa.example", "a.example", false);
-        check("[::1]", "[::2]", false);
+        check("a.example", "b.example", Match::Other);
+        check("a.example", "*.example", Match::Other);
+        check("a.example", "example", Match::Other);
+        check("a.example", "a.example.", Match::Other);
+        check("a.example", " a.example", Match::Other);
+        check("a.example", "", Match::Other);
+        check("a.example", "a.example:443", Match::Other);
+        check("a.example:443", "a.example:8443", Match::Other);
+        check("a.example:443", "a.example:+443", Match::Other);
+        check("a.example:443", "a.example:00443", Match::Other);
+        check("a.example:443", "https://a.example:443", Match::Other);
+        check("xa.example", "a.example", Match::Other);
+        check("[::1]", "[::2]", Match::Other);
     }
 
     #[test]

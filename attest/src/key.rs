@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 const PBKDF2_ROUNDS: u32 = 600_000;
 const SIGNATURE_BYTES: usize = 64;
 
-/// Why a text is no key. It never carries any of the text: that may be a secret.
+/// Why a text is no key, or a key no text. It never carries any of either: that may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
     #[error("a key of over {MAX_PEM_BYTES} bytes")]
@@ -55,8 +55,12 @@ pub enum BadKey {
     TooCostly,
     #[error("the passphrase is empty")]
     EmptyPassphrase,
-    #[error("the key could not be written")]
-    Unwritable,
+    #[error("the key could not be written: {0}")]
+    Unwritable(#[source] pkcs8::Error),
+}
+
+fn unwritable(error: impl Into<pkcs8::Error>) -> BadKey {
+    BadKey::Unwritable(error.into())
 }
 
 /// Whether a key made a signature.
@@ -94,7 +98,7 @@ impl PublicKey {
     }
 
     pub fn to_pem(&self) -> Result<String, BadKey> {
-        self.0.to_public_key_pem(LineEnding::LF).map_err(|_| BadKey::Unwritable)
+        self.0.to_public_key_pem(LineEnding::LF).map_err(unwritable)
     }
 
     pub fn fingerprint(&self) -> KeyFingerprint {
@@ -186,7 +190,7 @@ impl SigningKey {
 
     /// PKCS#8 as openssl writes it.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, BadKey> {
-        self.bytes().to_pkcs8_pem(LineEnding::LF).map_err(|_| BadKey::Unwritable)
+        self.bytes().to_pkcs8_pem(LineEnding::LF).map_err(unwritable)
     }
 
     /// PKCS#8, encrypted with a passphrase: PBKDF2 with SHA-256, then AES-256.
@@ -201,17 +205,16 @@ impl SigningKey {
         let Salt { salt, initialization } = salt;
         let parameters =
             Parameters::generate_pbkdf2_sha256_aes256cbc(PBKDF2_ROUNDS, &salt, initialization)
-                .map_err(|_| BadKey::Unwritable)?;
-        let document = self.bytes().to_pkcs8_der().map_err(|_| BadKey::Unwritable)?;
-        let encrypted =
-            parameters.encrypt(passphrase, document.as_bytes()).map_err(|_| BadKey::Unwritable)?;
+                .map_err(unwritable)?;
+        let document = self.bytes().to_pkcs8_der().map_err(unwritable)?;
+        let encrypted = parameters.encrypt(passphrase, document.as_bytes()).map_err(unwritable)?;
         let info = EncryptedPrivateKeyInfo {
             encryption_algorithm: parameters.into(),
-            encrypted_data: OctetString::new(encrypted).map_err(|_| BadKey::Unwritable)?,
+            encrypted_data: OctetString::new(encrypted).map_err(unwritable)?,
         };
-        let document = SecretDocument::try_from(info).map_err(|_| BadKey::Unwritable)?;
+        let document = SecretDocument::try_from(info).map_err(unwritable)?;
         let label = EncryptedPrivateKeyInfoOwned::PEM_LABEL;
-        document.to_pem(label, LineEnding::LF).map_err(|_| BadKey::Unwritable)
+        document.to_pem(label, LineEnding::LF).map_err(unwritable)
     }
 
     pub fn public_key(&self) -> PublicKey {

@@ -165,6 +165,15 @@ impl Level {
     }
 }
 
+/// How a level stands to the one that is required.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dominance {
+    /// It is as high, or higher.
+    Dominates,
+    Below,
+}
+
 impl Clearance {
     /// The level's own name.
     pub fn name(&self) -> &str {
@@ -176,8 +185,9 @@ impl Clearance {
         self.rank
     }
 
-    pub(crate) fn dominates(&self, other: &Clearance) -> bool {
-        self.rank >= other.rank
+    /// Whether it is enough where another level is required.
+    pub(crate) fn against(&self, required: &Clearance) -> Dominance {
+        if self.rank >= required.rank { Dominance::Dominates } else { Dominance::Below }
     }
 }
 

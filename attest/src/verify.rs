@@ -9,7 +9,7 @@ use crate::document::UnverifiedAttestation;
 use crate::key::{KeyFingerprint, Signed};
 use crate::key_id::KeyId;
 use crate::revocation::{RevocationError, RevocationList};
-use crate::scheme::{Clearance, Scheme};
+use crate::scheme::{Clearance, Dominance, Scheme};
 use crate::shape;
 use crate::target::{Binding, Match, Target};
 use crate::trust::{Signer, TrustRoot};
@@ -159,7 +159,7 @@ impl UnverifiedAttestation {
         if let Some(list) = revocations {
             claims.judge(list.check_document(&AttestationDigest::of(&body)))?;
         }
-        if !clearance.dominates(required) {
+        if clearance.against(required) == Dominance::Below {
             let detail = format!("the level {clearance} is below the required {required}");
             let denial = Denial::by(Clause::G, Reason::BelowRequired, detail);
             return claims.judge(Err(denial));
@@ -211,7 +211,7 @@ fn tool_levels(
             let scheme = scheme.id();
             Denial::invalid(format_args!("`toolClearance`: `{scheme}` has no level `{name}`"))
         })?;
-        if !clearance.dominates(&level) {
+        if clearance.against(&level) == Dominance::Below {
             return Err(Denial::invalid(format_args!(
                 "`toolClearance`: `{tool}` has the level {level}, above the server's {clearance}"
             )));
@@ -260,7 +260,7 @@ fn check_target(body: &Body, target: Target<'_>) -> Result<(), Denial> {
     if !body.hosts.is_empty() {
         match target {
             Target::Remote(host) => {
-                if !body.hosts.iter().any(|entry| host.is_named(entry)) {
+                if !body.hosts.iter().any(|entry| host.compare(entry) == Match::Same) {
                     return unbound(format!("the document is not for the host `{host}`"));
                 }
             }
@@ -364,7 +364,7 @@ impl VerifiedAttestation {
     /// Whether a tool has at least the required level.
     pub fn check_tool(&self, tool: &str) -> Result<(), Denial> {
         let (level, required) = (self.tool_clearance(tool), &self.required);
-        if level.dominates(required) {
+        if level.against(required) == Dominance::Dominates {
             return Ok(());
         }
         let detail =
