@@ -17,6 +17,7 @@ mod bench;
 #[allow(dead_code, unreachable_pub, reason = "the tests of the crate itself use all of it")]
 mod http_server;
 
+mod addresses;
 mod admission;
 mod admission_package;
 mod admission_tls;

@@ -1,8 +1,8 @@
 //! What the server sends.
 
-use super::Session;
 use super::client::key_of;
 use super::state::{MAX_SERVER_REQUESTS, Pending};
+use super::{Session, words_of};
 use crate::keeper::Wake;
 use crate::reason::ReasonCode;
 use contract::surface::ListKind;
@@ -15,6 +15,10 @@ use wire::envelope::{
     Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned, read_torn, scan,
 };
 use wire::remote::{FailureKind, RemoteFailure};
+
+/// What a person is told of a server that asks who they are.
+const WORDS_OF_SIGN_IN: &str = "○ holdpoint — the server asks for a sign-in, which is not done here; \
+    give it a token: holdpoint run --url URL --header Authorization=bearer-env:NAME";
 
 /// What becomes of a message.
 enum Passing {
@@ -226,15 +230,24 @@ impl Session {
             FailureKind::TimedOut => (ReasonCode::Timeout, OutcomeStatus::Timeout),
             FailureKind::Internal => (ReasonCode::Internal, OutcomeStatus::Error),
         };
-        if failure.kind() != FailureKind::Cancelled {
-            self.remark(&format!("a request got no answer: {failure}"));
-        }
         let key = {
             let state = self.state();
             let pending = state.pending.keys().find(|pending| pending.raw() == id);
             pending.map_or_else(|| id.to_vec(), |pending| pending.key().to_vec())
         };
-        self.fail(&key, reason, status);
+        if failure.kind() == FailureKind::Cancelled {
+            // Whoever cancelled it does not wait for an answer.
+            return self.abandon(&key);
+        }
+        self.remark(&format!("a request got no answer: {failure}"));
+        let words = match failure.kind() {
+            FailureKind::NeedsSignIn => WORDS_OF_SIGN_IN,
+            _ => words_of(reason),
+        };
+        if let Some((id, pending)) = self.end_pending(&key) {
+            self.record_failure(&pending, status);
+            self.refuse_with(id.raw(), reason, words);
+        }
     }
 
     /// One of our own requests could not be sent.
