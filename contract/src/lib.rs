@@ -6,6 +6,7 @@
 
 pub mod canonical;
 pub mod change;
+pub mod client;
 pub mod decimal;
 pub mod diff;
 pub mod hash;
