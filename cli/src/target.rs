@@ -17,7 +17,7 @@ const MAX_CAPTURE_BYTES: u64 = 80 * 1024 * 1024;
 /// The largest header value that is read from a file.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// Ids that differ in so many characters may be taken for one another.
+/// Ids that differ in so many characters, and in no more than a third of them, may be taken for one another.
 const MISTYPED: usize = 3;
 
 /// The home that a command works in.
@@ -191,10 +191,11 @@ pub(crate) fn unknown_server(id: &ServerId, workplace: &Workplace) -> Failure {
 
 fn near<'a>(typed: &str, ids: &[&'a str]) -> Option<&'a str> {
     let distance = |id: &&str| strsim::damerau_levenshtein(id, typed);
+    let most = MISTYPED.min(typed.len() / 3);
     let longer: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(typed)).collect();
     match longer.as_slice() {
         [only] => Some(*only),
-        _ => ids.iter().copied().min_by_key(distance).filter(|id| distance(id) <= MISTYPED),
+        _ => ids.iter().copied().min_by_key(distance).filter(|id| distance(id) <= most),
     }
 }
 
@@ -394,6 +395,7 @@ mod tests {
         assert_eq!(near("cursor", &ids), None);
         assert_eq!(near("unheard-of", &ids), None);
         assert_eq!(near("x", &[]), None);
+        assert_eq!((near("foo", &["m"]), near("git", &["gut"])), (None, Some("gut")));
     }
 
     #[test]

@@ -33,6 +33,9 @@ const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES * 3 / 4;
 /// Outcomes that wait in memory while the disk is full.
 pub const MAX_WAITING_OUTCOMES: usize = 1_024;
 
+/// Outcomes that come while the chain is being written to. Whoever brings one more waits until it is not.
+const MAX_LATE_OUTCOMES: usize = 1_024;
+
 /// What is given up on a full disk to be able to say what was dropped.
 const RESERVE_BYTES: usize = 64 * 1024;
 
@@ -159,16 +162,18 @@ impl Receipts {
         self.shared.append_later(self.shared.lock(), &Record::Decision(decision))
     }
 
-    /// Records how a dispatched call ended with the next [`Receipts::settle`]. Nobody waits here for a write.
+    /// Records how a dispatched call ended with the next [`Receipts::settle`]. Nobody waits here for a write, but where
+    /// more outcomes came during one than are kept.
     pub fn outcome_later(&self, outcome: &Outcome) -> Result<(), ReceiptsError> {
-        match self.shared.state.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                self.shared.late().push(*outcome);
-                Ok(())
-            }
-            Ok(state) => self.outcome_with(state, outcome),
-            Err(TryLockError::Poisoned(state)) => self.outcome_with(state.into_inner(), outcome),
-        }
+        // Making room on a full disk is for who settles.
+        let is_left_to_others = self.shared.settings.on_full == OnFull::DropOldest;
+        let state = match self.shared.state.try_lock() {
+            Ok(state) if !is_left_to_others => state,
+            Err(TryLockError::Poisoned(state)) if !is_left_to_others => state.into_inner(),
+            _ if self.shared.keep_late(outcome) => return Ok(()),
+            _ => self.shared.lock(),
+        };
+        self.outcome_with(state, outcome)
     }
 
     fn outcome_with(
@@ -259,7 +264,12 @@ impl State {
 
     /// Whether the next append, with all that waits for it, may have to put a checkpoint in its place first.
     fn may_need_checkpoint(&self, ts: Timestamp) -> bool {
-        let coming = self.waiting.len() as u64 + 2;
+        self.may_need_checkpoint_for(0, ts)
+    }
+
+    /// The same for that many lines before it.
+    fn may_need_checkpoint_for(&self, lines: usize, ts: Timestamp) -> bool {
+        let coming = (self.waiting.len() + lines) as u64 + 2;
         self.writer.uncovered_lines() + coming > CHECKPOINT_LINES || self.writer.is_rotation_due(ts)
     }
 }
@@ -283,6 +293,16 @@ impl Shared {
 
     fn late(&self) -> MutexGuard<'_, Vec<Outcome>> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there was room for it.
+    fn keep_late(&self, outcome: &Outcome) -> bool {
+        let mut late = self.late();
+        let has_room = late.len() < MAX_LATE_OUTCOMES;
+        if has_room {
+            late.push(*outcome);
+        }
+        has_room
     }
 
     /// The state, when an append may put a checkpoint in its place without meeting the signer.
@@ -376,8 +396,9 @@ impl Shared {
 
     fn settle(&self, batch: Option<Batch>) -> Result<(), ReceiptsError> {
         let mut state = self.lock();
+        let is_ended = batch.is_some_and(|batch| batch != Batch(state.failures));
         self.flush(&mut state)?;
-        if batch.is_some_and(|batch| batch != Batch(state.failures)) {
+        if is_ended {
             return Err(ReceiptsError::Sync(
                 "a line before this one could not be written".to_owned(),
             ));
@@ -389,15 +410,20 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes what is not written yet, late outcomes among it.
+    /// Writes what is not written yet, late outcomes with it. An error where a line that was taken before is not written.
     fn flush(&self, state: &mut State) -> Result<(), ReceiptsError> {
         let late = std::mem::take(&mut *self.late());
+        let Some(last) = late.last() else { return self.write(state) };
+        // What would take more than one write must not fail what the first one has written.
+        let is_one_write = !state.may_need_checkpoint_for(late.len(), last.ts);
+        let written = if is_one_write { Ok(()) } else { self.write(state) };
         for outcome in &late {
             if self.take_later(state, &Record::Outcome(outcome)).is_err() {
                 state.keep_waiting([*outcome]);
             }
         }
-        self.write(state)
+        let rest = self.write(state);
+        if is_one_write { rest } else { written }
     }
 
     /// On a failure the outcomes among it wait for room, as single ones do.

@@ -14,8 +14,8 @@ fn outcome(number: u16) -> Outcome {
     }
 }
 
-/// More than fit before one checkpoint, so that taking them along has to sign.
-const LATE: u16 = 600;
+/// As many as are kept: more than fit before one checkpoint, so that taking them along has to sign.
+const LATE: u16 = 1_024;
 
 #[test]
 fn an_outcome_does_not_wait_for_who_writes_and_is_written_with_the_next() {
@@ -31,6 +31,8 @@ fn an_outcome_does_not_wait_for_who_writes_and_is_written_with_the_next() {
             receipts.outcome_later(&outcome(number)).unwrap();
         }
         assert_eq!(state.writer.written_lines(), before, "{on_full:?}");
+        assert_eq!(receipts.shared.late().len(), MAX_LATE_OUTCOMES);
+        assert!(!receipts.shared.keep_late(&outcome(LATE)), "one more has to wait");
         drop(state);
         receipts.settle(None).unwrap();
         assert_eq!(receipts.shared.lock().writer.written_lines(), before + u64::from(LATE));
