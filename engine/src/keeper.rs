@@ -484,9 +484,11 @@ impl Keeper {
         self.finish_all();
     }
 
-    /// Once no list is out: what is new is judged, and what waited goes on.
+    /// What is new is judged, and what waited goes on. At first no list may be out, since a server is judged as a whole;
+    /// later one that does not come keeps no other waiting.
     fn finish_all(&mut self) {
-        if !self.listings.is_empty() || self.finished.is_empty() {
+        let is_unknown = |list: &ListKind| !self.outcomes.contains_key(list);
+        if self.finished.is_empty() || self.listings.keys().any(is_unknown) {
             return;
         }
         let finished = std::mem::take(&mut self.finished);

@@ -4,6 +4,7 @@ use crate::bench::*;
 use crate::client::*;
 use crate::script::*;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 const CALL: &str = "tools/call";
 
@@ -213,5 +214,29 @@ fn the_client_cannot_answer_for_the_server() {
     script.touch("go");
     text(&client.answer_to(&json!(call)));
     assert_eq!(client.tool_names(), ["make_report"]);
+    client.end().exits(0);
+}
+
+#[test]
+fn a_list_that_does_not_come_keeps_no_call_of_another_waiting() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    script.introduces("2025-06-18", &json!({ "tools": {}, "resources": { "listChanged": true } }));
+    script.on_each("resources/list", json!([[result(&json!({ "resources": [] }))], []]));
+    script.on("resources/templates/list", json!([result(&json!({ "resourceTemplates": [] }))]));
+    let changed =
+        json!({ "jsonrpc": "2.0", "method": "notifications/resources/list_changed" }).to_string();
+    script.on_each("tools/call", json!([[changed, echo()], [echo()]]));
+    let mut client = Client::through_gate(&bench, &["--relist-max-age", "0"], &script.launch());
+    client.begin();
+    text(&client.call("make_report", &json!({ "title": "x" })));
+    let deadline = Instant::now() + DEADLINE;
+    while script.record().matches("resources/list").count() < 2 {
+        assert!(Instant::now() < deadline, "nobody asked again");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let begun = Instant::now();
+    text(&client.call("make_report", &json!({ "title": "x" })));
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     client.end().exits(0);
 }
