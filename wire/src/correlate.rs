@@ -2,6 +2,7 @@
 
 use crate::limits::MAX_REPLIES;
 use crate::message::{self, EnvelopeError, Incoming, Outcome, RequestId};
+use contract::client::ClientCapabilities;
 use contract::json::{Document, Node, ReadError};
 
 /// The answer to a request.
@@ -29,6 +30,8 @@ pub(crate) enum Heard {
 /// Listens for the answer and counts what was something else.
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
+    /// What the server was told that it can ask of us.
+    client: ClientCapabilities,
     tally: Tally,
     replies: usize,
 }
@@ -46,6 +49,10 @@ struct Tally {
 }
 
 impl Correlator {
+    pub(crate) fn new(client: &ClientCapabilities) -> Correlator {
+        Correlator { client: client.clone(), ..Correlator::default() }
+    }
+
     /// Judges one message while `waiting` has no answer yet.
     pub(crate) fn hear(&mut self, bytes: &[u8], waiting: &RequestId) -> Heard {
         let document = match Document::parse_bytes(bytes) {
@@ -87,7 +94,7 @@ impl Correlator {
             return count(&mut self.tally.unanswered);
         }
         self.replies += 1;
-        Heard::Reply(message::reply(id, method))
+        Heard::Reply(message::reply(id, method, &self.client))
     }
 
     /// Judges a message that was over the limit, by its first bytes.

@@ -53,14 +53,16 @@ impl HttpConnection {
     /// Resolves the name and checks the addresses. Nothing is sent yet.
     pub(crate) async fn open(
         endpoint: &HttpEndpoint,
+        correlator: Correlator,
         limits: &ObserveLimits,
     ) -> Result<HttpConnection, ObserveError> {
         let tls = if endpoint.url.is_secure() { Some(tls::connector()?) } else { None };
-        Self::open_with(endpoint, limits, tls).await
+        Self::open_with(endpoint, correlator, limits, tls).await
     }
 
     async fn open_with(
         endpoint: &HttpEndpoint,
+        correlator: Correlator,
         limits: &ObserveLimits,
         tls: Option<tokio_rustls::TlsConnector>,
     ) -> Result<HttpConnection, ObserveError> {
@@ -76,7 +78,7 @@ impl HttpConnection {
             path: headers::path_of(endpoint),
             era: None,
             session: None,
-            correlator: Correlator::default(),
+            correlator,
             frame_bytes: limits.frame_bytes,
         })
     }

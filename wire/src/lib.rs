@@ -26,7 +26,7 @@ pub use crate::http::address::AddressClass;
 pub use endpoint::{BadUrl, EndpointUrl};
 pub use error::{Awaited, ObserveError};
 pub use limits::{MAX_STDERR_TAIL_BYTES, ObserveLimits};
-pub use observe::{ListOutcome, Observed, Progress, observe};
+pub use observe::{ListOutcome, Observed, Progress, observe, observe_as};
 pub use revision::{Era, Revision};
 pub use server_text::ServerText;
 pub use upstream::{HttpEndpoint, StdioLaunch, Upstream};

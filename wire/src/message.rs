@@ -1,7 +1,9 @@
 //! The JSON-RPC envelope: what kind of message a text is, and the texts of our own.
 
+use contract::client::ClientCapabilities;
 use contract::json::{Kind, Node, escape_into};
 use std::borrow::Cow;
+use std::fmt;
 
 /// The members of the envelope. One that is spelled like these only after case folding is read by some and not by others.
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
@@ -10,6 +12,8 @@ const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "err
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 /// `invalid params`.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
+/// What the protocol has a client say whose person does not allow a sample.
+const REJECTED: i64 = -1;
 /// The codes that revision 2026-07-28 reserves for the specification.
 pub(crate) const MODERN_CODES: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
@@ -158,8 +162,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// `params` is a JSON object.
-    pub(crate) fn new(id: RequestId, method: &'static str, params: &serde_json::Value) -> Self {
+    /// `params` prints as a JSON object on one line.
+    pub(crate) fn new(id: RequestId, method: &'static str, params: &dyn fmt::Display) -> Self {
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":"{}","method":"{method}","params":{params}}}"#,
             id.as_str()
@@ -173,19 +177,28 @@ pub(crate) fn notification(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
 }
 
-/// The answer to a request of the server's: we are alive, and there is nothing else that we do for it.
-pub(crate) fn reply(id: Node<'_>, method: &str) -> String {
+/// The answer to a request of the server's: we are alive, and there is nothing else that we do for it. What the server
+/// was told to be able to ask for is answered as if nobody were there.
+pub(crate) fn reply(id: Node<'_>, method: &str, client: &ClientCapabilities) -> String {
     // The id's own bytes may hold a line feed only if it is no string or number; those two kinds are all that come here.
     let id = id.raw();
-    if method == "ping" {
-        return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
-    }
+    let result = match method {
+        "ping" => "{}",
+        "roots/list" if client.declares("roots") => r#"{"roots":[]}"#,
+        "elicitation/create" if client.declares("elicitation") => r#"{"action":"cancel"}"#,
+        "sampling/createMessage" if client.declares("sampling") => {
+            return error(id, REJECTED, "nobody is here to allow it");
+        }
+        _ => return error(id, METHOD_NOT_FOUND, "this client does not answer requests"),
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+fn error(id: &str, code: i64, words: &str) -> String {
     let mut message = Vec::new();
-    escape_into("this client does not answer requests", &mut message);
+    escape_into(words, &mut message);
     let message = String::from_utf8_lossy(&message);
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{METHOD_NOT_FOUND},"message":{message}}}}}"#
-    )
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
 }
 
 #[cfg(test)]

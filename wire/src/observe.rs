@@ -5,6 +5,7 @@ use crate::limits::ObserveLimits;
 use crate::message::RequestIds;
 use crate::revision::Era;
 use crate::upstream::Upstream;
+use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 
 mod connection;
@@ -55,10 +56,21 @@ pub async fn observe(
     limits: &ObserveLimits,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Observed, ObserveError> {
+    observe_as(&ClientCapabilities::default(), upstream, limits, progress).await
+}
+
+/// The same in the place of a client that can do this: some servers offer other tools by it. What the server then asks
+/// of that client is answered as if nobody were there: no roots, no samples, no person.
+pub async fn observe_as(
+    client: &ClientCapabilities,
+    upstream: &Upstream,
+    limits: &ObserveLimits,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Observed, ObserveError> {
     progress(Progress::Starting);
-    let connection = Connection::open(upstream, limits).await?;
-    let mut session =
-        Session { connection, limits, progress, ids: RequestIds::default(), notes: Vec::new() };
+    let connection = Connection::open(upstream, client, limits).await?;
+    let (ids, notes) = (RequestIds::default(), Vec::new());
+    let mut session = Session { connection, client, limits, progress, ids, notes };
     let outcome = session.run().await;
     session.finish(outcome).await
 }
@@ -66,6 +78,7 @@ pub async fn observe(
 /// A connection with what an observation needs beside it.
 struct Session<'a> {
     connection: Connection,
+    client: &'a ClientCapabilities,
     limits: &'a ObserveLimits,
     progress: &'a (dyn Fn(Progress) + Sync),
     ids: RequestIds,

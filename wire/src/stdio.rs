@@ -52,6 +52,7 @@ impl StdioConnection {
     /// Starts the program. The child is killed with everything it started when this is dropped.
     pub(crate) fn start(
         launch: &StdioLaunch,
+        correlator: Correlator,
         limits: &ObserveLimits,
     ) -> Result<StdioConnection, ObserveError> {
         if let Some(directory) = &launch.directory
@@ -85,7 +86,7 @@ impl StdioConnection {
             input: Some(input),
             frames: FrameReader::new(output, limits.frame_bytes),
             stderr: StderrTail::follow(errors),
-            correlator: Correlator::default(),
+            correlator,
             frame_bytes: limits.frame_bytes,
             grace: limits.shutdown_grace,
         })

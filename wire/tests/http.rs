@@ -10,12 +10,13 @@
 #[allow(unreachable_pub, reason = "a module of a test has no users outside")]
 mod http_server;
 
+use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use http_server::{HttpServer, Seen, events, json, respond};
 use std::time::Duration;
 use wire::{
     Awaited, Era, HttpEndpoint, ListOutcome, ObserveError, ObserveLimits, Observed, Revision,
-    Upstream, observe,
+    Upstream, observe, observe_as,
 };
 
 const TOOLS: &str = r#"{"tools":[ {"name":"a"} ]}"#;
@@ -381,4 +382,22 @@ async fn a_port_where_nobody_listens_is_named() {
     drop(listener);
     let error = run(&format!("http://{address}/mcp")).await.unwrap_err();
     assert!(matches!(error, ObserveError::CannotConnect { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_client_can_do_goes_with_every_request_of_the_stateless_era() {
+    let server = HttpServer::start(|request: &Seen| match request.rpc_method() {
+        "server/discover" => json(&result(request, DISCOVERED)),
+        _ => json(&result(request, TOOLS)),
+    })
+    .await;
+    let client = ClientCapabilities::read(br#"{"roots":{}}"#).unwrap();
+    let upstream = Upstream::Http(endpoint(&server.url()));
+    observe_as(&client, &upstream, &limits(), &|_| {}).await.unwrap();
+    let seen = server.seen();
+    assert_eq!(seen.len(), 2);
+    for request in &seen {
+        let said = &request.body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(said.to_string(), r#"{"roots":{}}"#, "{}", request.body);
+    }
 }

@@ -6,12 +6,13 @@
     reason = "what the tests share may fail loudly too"
 )]
 
+use contract::client::ClientCapabilities;
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wire::{
     Era, ListOutcome, ObserveError, ObserveLimits, Observed, Progress, Revision, StdioLaunch,
-    Upstream, observe,
+    Upstream, observe, observe_as,
 };
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}}"#;
@@ -305,6 +306,28 @@ async fn requests_of_the_server_are_answered_or_declined() {
     let sent = std::fs::read_to_string(record).unwrap();
     assert!(sent.contains(r#"{"jsonrpc":"2.0","id":"p","result":{}}"#), "{sent}");
     assert!(sent.contains(r#""id":5,"error":{"code":-32601"#), "{sent}");
+}
+
+#[tokio::test]
+async fn what_a_client_can_do_is_declared_in_its_place_and_its_requests_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let script = json!({ "record": record, "answers": {
+        "initialize": [[INITIALIZE]],
+        "tools/list": [[
+            r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"elicitation/create","params":{}}"#,
+            ONE_TOOL]],
+    } });
+    let said = r#"{"elicitation":{},"roots":{"n":9007199254740993},"sampling":{}}"#;
+    let client = ClientCapabilities::read(said.as_bytes()).unwrap();
+    observe_as(&client, &scripted(&script), &limits(), &|_| {}).await.unwrap();
+    let sent = std::fs::read_to_string(record).unwrap();
+    assert!(sent.contains(&format!(r#""capabilities":{said},"#)), "{sent}");
+    assert!(sent.contains(r#""id":1,"result":{"roots":[]}}"#), "{sent}");
+    assert!(sent.contains(r#""id":2,"error":{"code":-1,"#), "{sent}");
+    assert!(sent.contains(r#""id":3,"result":{"action":"cancel"}}"#), "{sent}");
 }
 
 #[tokio::test]

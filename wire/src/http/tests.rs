@@ -54,7 +54,10 @@ async fn ask(port: u16, trusted: CertificateDer<'static>) -> (String, Option<Str
     };
     let tls = tls::connector_with(roots).unwrap();
     let limits = ObserveLimits::default();
-    let mut connection = HttpConnection::open_with(&endpoint, &limits, Some(tls)).await.unwrap();
+    let mut connection =
+        HttpConnection::open_with(&endpoint, Correlator::default(), &limits, Some(tls))
+            .await
+            .unwrap();
     let id = RequestIds::default().next().unwrap();
     let request = Request::new(id, "initialize", &serde_json::json!({}));
     let deadline = Instant::now() + Duration::from_secs(20);

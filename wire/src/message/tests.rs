@@ -75,10 +75,30 @@ fn ids_are_random_and_never_repeated() {
 #[test]
 fn a_ping_is_answered_and_other_requests_are_declined() {
     let id = Document::parse("7").unwrap();
-    assert_eq!(reply(id.root(), "ping"), r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+    let client = ClientCapabilities::default();
+    assert_eq!(reply(id.root(), "ping", &client), r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
     for method in ["roots/list", "sampling/createMessage", "elicitation/create", "other"] {
-        assert!(reply(id.root(), method).contains(r#""id":7,"error":{"code":-32601,"#));
+        assert!(reply(id.root(), method, &client).contains(r#""id":7,"error":{"code":-32601,"#));
     }
+}
+
+#[test]
+fn what_was_declared_is_answered_as_if_nobody_were_there() {
+    let id = Document::parse("7").unwrap();
+    let check = |client: &str, method: &str, expected: &str| {
+        let client = ClientCapabilities::read(client.as_bytes()).unwrap();
+        let said = reply(id.root(), method, &client);
+        assert!(said.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":7,{expected}"#)), "{said}");
+    };
+    let all = r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{}}"#;
+    check(all, "roots/list", r#""result":{"roots":[]}}"#);
+    check(all, "elicitation/create", r#""result":{"action":"cancel"}}"#);
+    check(all, "sampling/createMessage", r#""error":{"code":-1,"#);
+    check(all, "ping", r#""result":{}}"#);
+    check(all, "tasks/list", r#""error":{"code":-32601,"#);
+    check(r#"{"sampling":{}}"#, "roots/list", r#""error":{"code":-32601,"#);
+    check(r#"{"roots":{}}"#, "elicitation/create", r#""error":{"code":-32601,"#);
+    check(r#"{"roots":{}}"#, "sampling/createMessage", r#""error":{"code":-32601,"#);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The two transports behind one face.
 
 use super::Stop;
+use crate::correlate::Correlator;
 use crate::error::{Awaited, ObserveError};
 use crate::http::{Asked, HttpConnection};
 use crate::limits::ObserveLimits;
@@ -9,6 +10,7 @@ use crate::revision::Era;
 use crate::server_text::ServerText;
 use crate::stdio::{Silence, StdioConnection};
 use crate::upstream::Upstream;
+use contract::client::ClientCapabilities;
 use std::process::ExitStatus;
 use tokio::time::Instant;
 
@@ -29,15 +31,17 @@ pub(super) struct Left {
 impl Connection {
     pub(super) async fn open(
         upstream: &Upstream,
+        client: &ClientCapabilities,
         limits: &ObserveLimits,
     ) -> Result<Connection, ObserveError> {
+        let correlator = Correlator::new(client);
         Ok(match upstream {
             Upstream::Stdio(launch) => {
-                Connection::Stdio(Box::new(StdioConnection::start(launch, limits)?))
+                Connection::Stdio(Box::new(StdioConnection::start(launch, correlator, limits)?))
             }
-            Upstream::Http(endpoint) => {
-                Connection::Http(Box::new(HttpConnection::open(endpoint, limits).await?))
-            }
+            Upstream::Http(endpoint) => Connection::Http(Box::new(
+                HttpConnection::open(endpoint, correlator, limits).await?,
+            )),
         })
     }
 

@@ -11,6 +11,7 @@ use crate::limits::DISCOVER_TIMEOUT;
 use crate::message::{INVALID_PARAMS, METHOD_NOT_FOUND, MODERN_CODES, Request};
 use crate::revision::{Era, Revision};
 use crate::server_text::ServerText;
+use contract::client::ClientCapabilities;
 use contract::json::{Document, Node};
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -19,17 +20,19 @@ use tokio::time::Instant;
 
 const INITIALIZE: &str = "initialize";
 const DISCOVER: &str = "server/discover";
+/// What the names in a `_meta` of the stateless era begin with.
+const META: &str = "io.modelcontextprotocol";
 
 /// The era and the result, or why this way of beginning did not work and the other may.
 type Attempt = Result<(Era, String), ObserveError>;
 
 /// What a client of the stateless era says with every request.
-pub(super) fn stateless_meta() -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": Revision::NEWEST_STATELESS.as_str(),
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": client_info(),
-    })
+pub(super) fn stateless_meta(client: &ClientCapabilities) -> String {
+    let (version, info) = (Revision::NEWEST_STATELESS, client_info());
+    // The capabilities go in as the text that they are, so that no number of theirs is read and written anew.
+    format!(
+        r#"{{"{META}/protocolVersion":"{version}","{META}/clientCapabilities":{client},"{META}/clientInfo":{info}}}"#
+    )
 }
 
 fn client_info() -> Value {
@@ -60,11 +63,10 @@ impl Session<'_> {
     }
 
     async fn initialize(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
-        let params = json!({
-            "protocolVersion": Revision::NEWEST_INITIALIZE.as_str(),
-            "capabilities": {},
-            "clientInfo": client_info(),
-        });
+        let (version, client, info) = (Revision::NEWEST_INITIALIZE, self.client, client_info());
+        let params = format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{client},"clientInfo":{info}}}"#
+        );
         self.connection.settle(None);
         let result = match self.first_answer(INITIALIZE, &params, deadline).await? {
             Ok(result) => result,
@@ -82,7 +84,7 @@ impl Session<'_> {
     async fn discover(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
         let era = Era::Stateless { protocol_version: Revision::NEWEST_STATELESS };
         self.connection.settle(Some(era));
-        let params = json!({ "_meta": stateless_meta() });
+        let params = format!(r#"{{"_meta":{}}}"#, stateless_meta(self.client));
         let result = self.first_answer(DISCOVER, &params, deadline).await?;
         Ok(result.and_then(|result| discover_revision(&result).map(|()| (era, result))))
     }
@@ -91,12 +93,12 @@ impl Session<'_> {
     async fn first_answer(
         &mut self,
         method: &'static str,
-        params: &Value,
+        params: &str,
         deadline: Instant,
     ) -> Result<Result<String, ObserveError>, Stop> {
         let awaited = if method == INITIALIZE { Awaited::Initialize } else { Awaited::Discover };
         let id = self.ids.next().map_err(ObserveError::NoRandomness)?;
-        let request = Request::new(id, method, params);
+        let request = Request::new(id, method, &params);
         let begun = Instant::now();
         Ok(match self.connection.ask(&request, awaited, deadline).await? {
             Asked::Answer(Answer::Result(result)) => Ok(result),

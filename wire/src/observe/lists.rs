@@ -10,7 +10,7 @@ use crate::message::{METHOD_NOT_FOUND, Request};
 use crate::revision::Era;
 use crate::server_text::ServerText;
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::HashSet;
 use tokio::time::Instant;
 
@@ -83,15 +83,16 @@ impl Session<'_> {
         cursor: Option<&str>,
         deadline: Instant,
     ) -> Result<Result<String, ListOutcome>, Stop> {
-        let mut params = Map::new();
+        let mut params = Vec::new();
         if let Some(cursor) = cursor {
-            params.insert("cursor".to_owned(), Value::from(cursor));
+            params.push(format!(r#""cursor":{}"#, Value::from(cursor)));
         }
         if let Era::Stateless { .. } = era {
-            params.insert("_meta".to_owned(), stateless_meta());
+            params.push(format!(r#""_meta":{}"#, stateless_meta(self.client)));
         }
+        let params = format!("{{{}}}", params.join(","));
         let id = self.ids.next().map_err(ObserveError::NoRandomness)?;
-        let request = Request::new(id, list.method(), &Value::Object(params));
+        let request = Request::new(id, list.method(), &params);
         Ok(match self.connection.ask(&request, Awaited::List(list), deadline).await? {
             Asked::Answer(Answer::Result(result)) => Ok(result),
             Asked::Answer(Answer::Unreadable(reason)) => Err(ListOutcome::Unreadable(reason)),
