@@ -263,7 +263,7 @@ impl Keeper {
             let waiting = self.session.state().overdue(now, timeout);
             for waiting in waiting {
                 let reason = ReasonCode::Timeout;
-                self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
+                self.session.refuse_unseen(&waiting, reason);
             }
         }
         for (id, end) in overdue {
@@ -306,7 +306,7 @@ impl Keeper {
         self.session.remark(&self.session.words_of_no_start());
         for waiting in waiting {
             let reason = ReasonCode::Timeout;
-            self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
+            self.session.refuse_unseen(&waiting, reason);
         }
     }
 
@@ -512,7 +512,7 @@ impl Keeper {
                 self.session.resume_listed(waiting);
             } else {
                 let reason = ReasonCode::Internal;
-                self.session.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
+                self.session.refuse_unseen(&waiting, reason);
             }
         }
     }

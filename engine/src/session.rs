@@ -706,25 +706,22 @@ impl Session {
             waiting.extend(state.released.drain().map(|(_, waiting)| waiting));
             (std::mem::take(&mut state.pending), waiting)
         };
-        for (id, pending) in pending {
+        // All of it is recorded before anybody is told: the client may not read.
+        for pending in pending.values() {
             let theirs = pending.dispatched.elapsed();
-            self.recorder.outcome(
-                pending.receipt_id,
-                OutcomeStatus::Error,
-                0,
-                Duration::ZERO,
-                theirs,
-            );
+            let (receipt_id, status) = (pending.receipt_id, OutcomeStatus::Error);
+            self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, theirs);
             self.tally.add(Counter::Failed);
-            self.refuse(id.raw(), ReasonCode::UpstreamUnreachable);
         }
-        for waiting in waiting {
-            self.refuse_unseen(
-                &waiting.id,
-                &waiting.frame,
-                waiting.begun,
-                ReasonCode::UpstreamUnreachable,
-            );
+        let reason = ReasonCode::UpstreamUnreachable;
+        let unseen: Vec<ReasonCode> =
+            waiting.iter().map(|waiting| self.record_unseen(waiting, reason)).collect();
+        let _ = self.recorder.settle(None);
+        for id in pending.keys() {
+            self.refuse(id.raw(), reason);
+        }
+        for (waiting, reason) in waiting.iter().zip(unseen) {
+            self.refuse(waiting.id.raw(), reason);
         }
     }
 }

@@ -114,7 +114,7 @@ impl Session {
         };
         for waiting in waiting {
             let reason = ReasonCode::Internal;
-            self.refuse_unseen(&waiting.id, &waiting.frame, waiting.begun, reason);
+            self.refuse_unseen(&waiting, reason);
         }
         if kept {
             self.deliver_handshake();

@@ -434,6 +434,18 @@ impl Session {
         reason: ReasonCode,
         begun: Instant,
     ) {
+        let reason = self.record_denial(method, bytes, reason, begun);
+        self.refuse(id.raw(), reason);
+    }
+
+    /// Answers what the client is told.
+    fn record_denial(
+        &self,
+        method: &str,
+        bytes: usize,
+        reason: ReasonCode,
+        begun: Instant,
+    ) -> ReasonCode {
         let call = Call { method, target: None, arguments: None, bytes, depth: 0 };
         let (situation, caller) = {
             let state = self.state();
@@ -450,27 +462,24 @@ impl Session {
         let recorded = self.recorder.decision(&call, &answer, about);
         let recorded = recorded.and_then(|recorded| self.recorder.settle(Some(recorded.batch)));
         self.tally.add(Counter::Denied);
-        self.refuse(
-            id.raw(),
-            if recorded.is_ok() { reason } else { ReasonCode::LedgerUnavailable },
-        );
+        if recorded.is_ok() { reason } else { ReasonCode::LedgerUnavailable }
     }
 
     /// The same for a request that waited for a view that never came.
-    pub(crate) fn refuse_unseen(
-        &self,
-        id: &OwnedId,
-        frame: &[u8],
-        begun: Instant,
-        reason: ReasonCode,
-    ) {
-        let method = match scan(frame) {
+    pub(crate) fn refuse_unseen(&self, waiting: &Waiting, reason: ReasonCode) {
+        let reason = self.record_unseen(waiting, reason);
+        self.refuse(waiting.id.raw(), reason);
+    }
+
+    /// Answers what the client is told.
+    pub(crate) fn record_unseen(&self, waiting: &Waiting, reason: ReasonCode) -> ReasonCode {
+        let method = match scan(&waiting.frame) {
             Ok(Scanned::Message(Envelope { kind: Kind::Request { method, .. }, .. })) => {
                 method.into_owned()
             }
             _ => String::new(),
         };
-        self.deny(id, &method, frame.len(), reason, begun);
+        self.record_denial(&method, waiting.frame.len(), reason, waiting.begun)
     }
 }
 
