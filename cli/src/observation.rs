@@ -56,7 +56,7 @@ fn look_at_server(reach: &Reach, options: &Options) -> Result<Looked, Failure> {
     let progress = |step: Progress| spinner.show(step);
     let observed = runtime.block_on(async {
         tokio::select! {
-            observed = wire::observe(&reach.upstream, &reach.limits, &progress) => {
+            observed = wire::observe_as(&reach.client, &reach.upstream, &reach.limits, &progress) => {
                 observed.map_err(|error| match error {
                     ObserveError::PrivateAddressRefused { .. } => {
                         Failure::unreachable(format!("{error} (`--allow-private`)"))

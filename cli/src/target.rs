@@ -3,6 +3,7 @@
 use crate::arguments::{Options, TargetArguments, UpstreamArguments};
 use crate::configuration::Configuration;
 use crate::failure::Failure;
+use contract::client::ClientCapabilities;
 use contract::hash::sha256_hex;
 use contract::origin::{ProgramOrigin, hide_url_secrets};
 use gate::server::ServerId;
@@ -66,6 +67,8 @@ pub(crate) struct Reach {
     pub(crate) upstream: Upstream,
     pub(crate) limits: ObserveLimits,
     pub(crate) origin: Origin,
+    /// What is said to the server that its client can do.
+    pub(crate) client: ClientCapabilities,
 }
 
 /// What of the way to a server is part of its surface.
@@ -107,9 +110,11 @@ impl Target {
             Some(id) => id.clone(),
             None => reach.origin.server_id()?,
         };
-        let launch = Some(reach.launch(&arguments.upstream));
+        let client = known_client(&id, workplace)?;
+        let launch = reach.launch(&arguments.upstream).for_client(client.clone());
+        let reach = reach.for_client(client);
         let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream)?;
-        Ok(Target { id, source: Source::Server(Box::new(reach)), launch })
+        Target::of_reach(&id, reach, launch)
     }
 
     /// A server that was pinned before, started or reached as it was then.
@@ -148,6 +153,7 @@ impl Target {
                 let mut arguments = arguments.clone();
                 arguments.command = command.iter().map(OsString::from).collect();
                 let reach = Reach::program(&arguments, directory.as_deref())?;
+                let reach = reach.for_client(launch.client_capabilities().cloned());
                 return Target::of_reach(
                     id,
                     reach.configured_by(id, &workplace.configuration, &arguments)?,
@@ -166,7 +172,9 @@ impl Target {
         };
         Target::of_reach(
             id,
-            Reach::of(&arguments)?.configured_by(id, &workplace.configuration, &arguments)?,
+            Reach::of(&arguments)?
+                .for_client(launch.client_capabilities().cloned())
+                .configured_by(id, &workplace.configuration, &arguments)?,
             launch,
         )
     }
@@ -174,6 +182,17 @@ impl Target {
     fn of_reach(id: &ServerId, reach: Reach, launch: Launch) -> Result<Target, Failure> {
         Ok(Target { id: id.clone(), source: Source::Server(Box::new(reach)), launch: Some(launch) })
     }
+}
+
+/// What the client of a recorded server can do: whoever looks at the server by its id says the same, whichever way it is
+/// named. Where nothing is known, or it cannot be trusted, nothing is said.
+pub(crate) fn known_client(
+    id: &ServerId,
+    workplace: &Workplace,
+) -> Result<Option<ClientCapabilities>, Failure> {
+    let server = workplace.store.server(id)?.filter(|server| server.lost.is_none());
+    let launch = server.and_then(|server| server.launch);
+    Ok(launch.and_then(|launch| launch.client_capabilities().cloned()))
 }
 
 /// Names the one that was probably meant: the only one that begins so, or one that is written nearly the same.
@@ -218,6 +237,12 @@ impl Reach {
         Ok(self)
     }
 
+    /// In the place of this client.
+    pub(crate) fn for_client(mut self, client: Option<ClientCapabilities>) -> Reach {
+        self.client = client.unwrap_or_default();
+        self
+    }
+
     fn limits(arguments: &UpstreamArguments) -> ObserveLimits {
         let usual = ObserveLimits::default();
         let start_timeout = arguments.start_timeout.map(Duration::from_secs);
@@ -239,7 +264,8 @@ impl Reach {
             directory: directory.map(PathBuf::from),
         });
         let origin = Origin::Program(ProgramOrigin::of(&text(program), &words));
-        Ok(Reach { upstream, limits: Reach::limits(arguments), origin })
+        let (limits, client) = (Reach::limits(arguments), ClientCapabilities::default());
+        Ok(Reach { upstream, limits, origin, client })
     }
 
     fn address(url: &str, arguments: &UpstreamArguments) -> Result<Reach, Failure> {
@@ -255,7 +281,8 @@ impl Reach {
         let origin = Origin::Address { url: shown, has_secrets };
         let allow_private = arguments.allow_private;
         let upstream = Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private });
-        Ok(Reach { upstream, limits: Reach::limits(arguments), origin })
+        let (limits, client) = (Reach::limits(arguments), ClientCapabilities::default());
+        Ok(Reach { upstream, limits, origin, client })
     }
 
     /// What is written down of it: never a secret.
@@ -266,14 +293,24 @@ impl Reach {
                     std::iter::once(&origin.program).chain(&origin.arguments).cloned().collect();
                 let directory =
                     std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
-                let has_secrets = origin.has_secrets;
-                Launch::Program { command, directory, environment_names: Vec::new(), has_secrets }
+                Launch::Program {
+                    command,
+                    directory,
+                    environment_names: Vec::new(),
+                    has_secrets: origin.has_secrets,
+                    client_capabilities: None,
+                }
             }
             Origin::Address { url, has_secrets } => {
                 let name =
                     |header: &String| header.split('=').next().unwrap_or_default().to_owned();
                 let header_names = arguments.header.iter().map(name).collect();
-                Launch::Url { url: url.clone(), header_names, has_secrets: *has_secrets }
+                Launch::Url {
+                    url: url.clone(),
+                    header_names,
+                    has_secrets: *has_secrets,
+                    client_capabilities: None,
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::relist::ListOutcome;
 use crate::situation::{DriftScope, Situation};
 use crate::view::{Materials, View, is_stateless};
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
+use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
 use gate::first_use::{FirstUse, first_use};
@@ -64,6 +65,8 @@ pub struct Seen {
     pub origin: Option<Entry>,
     /// Who vouches for it, as far as that was asked.
     pub attested: Option<Arc<Admitted>>,
+    /// What the client can do that it said this to: it may say something else to another.
+    pub client: Option<ClientCapabilities>,
 }
 
 impl Seen {
@@ -168,9 +171,10 @@ impl Judge {
         let mut book = baseline.pins;
         let is_trusted = book.lost.is_none() && book.tampered.is_empty();
         let observation;
+        let launch = self.launch.clone().map(|launch| launch.for_client(seen.client.clone()));
         let mut act = Act::new(&self.rules.server, at, NOBODY, "server.observe");
         act.expect = Some(revision);
-        act.launch = self.launch.as_ref().filter(|launch| {
+        act.launch = launch.as_ref().filter(|launch| {
             baseline.server.as_ref().is_none_or(|server| server.launch.as_ref() != Some(launch))
         });
         let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;

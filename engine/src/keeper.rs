@@ -559,15 +559,15 @@ impl Keeper {
     }
 
     fn seen(&mut self) -> Seen {
-        let (handshake, attested) = {
+        let (handshake, attested, client) = {
             let state = self.session.state();
             let attested = match &state.situation.admission {
                 Admittance::Known(admitted) => Some(admitted.clone()),
                 Admittance::NotAsked | Admittance::Unknown => None,
             };
-            (state.handshake.clone(), attested)
+            (state.handshake.clone(), attested, state.client.capabilities())
         };
-        Seen { handshake, lists: self.outcomes.clone(), origin: (self.origin)(), attested }
+        Seen { handshake, lists: self.outcomes.clone(), origin: (self.origin)(), attested, client }
     }
 
     /// Asks about a held entry. Further calls of it share the question.

@@ -1,5 +1,6 @@
 //! What the store hands out: servers, launches, observations and history.
 
+use contract::client::ClientCapabilities;
 use contract::hash::{EntryHash, SurfaceHash};
 use contract::json::Document;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader, Unreadable};
@@ -137,6 +138,9 @@ pub enum Launch {
         /// An argument was stored as its hash only.
         #[serde(default)]
         has_secrets: bool,
+        /// What the client could do that it was last started for: by that servers offer other tools.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_capabilities: Option<ClientCapabilities>,
     },
     Url {
         url: String,
@@ -145,6 +149,9 @@ pub enum Launch {
         /// A part of the URL was stored as its hash only.
         #[serde(default)]
         has_secrets: bool,
+        /// What the client could do that it was last reached for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_capabilities: Option<ClientCapabilities>,
     },
 }
 
@@ -155,6 +162,24 @@ impl Launch {
         match self {
             Launch::Program { has_secrets, .. } | Launch::Url { has_secrets, .. } => *has_secrets,
         }
+    }
+
+    /// What the client could do that the server was last launched for, where that is known.
+    pub fn client_capabilities(&self) -> Option<&ClientCapabilities> {
+        match self {
+            Launch::Program { client_capabilities, .. }
+            | Launch::Url { client_capabilities, .. } => client_capabilities.as_ref(),
+        }
+    }
+
+    /// The same launch for another client.
+    #[must_use]
+    pub fn for_client(mut self, client: Option<ClientCapabilities>) -> Launch {
+        match &mut self {
+            Launch::Program { client_capabilities, .. }
+            | Launch::Url { client_capabilities, .. } => *client_capabilities = client,
+        }
+        self
     }
 }
 

@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::judging::{has_baseline, judge, judge_recorded, status_after};
 use crate::observation::{now, observe, surface_of};
 use crate::screen;
-use crate::target::{Reach, Target, Workplace, unknown_server};
+use crate::target::{Reach, Target, Workplace, known_client, unknown_server};
 use contract::surface::{EntryId, Surface};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
@@ -59,7 +59,7 @@ fn look_again(
 ) -> Result<Surface, Failure> {
     let is_named = upstream.url.is_some() || !upstream.command.is_empty();
     if is_named {
-        let reach = Reach::of(upstream)?;
+        let reach = Reach::of(upstream)?.for_client(known_client(id, workplace)?);
         return observe(&reach.configured_by(id, &workplace.configuration, upstream)?, options);
     }
     let server = workplace.store.server(id)?;

@@ -10,6 +10,7 @@ use crate::outlet::Outgoing;
 use crate::path::{Answer, Denial};
 use crate::reason::ReasonCode;
 use crate::recorder::{Caller, Circumstances, Recorded};
+use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use gate::counters::Counter;
 use std::sync::Arc;
@@ -186,13 +187,16 @@ impl Session {
         };
         let Some(params) = params else { return };
         let name = member(params.raw, "clientInfo").and_then(|info| member(&info, "name"));
-        let can_be_asked = member(params.raw, "capabilities")
-            .and_then(|capabilities| member(&capabilities, "elicitation"))
-            .is_some_and(|elicitation| elicitation != b"null");
+        let capabilities = member(params.raw, "capabilities").unwrap_or_default();
+        let can_be_asked =
+            member(&capabilities, "elicitation").is_some_and(|elicitation| elicitation != b"null");
+        // What is too large or cannot be read in one way is not remembered: nothing is decided on it.
+        let greeted_with = ClientCapabilities::read(&capabilities).ok();
         let mut state = self.state();
         let client = name.and_then(|name| serde_json::from_slice(&name).ok());
         state.client.caller = Arc::new(Caller { client, ..(*state.client.caller).clone() });
         state.client.can_be_asked = can_be_asked;
+        state.client.greeted_with = greeted_with;
         // One that tried without a session before begins one now.
         state.client.stateless_meta = None;
     }

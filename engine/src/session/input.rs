@@ -7,6 +7,7 @@ use super::{Passage, Session, is_settleable};
 use crate::keeper::asking::{ANSWER_PATIENCE, MAX_QUESTIONS, Said, parameters, read_answer};
 use crate::recorder::now;
 use crate::view::{Standing, with_member};
+use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
 use serde_json::json;
@@ -161,6 +162,11 @@ fn can_be_asked(frame: &[u8]) -> bool {
             && (members(asked).next().is_none() || member(asked, "form").is_some())
     });
     shows_forms && !members(params.raw).any(is_answer)
+}
+
+/// What a client says in a `_meta` that it can do, where that can be remembered.
+pub(super) fn capabilities_in(meta: &[u8]) -> Option<ClientCapabilities> {
+    ClientCapabilities::read(member(meta, META_CAPABILITIES)?).ok()
 }
 
 fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {

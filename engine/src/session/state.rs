@@ -1,11 +1,12 @@
 //! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
 
-use super::input::{Asking, OpenQuestions};
+use super::input::{Asking, OpenQuestions, capabilities_in};
 use crate::admission::Checked;
 use crate::judge::{Judged, Seen};
 use crate::reason::ReasonCode;
 use crate::recorder::Caller;
 use crate::situation::Situation;
+use contract::client::ClientCapabilities;
 use contract::surface::{EntryId, ListKind};
 use gate::pins::PinBook;
 use ledger::record::ReceiptId;
@@ -100,8 +101,20 @@ pub struct Client {
     /// `_meta` of its newest request, where there is no session: our own requests carry it too.
     pub stateless_meta: Option<Vec<u8>>,
     pub can_be_asked: bool,
+    /// What it said in `initialize` that it can do, where that can be remembered.
+    pub greeted_with: Option<ClientCapabilities>,
     /// It asked for log messages of this level and above.
     pub log_level: Option<String>,
+}
+
+impl Client {
+    /// What it says that it can do: with each request where there is no session, else in its greeting.
+    pub fn capabilities(&self) -> Option<ClientCapabilities> {
+        match &self.stateless_meta {
+            Some(meta) => capabilities_in(meta),
+            None => self.greeted_with.clone(),
+        }
+    }
 }
 
 /// An answer to the handshake that the client waits for.

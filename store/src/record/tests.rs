@@ -10,6 +10,8 @@ fn launches_are_the_json_that_is_documented() {
         r#"{"command":["npx","-y","x"],"directory":"/srv","environment_names":["A"],"has_secrets":true}"#,
         r#"{"command":["x"],"environment_names":[],"has_secrets":false}"#,
         r#"{"url":"https://example.com/mcp","header_names":["authorization"],"has_secrets":false}"#,
+        r#"{"command":["x"],"environment_names":[],"has_secrets":false,"client_capabilities":"{\"roots\":{}}"}"#,
+        r#"{"url":"https://example.com/mcp","header_names":[],"has_secrets":false,"client_capabilities":"{}"}"#,
     ] {
         let launch: Launch = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::json!(launch).to_string(), text);
@@ -24,6 +26,8 @@ fn what_is_neither_a_program_nor_a_url_is_no_launch() {
         r#"{"command":"npx"}"#,
         r#"{"url":"x","command":["y"]}"#,
         r#"{"url":"x","other":1}"#,
+        r#"{"url":"x","client_capabilities":"[]"}"#,
+        r#"{"url":"x","client_capabilities":{}}"#,
     ] {
         assert!(serde_json::from_str::<Launch>(text).is_err(), "{text}");
     }

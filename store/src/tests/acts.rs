@@ -3,6 +3,7 @@
 use crate::tests::bench::*;
 use crate::{Act, NewPin, Store};
 use crate::{Launch, Revision, StoreError};
+use contract::client::ClientCapabilities;
 use contract::surface::{Entry, EntryType};
 use gate::pins::Basis;
 use gate::server::ServerStatus;
@@ -242,13 +243,18 @@ fn launches_come_back_and_say_whether_they_can_be_repeated(kind: Kind) {
         directory: Some("/srv".into()),
         environment_names: vec!["TOKEN".into()],
         has_secrets: true,
+        client_capabilities: None,
     };
     let url = Launch::Url {
         url: "https://example.com/mcp".into(),
         header_names: vec![],
         has_secrets: false,
+        client_capabilities: None,
     };
-    for (name, launch) in [("program", &program), ("url", &url)] {
+    let client = ClientCapabilities::read(br#"{"roots":{"listChanged":true}}"#).unwrap();
+    let for_client = program.clone().for_client(Some(client.clone()));
+    assert_eq!(for_client.client_capabilities(), Some(&client));
+    for (name, launch) in [("program", &program), ("url", &url), ("for-client", &for_client)] {
         let server = id(name);
         let mut act = act(&server, "server.pin");
         act.launch = Some(launch);
@@ -257,6 +263,28 @@ fn launches_come_back_and_say_whether_they_can_be_repeated(kind: Kind) {
         assert!(is_sound(&*store, name));
     }
     assert!(program.has_secrets() && !url.has_secrets());
+}
+
+fn the_client_of_a_launch_is_authenticated_and_a_launch_without_one_still_is(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    let launch = Launch::Url {
+        url: "https://example.com/mcp".into(),
+        header_names: vec![],
+        has_secrets: false,
+        client_capabilities: None,
+    };
+    let client = ClientCapabilities::read(br#"{"roots":{}}"#).unwrap();
+    let for_client = launch.clone().for_client(Some(client));
+    for (name, launch) in [("before", &launch), ("after", &for_client)] {
+        let server = id(name);
+        let mut act = act(&server, "server.pin");
+        act.launch = Some(launch);
+        store.record(act).unwrap();
+        assert!(is_sound(&*store, name));
+    }
+    bench.edit("UPDATE servers SET launch = replace(launch, 'roots', 'stems') WHERE id = 'after'");
+    assert!(is_sound(&*store, "before") && !is_sound(&*store, "after"));
 }
 
 fn what_one_process_approved_the_other_reads_at_once_and_its_version_moves(kind: Kind) {
@@ -298,6 +326,7 @@ on_both![
     history_tells_who_did_what_when_and_from_which_to_which,
     history_cannot_be_edited_or_removed_by_a_slip,
     launches_come_back_and_say_whether_they_can_be_repeated,
+    the_client_of_a_launch_is_authenticated_and_a_launch_without_one_still_is,
     what_one_process_approved_the_other_reads_at_once_and_its_version_moves,
     the_trait_can_be_used_as_an_object,
 ];

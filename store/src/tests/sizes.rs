@@ -55,8 +55,12 @@ fn a_launch_is_bounded(kind: Kind) {
     let mut store = bench.store();
     let server = id("reports");
     let url = |bytes: usize| {
-        let launch =
-            |url: String| crate::Launch::Url { url, header_names: vec![], has_secrets: false };
+        let launch = |url: String| crate::Launch::Url {
+            url,
+            header_names: vec![],
+            has_secrets: false,
+            client_capabilities: None,
+        };
         let frame = serde_json::json!(launch(String::new())).to_string().len();
         launch("x".repeat(bytes - frame))
     };
