@@ -22,6 +22,7 @@ mod admission;
 mod admission_package;
 mod admission_tls;
 mod battery;
+mod capabilities;
 mod client;
 mod decisions;
 mod faults;

@@ -2,7 +2,8 @@
 //!
 //! `stdout` and `stderr` in the folder are printed at the start, `exit` holds the code to end with there. Every request
 //! is then answered with the bytes of the file that is named like its method, with `.` for `/`; `$ID` in them becomes the
-//! request's id and `$COUNT` how often the method came. A method without a file is never answered.
+//! request's id and `$COUNT` how often the method came. A method without a file is never answered. `METHOD+NAME` is the file
+//! for clients that have the capability of that name.
 #![allow(clippy::unwrap_used, reason = "it is part of the tests, which may fail loudly")]
 
 use serde_json::Value;
@@ -23,16 +24,28 @@ fn main() {
         std::process::exit(String::from_utf8(code).unwrap().parse().unwrap());
     }
     let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut abilities = Vec::new();
     for line in stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
         let Some(method) = message.get("method").and_then(Value::as_str) else { continue };
         let count = counts.entry(method.to_owned()).or_default();
         *count += 1;
-        if let (Some(answer), Some(id)) = (file(&method.replace('/', ".")), message.get("id")) {
+        abilities = declared(&message).unwrap_or(abilities);
+        let name = method.replace('/', ".");
+        let special = abilities.iter().find_map(|ability| file(&format!("{name}+{ability}")));
+        if let (Some(answer), Some(id)) = (special.or_else(|| file(&name)), message.get("id")) {
             let answer = replaced(&answer, b"$COUNT", count.to_string().as_bytes());
             say(&replaced(&answer, b"$ID", id.to_string().as_bytes()));
         }
     }
+}
+
+/// The names of what a client says that it can do, where a message says it.
+fn declared(message: &Value) -> Option<Vec<String>> {
+    let params = message.get("params")?;
+    let in_meta = || params.get("_meta")?.get("io.modelcontextprotocol/clientCapabilities");
+    let said = params.get("capabilities").or_else(in_meta)?.as_object()?;
+    Some(said.keys().cloned().collect())
 }
 
 fn say(bytes: &[u8]) {
