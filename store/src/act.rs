@@ -11,7 +11,7 @@ use gate::time::Timestamp;
 pub const MAX_NAME_BYTES: usize = 256;
 /// The longest sentence that goes with an act, in bytes.
 pub const MAX_DETAIL_BYTES: usize = 4_096;
-/// The largest launch, in bytes of JSON.
+/// The largest launch, in bytes of JSON, without what its client can do: that has a bound of its own.
 pub const MAX_LAUNCH_BYTES: usize = 256 * 1024;
 /// The largest capture: four full lists, and what is not in a list.
 pub const MAX_CAPTURE_BYTES: usize = 4 * MAX_LIST_BYTES + 4 * MAX_ENTRY_BYTES;

@@ -159,9 +159,10 @@ fn apply_fields(row: &mut ServerRow, act: &Act<'_>) -> Result<(), StoreError> {
         row.status = status.as_str().to_owned();
     }
     if let Some(launch) = act.launch {
-        let json = serde_json::json!(launch).to_string();
-        within("a launch", json.len(), MAX_LAUNCH_BYTES)?;
-        row.launch = Some(json);
+        // What a client says of itself must not be what makes a launch too large to be recorded.
+        let bare = serde_json::json!(launch.clone().for_client(None)).to_string();
+        within("a launch", bare.len(), MAX_LAUNCH_BYTES)?;
+        row.launch = Some(serde_json::json!(launch).to_string());
     }
     if act.observation.is_some() {
         row.last_seen = act.at.0;

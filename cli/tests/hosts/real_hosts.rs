@@ -81,7 +81,9 @@ fn claude_code_connects_through_the_gate_and_says_what_to_do_about_a_stopped_ser
         "{listed}"
     );
     assert!(!listed.contains("✔ Connected"), "{listed}");
-    bench.run(["release", "claude-code.everything"]).exits(0);
+    // The server has tools for clients that have roots or show questions, as this one does.
+    bench.run(["release", "claude-code.everything"]).exits(0).says("the server is verified");
+    bench.run(["check", "claude-code.everything"]).exits(0);
     let listed = answer(host(&bench, &claude, &["mcp", "list"])).exits(0).out;
     assert!(listed.contains("✔ Connected") && !listed.contains("holdpoint release"), "{listed}");
     // The host has written its file anew since; what is ours goes all the same.

@@ -4,6 +4,7 @@ use crate::tests::bench::*;
 use crate::write::Limits;
 use crate::{Act, NewPin};
 use crate::{MAX_CAPTURE_BYTES, MAX_LAUNCH_BYTES, MAX_NAME_BYTES, MAX_PINS_PER_ACT, StoreError};
+use contract::client::{ClientCapabilities, MAX_CAPABILITIES_BYTES};
 use contract::surface::Entry;
 use contract::surface::MAX_ENTRY_BYTES;
 use gate::pins::Basis;
@@ -64,11 +65,17 @@ fn a_launch_is_bounded(kind: Kind) {
         let frame = serde_json::json!(launch(String::new())).to_string().len();
         launch("x".repeat(bytes - frame))
     };
+    let frame = r#"{"a":""}"#.len();
+    let largest = format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_CAPABILITIES_BYTES - frame));
+    let client = ClientCapabilities::read(largest.as_bytes()).unwrap();
     for (bytes, is_fine) in [(MAX_LAUNCH_BYTES, true), (MAX_LAUNCH_BYTES + 1, false)] {
-        let launch = url(bytes);
-        let mut act = act(&server, "server.pin");
-        act.launch = Some(&launch);
-        assert_eq!(store.record(act).is_ok(), is_fine, "{bytes}");
+        for launch in [url(bytes), url(bytes).for_client(Some(client.clone()))] {
+            let mut act = act(&server, "server.pin");
+            act.launch = Some(&launch);
+            assert_eq!(store.record(act).is_ok(), is_fine, "{bytes}");
+            let recorded = store.server(&server).unwrap().unwrap().launch;
+            assert_eq!(recorded.as_ref() == Some(&launch), is_fine);
+        }
     }
 }
 
