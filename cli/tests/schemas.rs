@@ -165,6 +165,21 @@ fn a_baseline_that_was_tampered_with() {
     }
 }
 
+/// A session of a client that has roots.
+fn meet(bench: &Bench, server: &FolderServer) {
+    let info = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": { "roots": {} }, "clientInfo": info });
+    let lines = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
+    ];
+    let session = bench.file("session.jsonl", lines.map(|line| format!("{line}\n")).concat());
+    let mut run = server.command_as(bench, ID, "run", &[]);
+    run.stdin(fs::File::open(session).unwrap());
+    answer(run).exits(0);
+}
+
 /// A server that is started, in the states that only such a one has.
 fn live(schemas: &mut Schemas, bench: &Bench) {
     let server = FolderServer::new(bench, &json!([report_tool()]));
@@ -172,7 +187,9 @@ fn live(schemas: &mut Schemas, bench: &Bench) {
     schemas.check("verdict", &server.run(bench, "check", &["--json"]).exits(0).json());
     let behavioral = server.run(bench, "check", &["--json", "--behavioral"]).exits(10).json();
     schemas.check("verdict", &behavioral);
-    schemas.run("status", bench, &["status"], 0);
+    meet(bench, &server);
+    let status = schemas.run("status", bench, &["status", ID], 0);
+    assert_eq!(status["servers"][0]["launch"]["client_capabilities"], r#"{"roots":{}}"#);
     for (words, name) in [
         (vec!["capture", "--json", "--"], "capture"),
         (vec!["capture", "--json", "-o", "captured.json", "--"], "captured"),
