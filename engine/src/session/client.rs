@@ -162,20 +162,20 @@ impl Session {
     ) -> Result<(), ReasonCode> {
         match sort {
             Method::Handshake if passage.call.method == "initialize" => self.meet(params),
-            Method::Other if passage.call.method == "logging/setLevel" => {
-                let level = params.and_then(|params| params.level.as_deref());
-                self.state().client.log_level = level.map(str::to_owned);
-            }
-            Method::List(_) | Method::Use(_) => {
+            Method::Handshake | Method::Ping => {}
+            Method::List(_) | Method::Use(_) | Method::Other => {
                 if let Err(error) = self.look_for_changes(passage.begun) {
                     self.remark(&format!("the store cannot be read: {error}"));
-                    // A list may be shown as it was last judged; a call is not made on that.
-                    if matches!(sort, Method::Use(_)) {
+                    // A list may be shown as it was last judged; nothing is asked of the server on that.
+                    if !matches!(sort, Method::List(_)) {
                         return Err(ReasonCode::Internal);
                     }
                 }
             }
-            Method::Handshake | Method::Ping | Method::Other => {}
+        }
+        if passage.call.method == "logging/setLevel" {
+            let level = params.and_then(|params| params.level.as_deref());
+            self.state().client.log_level = level.map(str::to_owned);
         }
         Ok(())
     }
@@ -334,6 +334,14 @@ impl Session {
     }
 
     fn notification(&self, envelope: &Envelope<'_>, method: &str) {
+        // Without an id it asks for no answer; a server may carry it out all the same, and nobody would have decided.
+        if !matches!(Method::of(method), Method::Other) {
+            self.remark("a request of the client without an id was dropped");
+            return self.record_dropped(ReasonCode::BadFrame, envelope.raw.len());
+        }
+        if let Err(error) = self.look_for_changes(Instant::now()) {
+            self.remark(&format!("the store cannot be read: {error}"));
+        }
         let situation = self.situation();
         if method == "notifications/initialized" {
             self.state().client.is_initialized = true;
@@ -422,11 +430,15 @@ impl Session {
             Some(id) => self.deny(id, "", bytes, reason, begun),
             None => {
                 self.remark(&format!("a message of the client was dropped: {error}"));
-                let server = self.situation().server.clone();
-                let data = serde_json::json!({"reason": reason.as_str(), "size_bytes": bytes});
-                self.recorder.event(server.as_str(), "mcp.message.dropped", None, &data);
+                self.record_dropped(reason, bytes);
             }
         }
+    }
+
+    fn record_dropped(&self, reason: ReasonCode, bytes: usize) {
+        let server = self.situation().server.clone();
+        let data = serde_json::json!({"reason": reason.as_str(), "size_bytes": bytes});
+        self.recorder.event(server.as_str(), "mcp.message.dropped", None, &data);
     }
 
     /// Refuses a request before the checks: recorded, answered, nothing dispatched.

@@ -169,3 +169,23 @@ fn a_list_that_cannot_be_read_holds_what_it_carries() {
     assert_eq!(refused["code"], -32010);
     assert_eq!(refused["data"]["reason"], "surface_unreadable");
 }
+
+/// A server that carries it out all the same would do what nobody decided on.
+#[test]
+fn a_request_without_an_id_reaches_no_server_and_is_recorded() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    let at_server = stage.server.all().len();
+    let dropped =
+        ["tools/call", "prompts/get", "resources/read", "tools/list", "initialize", "ping"];
+    for method in dropped {
+        let params = json!({ "name": "add", "uri": "x:y", "arguments": {} });
+        stage.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+    // What is none of them goes up behind them.
+    stage.say(&json!({ "jsonrpc": "2.0", "method": "notifications/x" }));
+    stage.server_hears("the notification", |message| message["method"] == "notifications/x");
+    assert_eq!(stage.server.all().len(), at_server + 1);
+    let is_event = |line: &&Value| line["name"] == "mcp.message.dropped";
+    assert_eq!(stage.ledger().iter().filter(is_event).count(), dropped.len());
+}

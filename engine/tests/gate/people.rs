@@ -57,6 +57,21 @@ fn without_a_call_the_client_is_told_too() {
 }
 
 #[test]
+fn a_quarantine_counts_at_once_for_what_is_no_call_too() {
+    let stage = Stage::greeted(Setting::default());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    act(&stage, "server.quarantine", ServerStatus::Quarantined);
+    assert_eq!(stage.ask(json!(2), "x/unknown", json!({}))["error"]["code"], -32010);
+    act(&stage, "server.release", ServerStatus::Verified);
+    assert!(stage.call(3, "add", json!({})).get("result").is_some());
+    act(&stage, "server.quarantine", ServerStatus::Quarantined);
+    let at_server = stage.server.all().len();
+    stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/x"}));
+    std::thread::sleep(QUIET);
+    assert_eq!(stage.server.all().len(), at_server);
+}
+
+#[test]
 fn a_quarantine_stops_everything_and_a_release_ends_it() {
     let stage = Stage::greeted(Setting::default());
     assert!(stage.call(1, "add", json!({})).get("result").is_some());
