@@ -723,6 +723,7 @@ impl Session {
         for (waiting, reason) in waiting.iter().zip(unseen) {
             self.refuse(waiting.id.raw(), reason);
         }
+        self.refuse_handshakes(reason);
     }
 }
 

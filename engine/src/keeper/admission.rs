@@ -6,6 +6,7 @@ use crate::session::Session;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
 
 /// What the keeper knows of checks.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Admissions {
     to_checker: Option<Sender<Option<Arc<str>>>>,
     pub(super) is_wanted: bool,
     is_checking: bool,
+    /// When the server's greeting was looked at for the newest check.
+    asked_at: Option<Instant>,
 }
 
 impl Keeper {
@@ -27,6 +30,7 @@ impl Keeper {
             self.admission.to_checker = start(checker, &self.session);
         }
         self.admission.is_wanted = false;
+        self.admission.asked_at = Some(Instant::now());
         let handshake = self.session.state().handshake.clone();
         let is_sent = self
             .admission
@@ -78,7 +82,9 @@ impl Keeper {
                 return self.session.refuse_unadmitted();
             }
         }
-        self.session.deliver_handshake();
+        if let Some(asked_at) = self.admission.asked_at {
+            self.session.deliver_handshakes(asked_at);
+        }
         let waiting = self.session.state().take_unadmitted();
         for waiting in waiting {
             self.session.resume_admitted(waiting);

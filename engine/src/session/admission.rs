@@ -18,6 +18,16 @@ use std::time::{Duration, Instant};
 use wire::envelope::{Kind, Outcome, Scanned, scan};
 use wire::listing::is_offered;
 
+/// What becomes of the answer to a handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// Admission is not asked for: it goes to the client.
+    NotAsked,
+    Kept,
+    /// Nobody will check any more, or too many are kept already.
+    Refused(ReasonCode),
+}
+
 impl Session {
     /// Whether a request may be decided on what is known of the server's admission. The handshake and `ping` need none.
     pub(super) fn is_admission_fresh(&self, state: &State, sort: Method, begun: Instant) -> bool {
@@ -108,38 +118,56 @@ impl Session {
 
     /// Nobody can say whether the server may be used, so it is not.
     pub(crate) fn refuse_unadmitted(&self) {
-        let (waiting, kept) = {
-            let mut state = self.state();
-            (state.take_unadmitted(), state.kept_handshake.is_some())
-        };
+        let waiting = self.state().take_unadmitted();
         for waiting in waiting {
             let reason = ReasonCode::Internal;
             self.refuse_unseen(&waiting, reason);
         }
-        if kept {
-            self.deliver_handshake();
-        }
+        self.deliver_handshakes(Instant::now());
     }
 
     /// Whether the answer to a handshake waits until the server's admission was checked: it may carry the document, and
-    /// what it says of itself is shown only of a server that may be used.
-    pub(super) fn keeps_handshake(&self, state: &mut State, frame: &[u8]) -> bool {
-        let is_asked = self.settings.admission_max_age.is_some();
-        if is_asked {
-            // What was found before the server said anything does not count for what it says.
-            state.checked = None;
-            state.kept_handshake = Some(KeptHandshake { frame: frame.to_vec() });
+    /// what it says of itself is shown only of a server that may be used. Several may wait at once.
+    pub(super) fn keeps_handshake(&self, state: &mut State, frame: &[u8]) -> Keeping {
+        if self.settings.admission_max_age.is_none() {
+            return Keeping::NotAsked;
         }
-        is_asked
+        // What was found before the server said anything does not count for what it says.
+        state.checked = None;
+        if state.ended.is_some() {
+            return Keeping::Refused(ReasonCode::UpstreamUnreachable);
+        }
+        if !state.has_room_to_keep_handshake(frame.len()) {
+            return Keeping::Refused(ReasonCode::RateLimited);
+        }
+        let arrived = Instant::now();
+        state.kept_handshakes.push(KeptHandshake { frame: frame.to_vec(), arrived });
+        Keeping::Kept
     }
 
-    /// Sends the client the answer that it waits for.
-    pub(crate) fn deliver_handshake(&self) {
-        let kept = self.state().kept_handshake.take();
-        let Some(KeptHandshake { frame }) = kept else { return };
-        let Ok(Scanned::Message(envelope)) = scan(&frame) else { return };
-        if let Kind::Response { id: Some(id), outcome: Outcome::Result(result) } = &envelope.kind {
-            self.show_handshake(&envelope, id, result);
+    /// Sends the client the answers that it waits for, of those that came before this moment: a check that was begun
+    /// before an answer did not see what is in it.
+    pub(crate) fn deliver_handshakes(&self, before: Instant) {
+        let kept: Vec<KeptHandshake> =
+            self.state().kept_handshakes.extract_if(.., |kept| kept.arrived <= before).collect();
+        for KeptHandshake { frame, .. } in &kept {
+            let Ok(Scanned::Message(envelope)) = scan(frame) else { continue };
+            if let Kind::Response { id: Some(id), outcome: Outcome::Result(result) } =
+                &envelope.kind
+            {
+                self.show_handshake(&envelope, id, result);
+            }
+        }
+    }
+
+    /// The server has ended: whoever still waits for its greeting is told so.
+    pub(super) fn refuse_handshakes(&self, reason: ReasonCode) {
+        let kept = std::mem::take(&mut self.state().kept_handshakes);
+        for KeptHandshake { frame, .. } in &kept {
+            let Ok(Scanned::Message(envelope)) = scan(frame) else { continue };
+            if let Kind::Response { id: Some(id), .. } = &envelope.kind {
+                self.refuse(id.raw(), reason);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The answer to `initialize` or `server/discover`: what the server says of itself before anything is listed.
 
 use super::Session;
+use super::admission::Keeping;
 use crate::judge::FirstUsePolicy;
 use crate::keeper::Wake;
 use crate::view::{shaped_handshake, with_member};
@@ -20,7 +21,7 @@ impl Session {
             return self.refuse(id.raw(), crate::reason::ReasonCode::UpstreamUnreadable);
         };
         let version = surface.protocol_version.clone();
-        let is_kept = {
+        let keeping = {
             let mut state = self.state();
             if state.handshake.as_deref().is_some_and(|before| before != text) {
                 // It says something else of itself than what was judged: nothing is decided on that any more.
@@ -31,10 +32,13 @@ impl Session {
             state.client.protocol_version = version;
             self.keeps_handshake(&mut state, envelope.raw)
         };
-        if is_kept {
-            self.wake(Wake::Admit);
-        } else {
-            self.show_handshake(envelope, id, result);
+        match keeping {
+            Keeping::Kept => self.wake(Wake::Admit),
+            Keeping::NotAsked => self.show_handshake(envelope, id, result),
+            Keeping::Refused(reason) => {
+                self.refuse(id.raw(), reason);
+                self.wake(Wake::Admit);
+            }
         }
     }
 

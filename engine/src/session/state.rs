@@ -20,6 +20,9 @@ pub const MAX_PENDING: usize = 10_000;
 /// The most requests that wait for a fresh view, and their bytes.
 pub const MAX_WAITING: usize = 1_000;
 pub const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
+/// The most answers to handshakes that wait until the server's admission was checked, and their bytes.
+pub const MAX_KEPT_HANDSHAKES: usize = 100;
+pub const MAX_KEPT_HANDSHAKE_BYTES: usize = 64 * 1024 * 1024;
 /// The most entries whose holds are followed to what a person does with them.
 pub const MAX_FOLLOWED_HOLDS: usize = 1_000;
 /// The most requests of the server that wait for the client's answer.
@@ -117,10 +120,11 @@ impl Client {
     }
 }
 
-/// An answer to the handshake that the client waits for.
+/// An answer to a handshake that the client waits for.
 #[derive(Debug)]
 pub struct KeptHandshake {
     pub frame: Vec<u8>,
+    pub arrived: Instant,
 }
 
 #[derive(Debug)]
@@ -136,8 +140,8 @@ pub struct State {
     pub freshness: BTreeMap<ListKind, Freshness>,
     /// The newest check of the server's admission. It does not count any more where the server was greeted since.
     pub checked: Option<Checked>,
-    /// The answer to the handshake, kept from the client until the server's admission was checked.
-    pub kept_handshake: Option<KeptHandshake>,
+    /// The answers to handshakes, kept from the client until the server's admission was checked.
+    pub kept_handshakes: Vec<KeptHandshake>,
     pub pending: HashMap<OwnedId, Pending>,
     /// Our own requests to the server, by their id with its quotes.
     pub own: HashSet<Vec<u8>>,
@@ -178,7 +182,7 @@ impl State {
             handshake: None,
             freshness: BTreeMap::new(),
             checked: None,
-            kept_handshake: None,
+            kept_handshakes: Vec::new(),
             pending: HashMap::new(),
             own: HashSet::new(),
             waiting: VecDeque::new(),
@@ -220,6 +224,11 @@ impl State {
 
     pub fn has_room_to_wait(&self, bytes: usize) -> bool {
         self.waiting.len() < MAX_WAITING && self.waiting_bytes + bytes <= MAX_WAITING_BYTES
+    }
+
+    pub fn has_room_to_keep_handshake(&self, bytes: usize) -> bool {
+        let kept: usize = self.kept_handshakes.iter().map(|kept| kept.frame.len()).sum();
+        self.kept_handshakes.len() < MAX_KEPT_HANDSHAKES && kept + bytes <= MAX_KEPT_HANDSHAKE_BYTES
     }
 
     pub fn wait(&mut self, waiting: Waiting) {

@@ -8,6 +8,7 @@ use attest::{
 };
 use engine::admission::{Checker, Source, Subject, Terms};
 use engine::session::SessionSettings;
+use engine::session::state::MAX_KEPT_HANDSHAKES;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -350,4 +351,55 @@ fn no_forged_document_lets_a_call_through() {
     }
     assert!(count >= 14_378, "{count}");
     assert!(!stage.server.texts().iter().any(|text| text.contains("tools/")));
+}
+
+/// A server whose check takes until the test lets it go on, as one whose document comes from far away.
+fn unhurried(server: &Server) -> (Setting, std::sync::mpsc::Sender<()>) {
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
+    let terms = Terms::new(root(), scheme, "internal".to_owned(), server.flavor).expect("terms");
+    let program = Box::new(move || {
+        // Once it was let go on for good there is nobody to wait for.
+        let _ = may_go_on.recv();
+        Program { file: vec![Digest::sha256(FILE)], ..Program::default() }
+    });
+    let bindings = vec![Binding::File(Digest::sha256(FILE))];
+    let subject = Subject::Local { program, bindings };
+    let checker = Checker::new(terms, subject, Source::File(server.path()));
+    (Setting { checker: Some(checker), ..server.setting() }, go_on)
+}
+
+fn greet_as(stage: &Stage, id: usize) {
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    stage.say(&json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}));
+}
+
+#[test]
+fn of_several_greetings_in_flight_each_is_answered() {
+    let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    let (setting, go_on) = unhurried(&server);
+    let stage = Stage::new(setting);
+    (0..=MAX_KEPT_HANDSHAKES).for_each(|id| greet_as(&stage, id));
+    // One more than is kept is told at once.
+    let refused = stage.answer(&json!(MAX_KEPT_HANDSHAKES));
+    assert_eq!(refused["error"]["data"]["reason"], "rate_limited", "{refused}");
+    assert_eq!(stage.client.all().len(), 1, "{:?}", stage.client.texts());
+    drop(go_on);
+    for id in 0..MAX_KEPT_HANDSHAKES {
+        assert!(stage.answer(&json!(id)).get("result").is_some());
+    }
+}
+
+#[test]
+fn a_greeting_that_waits_for_the_check_is_answered_when_the_server_ends() {
+    let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    let (setting, _go_on) = unhurried(&server);
+    let stage = Stage::new(setting);
+    greet_as(&stage, 1);
+    greet_as(&stage, 2);
+    stage.session.server_ended("it ended");
+    for id in [1, 2] {
+        let refused = stage.answer(&json!(id));
+        assert_eq!(refused["error"]["data"]["reason"], "upstream_unreachable", "{refused}");
+    }
 }
