@@ -34,16 +34,9 @@ pub fn run(session: &Session, errands: &Receiver<Errand>) {
     while let Ok(errand) = errands.recv() {
         match errand {
             Errand::Resume(id) => {
-                let waiting = {
-                    let mut state = session.state();
-                    let waiting = state.released.remove(id.key());
-                    state.is_bringing = waiting.is_some();
-                    waiting
-                };
-                if let Some(waiting) = waiting {
-                    session.resume(&waiting);
-                    session.state().is_bringing = false;
-                }
+                session.state().is_bringing = true;
+                session.resume(&id);
+                session.state().is_bringing = false;
             }
             Errand::GiveUp(id) => session.give_up(&id),
             Errand::Send(message) => {

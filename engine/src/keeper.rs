@@ -261,9 +261,8 @@ impl Keeper {
         };
         if let Some(timeout) = self.session.settings.call_timeout {
             let waiting = self.session.state().overdue(now, timeout);
-            for waiting in waiting {
-                let reason = ReasonCode::Timeout;
-                self.session.refuse_unseen(&waiting, reason);
+            for id in waiting {
+                self.session.refuse_unseen(&id, ReasonCode::Timeout);
             }
         }
         for (id, end) in overdue {
@@ -298,15 +297,14 @@ impl Keeper {
         let waiting = {
             let mut state = self.session.state();
             state.own.remove(&discovery.request);
-            let mut waiting = state.take_listed(&ListKind::ALL);
-            waiting.extend(state.take_unadmitted());
+            let mut waiting = state.release_listed(&ListKind::ALL);
+            waiting.extend(state.release_unadmitted());
             waiting
         };
         self.session.errand(Errand::GiveUp(discovery.request));
         self.session.remark(&self.session.words_of_no_start());
-        for waiting in waiting {
-            let reason = ReasonCode::Timeout;
-            self.session.refuse_unseen(&waiting, reason);
+        for id in waiting {
+            self.session.refuse_unseen(&id, ReasonCode::Timeout);
         }
     }
 
@@ -505,14 +503,13 @@ impl Keeper {
                     freshness.listed_at = Some(begun);
                 }
             }
-            state.take_listed(&lists)
+            state.release_listed(&lists)
         };
-        for waiting in released {
+        for id in released {
             if is_judged {
-                self.session.resume_listed(waiting);
+                self.session.resume_listed(id);
             } else {
-                let reason = ReasonCode::Internal;
-                self.session.refuse_unseen(&waiting, reason);
+                self.session.refuse_unseen(&id, ReasonCode::Internal);
             }
         }
     }
@@ -617,8 +614,8 @@ impl Keeper {
 
     /// Goes on with the calls of an entry that a person was asked about.
     fn resume_asked(&self, entry: &EntryId) {
-        let calls = self.session.state().take_asked(entry);
-        calls.into_iter().for_each(|waiting| self.session.resume_soon(waiting));
+        let calls = self.session.state().release_asked(entry);
+        calls.into_iter().for_each(|id| self.session.resume_soon(id));
     }
 
     /// Nobody answered: the calls stay held.

@@ -193,6 +193,8 @@ struct Passage<'a> {
     is_handshake: bool,
     begun: Instant,
     asking: Asking,
+    /// It was released: it is in the state until it is answered or has left.
+    has_waited: bool,
 }
 
 /// What a request is decided on, as it was at one moment.
@@ -517,8 +519,9 @@ impl Session {
         let answer = self.path.decide(&call, situation);
         if let Answer::Hold(standing) = &answer
             && self.may_ask(passage, standing)
+            && self.ask(passage, standing)
         {
-            return self.ask(passage, standing);
+            return;
         }
         let (view_age, admission_age) = (*view_age, *admission_age);
         let about = Circumstances { situation, caller, view_age, admission_age, begun };
@@ -530,13 +533,18 @@ impl Session {
             Err(error) => {
                 self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
                 self.tally.add(Counter::Failed);
+                self.end_wait(passage);
                 return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
             }
         };
         // Who is refused has a receipt as well, and it is written before anybody hears of it.
-        if !matches!(answer, Answer::Continue) && self.recorder.settle(Some(batch)).is_err() {
-            self.tally.add(Counter::Failed);
-            return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
+        if !matches!(answer, Answer::Continue) {
+            let settled = self.recorder.settle(Some(batch));
+            self.end_wait(passage);
+            if settled.is_err() {
+                self.tally.add(Counter::Failed);
+                return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
+            }
         }
         let is_call = call.target.is_some();
         match &answer {
@@ -549,6 +557,8 @@ impl Session {
                     dispatched: decided,
                     deadline: self.deadline(passage.is_handshake, begun),
                     is_cancelled: false,
+                    is_leaving: false,
+                    cancellation: None,
                 };
                 let parameters = parameter_headers(&call, situation);
                 let outgoing = Outgoing { parameters: &parameters, ..passage.outgoing };
@@ -596,57 +606,68 @@ impl Session {
             && self.state().client.can_be_asked
     }
 
-    fn ask(&self, passage: &Passage<'_>, standing: &Standing) {
+    /// Has the person asked about a call, which waits for what they say. Answers whether anything becomes of the call by
+    /// that: of one that was cancelled nobody is asked.
+    fn ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
         let (Some(target), Some(list)) =
             (passage.call.target, passage.call.target.and_then(|target| target.entry_type.list()))
         else {
-            return;
+            return false;
         };
         let entry = EntryId::new(target.entry_type, target.key);
         let waiting = Waiting {
             id: passage.id.to_owned(),
-            frame: passage.outgoing.frame.to_vec(),
+            frame: passage.outgoing.frame.into(),
             list: Some(list),
             is_unadmitted: false,
             begun: passage.begun,
             asking: Asking::Done,
             asked_about: Some(entry.clone()),
             cancellation: None,
+            is_claimed: false,
         };
         let has_room = {
             let mut state = self.state();
+            let released = state.released.get(passage.id.key());
+            if released.is_some_and(|waiting| waiting.cancellation.is_some()) {
+                return false;
+            }
             let has_room = state.has_room_to_wait(waiting.frame.len());
             if has_room {
+                state.released.remove(passage.id.key());
                 state.wait(waiting);
             }
             has_room
         };
-        if !has_room {
+        if has_room {
+            let banner = standing.message().to_owned();
+            self.wake(Wake::Ask { entry, banner });
+        } else {
             let (id, bytes) = (passage.id.to_owned(), passage.call.bytes);
-            return self.deny(
-                &id,
-                passage.call.method,
-                bytes,
-                ReasonCode::RateLimited,
-                passage.begun,
-            );
+            let reason = ReasonCode::RateLimited;
+            let reason = self.record_denial(passage.call.method, bytes, reason, passage.begun);
+            self.end_wait(passage);
+            self.refuse(id.raw(), reason);
         }
-        let banner = standing.message().to_owned();
-        self.wake(Wake::Ask { entry, banner });
+        true
     }
 
     /// INVARIANT: a request is known to be pending before its first byte is written, so its answer is always expected.
     fn dispatch(&self, passage: &Passage<'_>, pending: Pending, batch: Batch) {
         let receipt_id = pending.receipt_id;
-        let has_room = {
+        let refused = {
             let mut state = self.state();
-            let has_room = state.pending.len() < MAX_PENDING;
-            if has_room {
-                state.pending.insert(passage.id.to_owned(), pending);
+            let refused = match state.ended {
+                Some(_) => Some(ReasonCode::UpstreamUnreachable),
+                None if state.pending.len() < MAX_PENDING => None,
+                None => Some(ReasonCode::RateLimited),
+            };
+            if refused.is_none() {
+                state.dispatch(passage.id.to_owned(), pending, passage.has_waited);
             }
-            has_room
+            refused
         };
-        if !has_room {
+        if let Some(reason) = refused {
             self.recorder.outcome(
                 receipt_id,
                 OutcomeStatus::Error,
@@ -654,7 +675,8 @@ impl Session {
                 Duration::ZERO,
                 Duration::ZERO,
             );
-            return self.refuse(passage.id.raw(), ReasonCode::RateLimited);
+            self.end_wait(passage);
+            return self.refuse(passage.id.raw(), reason);
         }
         if self.is_gathering.load(Ordering::Acquire) {
             let is_enough = {
@@ -703,7 +725,9 @@ impl Session {
             state.own.clear();
             state.waiting_bytes = 0;
             let mut waiting = std::mem::take(&mut state.waiting);
-            waiting.extend(state.released.drain().map(|(_, waiting)| waiting));
+            // Of what is claimed somebody else sees the end.
+            let released = state.released.extract_if(|_, waiting| !waiting.is_claimed);
+            waiting.extend(released.map(|(_, waiting)| waiting));
             (std::mem::take(&mut state.pending), waiting)
         };
         // All of it is recorded before anybody is told: the client may not read.

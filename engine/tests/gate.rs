@@ -22,6 +22,8 @@ mod names;
 mod admission;
 #[path = "gate/asking.rs"]
 mod asking;
+#[path = "gate/cancelling.rs"]
+mod cancelling;
 #[path = "gate/endings.rs"]
 mod endings;
 #[path = "gate/freshness.rs"]

@@ -85,9 +85,9 @@ impl Keeper {
         if let Some(asked_at) = self.admission.asked_at {
             self.session.deliver_handshakes(asked_at);
         }
-        let waiting = self.session.state().take_unadmitted();
-        for waiting in waiting {
-            self.session.resume_admitted(waiting);
+        let released = self.session.state().release_unadmitted();
+        for id in released {
+            self.session.resume_admitted(id);
         }
     }
 }

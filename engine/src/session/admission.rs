@@ -1,7 +1,7 @@
 //! What a session does with the check of its server's admission: who waits for it, what counts after it.
 
 use super::Session;
-use super::state::{KeptHandshake, State, Waiting};
+use super::state::{KeptHandshake, State};
 use crate::admission::{Admittance, Checked};
 use crate::call::{Call, Method};
 use crate::keeper::Wake;
@@ -15,7 +15,7 @@ use ledger::record::ReceiptId;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::envelope::{Kind, Outcome, Scanned, scan};
+use wire::envelope::{Kind, Outcome, OwnedId, Scanned, scan};
 use wire::listing::is_offered;
 
 /// What becomes of the answer to a handshake.
@@ -68,60 +68,56 @@ impl Session {
     }
 
     /// Goes on with a request that waited for the check: it may still have to wait for its list.
-    pub(crate) fn resume_admitted(&self, mut waiting: Waiting) {
-        let awaited = {
+    pub(crate) fn resume_admitted(&self, id: OwnedId) {
+        let stale = {
             let mut state = self.state();
+            let list = state.released.get(id.key()).and_then(|waiting| waiting.list);
             let is_closed = state.situation.admission.is_closed();
             let max_age = self.settings.relist_max_age;
             let now = Instant::now();
-            let stale = waiting
-                .list
-                .filter(|list| !is_closed && !state.freshness(*list).is_fresh(now, max_age));
+            let stale =
+                list.filter(|list| !is_closed && !state.freshness(*list).is_fresh(now, max_age));
             if stale.is_some() {
-                waiting.is_unadmitted = false;
-                state.wait(waiting);
-                stale.ok_or(())
-            } else {
-                drop(state);
-                self.resume_soon(waiting);
-                Err(())
+                state.wait_again(id.key(), |waiting| waiting.is_unadmitted = false);
             }
+            stale
         };
-        if let Ok(list) = awaited {
-            self.wake(Wake::Relist(list));
+        match stale {
+            Some(list) => self.wake(Wake::Relist(list)),
+            None => self.resume_soon(id),
         }
     }
 
     /// Goes on with a request that waited for its list. Meanwhile the check may have grown too old.
-    pub(crate) fn resume_listed(&self, mut waiting: Waiting) {
-        {
+    pub(crate) fn resume_listed(&self, id: OwnedId) {
+        let is_fresh = {
             let mut state = self.state();
-            let Some(max_age) = self.settings.admission_max_age else {
-                drop(state);
-                return self.resume_soon(waiting);
-            };
-            let checked = state.checked.as_ref();
-            let now = Instant::now();
-            // One that was made for this request counts for it, however long its list took.
-            let is_fresh = checked.is_some_and(|checked| {
-                checked.began >= waiting.begun || checked.is_fresh(now, max_age)
+            let begun = state.released.get(id.key()).map(|waiting| waiting.begun);
+            let is_fresh = self.settings.admission_max_age.is_none_or(|max_age| {
+                let now = Instant::now();
+                // One that was made for this request counts for it, however long its list took.
+                state.checked.as_ref().is_some_and(|checked| {
+                    begun.is_some_and(|begun| checked.began >= begun)
+                        || checked.is_fresh(now, max_age)
+                })
             });
-            if is_fresh {
-                drop(state);
-                return self.resume_soon(waiting);
+            if !is_fresh {
+                state.wait_again(id.key(), |waiting| waiting.is_unadmitted = true);
             }
-            waiting.is_unadmitted = true;
-            state.wait(waiting);
+            is_fresh
+        };
+        if is_fresh {
+            self.resume_soon(id);
+        } else {
+            self.wake(Wake::Admit);
         }
-        self.wake(Wake::Admit);
     }
 
     /// Nobody can say whether the server may be used, so it is not.
     pub(crate) fn refuse_unadmitted(&self) {
-        let waiting = self.state().take_unadmitted();
-        for waiting in waiting {
-            let reason = ReasonCode::Internal;
-            self.refuse_unseen(&waiting, reason);
+        let waiting = self.state().release_unadmitted();
+        for id in waiting {
+            self.refuse_unseen(&id, ReasonCode::Internal);
         }
         self.deliver_handshakes(Instant::now());
     }

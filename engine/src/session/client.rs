@@ -112,7 +112,8 @@ impl Session {
             parameters: &[],
         };
         let is_handshake = sort == Method::Handshake;
-        let passage = Passage { id, call, outgoing, is_handshake, begun, asking };
+        let has_waited = false;
+        let passage = Passage { id, call, outgoing, is_handshake, begun, asking, has_waited };
         if let Err(reason) = self.prepare(&passage, sort, params) {
             return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
         }
@@ -209,13 +210,14 @@ impl Session {
             if has_room {
                 state.wait(Waiting {
                     id: id.clone(),
-                    frame: envelope.raw.to_vec(),
+                    frame: envelope.raw.into(),
                     list: awaited.list(),
                     is_unadmitted: matches!(awaited, Awaited::Admission(_)),
                     begun: passage.begun,
                     asking: passage.asking,
                     asked_about: None,
                     cancellation: None,
+                    is_claimed: false,
                 });
             }
             has_room
@@ -231,20 +233,19 @@ impl Session {
         }
     }
 
-    /// Goes on with a request that waited. What has to be brought to the server is brought by somebody who may wait for
-    /// it; everything else is answered at once.
-    pub(crate) fn resume_soon(&self, waiting: Waiting) {
-        if self.goes_up(&waiting) {
-            let id = waiting.id.clone();
-            self.state().released.insert(id.clone(), waiting);
+    /// Goes on with a request that was released. What has to be brought to the server is brought by somebody who may wait
+    /// for it; everything else is answered at once.
+    pub(crate) fn resume_soon(&self, id: OwnedId) {
+        let frame = self.state().released.get(id.key()).map(|waiting| waiting.frame.clone());
+        if frame.is_some_and(|frame| self.goes_up(&frame)) {
             self.errand(Errand::Resume(id));
         } else {
-            self.resume(&waiting);
+            self.resume(&id);
         }
     }
 
-    fn goes_up(&self, waiting: &Waiting) -> bool {
-        let Ok(Scanned::Message(envelope)) = scan(&waiting.frame) else { return false };
+    fn goes_up(&self, frame: &[u8]) -> bool {
+        let Ok(Scanned::Message(envelope)) = scan(frame) else { return false };
         let Kind::Request { method, .. } = &envelope.kind else { return false };
         let sort = Method::of(method);
         let call = call_of(&envelope, method, sort);
@@ -252,8 +253,9 @@ impl Session {
             && matches!(self.path.decide(&call, &self.situation()), Answer::Continue)
     }
 
-    /// Goes on with a request that waited for a view.
-    pub(crate) fn resume(&self, waiting: &Waiting) {
+    /// Decides on a request that was released, unless somebody else does or it came to its end meanwhile.
+    pub(crate) fn resume(&self, id: &OwnedId) {
+        let Some(waiting) = self.state().claim(id.key()) else { return };
         let Ok(Scanned::Message(envelope)) = scan(&waiting.frame) else { return };
         let Kind::Request { id, method } = &envelope.kind else { return };
         let sort = Method::of(method);
@@ -267,8 +269,12 @@ impl Session {
             protocol_version: version.as_deref(),
             parameters: &[],
         };
-        let Waiting { begun, asking, .. } = *waiting;
-        let passage = Passage { id, call, outgoing, is_handshake: false, begun, asking };
+        let begun = waiting.begun;
+        // About a call that nobody waits for nobody is asked.
+        let asking =
+            if waiting.cancellation.is_some() { Asking::Done } else { waiting.asking };
+        let (is_handshake, has_waited) = (false, true);
+        let passage = Passage { id, call, outgoing, is_handshake, begun, asking, has_waited };
         let met = {
             let state = self.state();
             let freshness = waiting.list.map(|list| state.freshness(list));
@@ -279,26 +285,27 @@ impl Session {
             Method::List(list) => self.answer_list(&passage, list, &envelope, &met),
             _ => {
                 self.pass(&passage, &met);
-                if let Some(cancellation) = &waiting.cancellation {
-                    self.cancel_behind(id, cancellation);
-                }
+                self.cancel_behind(id);
                 self.send_gathered();
             }
         }
     }
 
-    /// Cancels a call that waited, once it has left. One that was refused has nothing to be cancelled.
-    fn cancel_behind(&self, id: &Id<'_>, cancellation: &[u8]) {
+    /// Cancels a call that was cancelled before it left. One that was refused has nothing to be cancelled.
+    fn cancel_behind(&self, id: &Id<'_>) {
         let until = Instant::now().checked_add(self.settings.cancelled_patience);
-        {
-            let mut state = self.state();
-            if !state.pending.contains_key(id.key()) {
-                return;
-            }
-            let _ = state.cancel(id.key(), cancellation, until);
+        let cancellation = self.state().left(id.key(), until);
+        if let Some(frame) = &cancellation {
+            let method = Some("notifications/cancelled");
+            self.gather_for_server(&Outgoing { frame, method, ..Outgoing::default() });
         }
-        let method = Some("notifications/cancelled");
-        self.gather_for_server(&Outgoing { frame: cancellation, method, ..Outgoing::default() });
+    }
+
+    /// A request that waited is answered here, so that it has come to its end.
+    pub(super) fn end_wait(&self, passage: &Passage<'_>) {
+        if passage.has_waited {
+            self.state().released.remove(passage.id.key());
+        }
     }
 
     /// Answers a list from the view. It is a request like others: it has a decision, and an outcome or a refusal.
@@ -322,6 +329,7 @@ impl Session {
         let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
             self.recorder.settle(Some(batch)).map(|()| receipt_id)
         });
+        self.end_wait(passage);
         let Ok(receipt_id) = settled else {
             return self.refuse(id, ReasonCode::LedgerUnavailable);
         };
@@ -342,14 +350,13 @@ impl Session {
         if let Err(error) = self.look_for_changes(Instant::now()) {
             self.remark(&format!("the store cannot be read: {error}"));
         }
-        let situation = self.situation();
-        if method == "notifications/initialized" {
-            self.state().client.is_initialized = true;
-        } else if situation.view.stopped().is_some() || situation.admission.is_closed() {
-            return;
-        }
-        if method == "notifications/cancelled" && !self.may_cancel(envelope) {
-            return;
+        let is_closed = self.situation().is_closed();
+        match method {
+            "notifications/initialized" => self.state().client.is_initialized = true,
+            "notifications/cancelled" if !self.may_cancel(envelope, is_closed) => return,
+            "notifications/cancelled" => {}
+            _ if is_closed => return,
+            _ => {}
         }
         let outgoing =
             Outgoing { frame: envelope.raw, method: Some(method), ..Outgoing::default() };
@@ -360,10 +367,11 @@ impl Session {
         }
     }
 
-    /// Whether a cancellation goes on at once. A request that waits here takes it along.
-    fn may_cancel(&self, envelope: &Envelope<'_>) -> bool {
+    /// Whether a cancellation goes on at once. A request that waits here takes it along. A server of which nothing else
+    /// passes is still told to end what it was asked to do.
+    fn may_cancel(&self, envelope: &Envelope<'_>, is_closed: bool) -> bool {
         let Some(id) = envelope.params.as_ref().and_then(|params| params.request_id) else {
-            return true;
+            return !is_closed;
         };
         let until = Instant::now().checked_add(self.settings.cancelled_patience);
         let key = key_of(id);
@@ -371,9 +379,10 @@ impl Session {
         let cancelling = self.state().cancel(&key, envelope.raw, until);
         match cancelling {
             Cancelling::Goes => true,
+            Cancelling::Unknown => !is_closed,
             Cancelling::Follows => false,
-            Cancelling::Resumes(waiting) => {
-                self.resume_soon(*waiting);
+            Cancelling::Resumes(id) => {
+                self.resume_soon(id);
                 false
             }
         }
@@ -455,7 +464,7 @@ impl Session {
     }
 
     /// Answers what the client is told.
-    fn record_denial(
+    pub(super) fn record_denial(
         &self,
         method: &str,
         bytes: usize,
@@ -482,9 +491,11 @@ impl Session {
     }
 
     /// The same for a request that waited for a view that never came.
-    pub(crate) fn refuse_unseen(&self, waiting: &Waiting, reason: ReasonCode) {
-        let reason = self.record_unseen(waiting, reason);
-        self.refuse(waiting.id.raw(), reason);
+    pub(crate) fn refuse_unseen(&self, id: &OwnedId, reason: ReasonCode) {
+        let Some(waiting) = self.state().claim(id.key()) else { return };
+        let reason = self.record_unseen(&waiting, reason);
+        self.state().released.remove(id.key());
+        self.refuse(id.raw(), reason);
     }
 
     /// Answers what the client is told.

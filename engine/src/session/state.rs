@@ -40,13 +40,24 @@ pub struct Pending {
     pub deadline: Option<Instant>,
     /// The client does not wait for it any more. Few servers answer it then, and it must not be kept for ever.
     pub is_cancelled: bool,
+    /// It waited here, and whoever brings it to the server is not there yet: until then nothing about it may be sent.
+    pub is_leaving: bool,
+    /// A cancellation that came before it has left.
+    pub cancellation: Option<Vec<u8>>,
+}
+
+impl Pending {
+    fn cancel(&mut self, until: Option<Instant>) {
+        self.is_cancelled = true;
+        self.deadline = [self.deadline, until].into_iter().flatten().min();
+    }
 }
 
 /// A request that waits for a fresh view of a list.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Waiting {
     pub id: OwnedId,
-    pub frame: Vec<u8>,
+    pub frame: Arc<[u8]>,
     /// The list that it is about; nothing where it waits for admission alone.
     pub list: Option<ListKind>,
     /// It waits until the server's admission was checked, and then for its list.
@@ -58,6 +69,8 @@ pub struct Waiting {
     pub asked_about: Option<EntryId>,
     /// A cancellation that came meanwhile: it follows the request.
     pub cancellation: Option<Vec<u8>>,
+    /// Somebody decides on it right now, and nobody else may.
+    pub is_claimed: bool,
 }
 
 /// What becomes of a cancellation.
@@ -65,10 +78,12 @@ pub struct Waiting {
 pub enum Cancelling {
     /// To the server, now.
     Goes,
+    /// It is about no request that is under way, or about a greeting: the protocol has no cancelling of those.
+    Unknown,
     /// Behind the request, which waits here.
     Follows,
     /// A person was asked about the request: nobody waits for the answer any more.
-    Resumes(Box<Waiting>),
+    Resumes(OwnedId),
 }
 
 /// How fresh the view of one list is.
@@ -127,6 +142,8 @@ pub struct KeptHandshake {
     pub arrived: Instant,
 }
 
+/// INVARIANT: a request that the gate has taken and not answered is in exactly one of `waiting`, `released` and `pending`,
+/// and goes from one to the other under one lock. So its id is taken throughout, and a cancellation always finds it.
 #[derive(Debug)]
 pub struct State {
     pub situation: Arc<Situation>,
@@ -147,9 +164,9 @@ pub struct State {
     pub own: HashSet<Vec<u8>>,
     pub waiting: VecDeque<Waiting>,
     pub waiting_bytes: usize,
-    /// Requests that have their view and are to be brought to the server.
+    /// Requests that wait for nothing any more, until they are brought to the server or refused.
     pub released: HashMap<OwnedId, Waiting>,
-    /// The keeper has taken some out that waited, and is not through with them.
+    /// The keeper has released some, and is not through with them.
     pub is_resuming: bool,
     /// One of those that were released is on its way to the server.
     pub is_bringing: bool,
@@ -236,35 +253,85 @@ impl State {
         self.waiting.push_back(waiting);
     }
 
-    /// Takes out those that have waited here for longer than they may.
-    pub fn overdue(&mut self, now: Instant, timeout: Duration) -> Vec<Waiting> {
+    /// Releases those that have waited here for longer than they may. Answers them with those that were released before.
+    pub fn overdue(&mut self, now: Instant, timeout: Duration) -> Vec<OwnedId> {
         // A person may take longer than a server.
         let is_overdue =
             |waiting: &Waiting| waiting.asked_about.is_none() && waiting.begun + timeout <= now;
-        let all = std::mem::take(&mut self.waiting);
-        let (mut overdue, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(is_overdue);
-        self.waiting = waiting.into();
-        overdue.extend(self.released.extract_if(|_, waiting| is_overdue(waiting)).map(|(_, w)| w));
-        self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
+        let left = self.released.values().filter(|waiting| !waiting.is_claimed);
+        let mut overdue: Vec<OwnedId> =
+            left.filter(|waiting| is_overdue(waiting)).map(|waiting| waiting.id.clone()).collect();
+        overdue.extend(self.release(is_overdue));
         overdue
     }
 
-    /// Takes out those that a listing of these lists was waited for.
-    pub fn take_listed(&mut self, lists: &[ListKind]) -> Vec<Waiting> {
+    /// Releases those that a listing of these lists was waited for.
+    pub fn release_listed(&mut self, lists: &[ListKind]) -> Vec<OwnedId> {
         let is_listed = |list: Option<ListKind>| list.is_some_and(|list| lists.contains(&list));
         let is_for_list =
             |waiting: &Waiting| !waiting.is_unadmitted && waiting.asked_about.is_none();
-        self.take_waiting(|waiting| is_for_list(waiting) && is_listed(waiting.list))
+        self.release(|waiting| is_for_list(waiting) && is_listed(waiting.list))
     }
 
-    /// Takes out those that waited for a check of the server's admission.
-    pub fn take_unadmitted(&mut self) -> Vec<Waiting> {
-        self.take_waiting(|waiting| waiting.is_unadmitted)
+    /// Releases those that waited for a check of the server's admission.
+    pub fn release_unadmitted(&mut self) -> Vec<OwnedId> {
+        self.release(|waiting| waiting.is_unadmitted)
     }
 
-    /// Takes out those that a person was asked about.
-    pub fn take_asked(&mut self, entry: &EntryId) -> Vec<Waiting> {
-        self.take_waiting(|waiting| waiting.asked_about.as_ref() == Some(entry))
+    /// Releases those that a person was asked about.
+    pub fn release_asked(&mut self, entry: &EntryId) -> Vec<OwnedId> {
+        self.release(|waiting| waiting.asked_about.as_ref() == Some(entry))
+    }
+
+    /// Whether anybody waits for what a person says of this entry.
+    pub fn is_asked_about(&self, entry: &EntryId) -> bool {
+        self.waiting.iter().any(|waiting| waiting.asked_about.as_ref() == Some(entry))
+    }
+
+    fn release(&mut self, is_released: impl Fn(&Waiting) -> bool) -> Vec<OwnedId> {
+        let all = std::mem::take(&mut self.waiting);
+        let (released, waiting): (VecDeque<_>, VecDeque<_>) =
+            all.into_iter().partition(|waiting| is_released(waiting));
+        self.waiting = waiting;
+        self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
+        self.is_resuming |= !released.is_empty();
+        let ids = released.iter().map(|waiting| waiting.id.clone()).collect();
+        self.released.extend(released.into_iter().map(|waiting| (waiting.id.clone(), waiting)));
+        ids
+    }
+
+    /// Whoever claims a released request decides on it. Nothing where it is claimed already, or has come to its end.
+    pub fn claim(&mut self, key: &[u8]) -> Option<Waiting> {
+        let waiting = self.released.get_mut(key).filter(|waiting| !waiting.is_claimed)?;
+        waiting.is_claimed = true;
+        Some(waiting.clone())
+    }
+
+    /// A released request has to wait for something else.
+    pub fn wait_again(&mut self, key: &[u8], change: impl FnOnce(&mut Waiting)) {
+        if let Some(mut waiting) = self.released.remove(key) {
+            waiting.is_claimed = false;
+            change(&mut waiting);
+            self.wait(waiting);
+        }
+    }
+
+    /// A request goes to the server. One that was released brings along what was said of it meanwhile.
+    pub fn dispatch(&mut self, id: OwnedId, mut pending: Pending, has_waited: bool) {
+        if has_waited && let Some(waiting) = self.released.remove(id.key()) {
+            pending.is_leaving = true;
+            pending.cancellation = waiting.cancellation;
+        }
+        self.pending.insert(id, pending);
+    }
+
+    /// A request that waited has left. Answers the cancellation that has to follow it.
+    pub fn left(&mut self, key: &[u8], until: Option<Instant>) -> Option<Vec<u8>> {
+        let pending = self.pending.get_mut(key).filter(|pending| pending.is_leaving)?;
+        pending.is_leaving = false;
+        let cancellation = pending.cancellation.take()?;
+        pending.cancel(until);
+        Some(cancellation)
     }
 
     /// Whether any request is still to be brought to the server. What a person is asked about may never be.
@@ -285,25 +352,27 @@ impl State {
     ) -> Cancelling {
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.id.key() == key) {
             waiting.cancellation = Some(cancellation.to_vec());
-            let asked_about = waiting.asked_about.clone();
-            let Some(entry) = asked_about else { return Cancelling::Follows };
-            let is_it = |waiting: &Waiting| {
-                waiting.id.key() == key && waiting.asked_about.as_ref() == Some(&entry)
-            };
-            let taken = self.take_waiting(is_it).pop();
-            return taken
-                .map_or(Cancelling::Follows, |waiting| Cancelling::Resumes(Box::new(waiting)));
+            if waiting.asked_about.is_none() {
+                return Cancelling::Follows;
+            }
+            let released = self.release(|waiting| waiting.id.key() == key).pop();
+            return released.map_or(Cancelling::Follows, Cancelling::Resumes);
         }
         if let Some(waiting) = self.released.get_mut(key) {
             waiting.cancellation = Some(cancellation.to_vec());
             return Cancelling::Follows;
         }
-        // The protocol has no cancelling of a greeting.
-        if let Some(pending) = self.pending.get_mut(key).filter(|pending| !pending.is_handshake) {
-            pending.is_cancelled = true;
-            pending.deadline = [pending.deadline, until].into_iter().flatten().min();
+        match self.pending.get_mut(key) {
+            Some(pending) if pending.is_leaving => {
+                pending.cancellation = Some(cancellation.to_vec());
+                Cancelling::Follows
+            }
+            Some(pending) if !pending.is_handshake => {
+                pending.cancel(until);
+                Cancelling::Goes
+            }
+            Some(_) | None => Cancelling::Unknown,
         }
-        Cancelling::Goes
     }
 
     /// The lists that requests wait for.
@@ -313,14 +382,7 @@ impl State {
         let waiting = self.waiting.iter().filter(is_for_list);
         waiting.filter_map(|waiting| waiting.list).collect()
     }
-
-    fn take_waiting(&mut self, is_taken: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
-        let all = std::mem::take(&mut self.waiting);
-        let (released, waiting): (VecDeque<_>, VecDeque<_>) =
-            all.into_iter().partition(|waiting| is_taken(waiting));
-        self.waiting = waiting;
-        self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
-        self.is_resuming |= !released.is_empty();
-        released.into()
-    }
 }
+
+#[cfg(test)]
+mod tests;
