@@ -11,7 +11,7 @@ use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
 use std::time::Instant;
 use wire::envelope::{Envelope, Kind, Params, Scanned, members, scan};
@@ -20,6 +20,8 @@ use wire::envelope::{Envelope, Kind, Params, Scanned, members, scan};
 const TOKEN: &str = "holdpoint-input-";
 /// What our question is called among those that a client is asked at once.
 const QUESTION: &str = "holdpoint";
+/// The most tokens of one question. A further one takes the place of the oldest.
+const MAX_TOKENS: usize = 10;
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// Whether a person may be asked about a call.
@@ -42,8 +44,39 @@ pub struct OpenQuestion {
     deadline: Instant,
 }
 
+impl OpenQuestion {
+    /// What is asked; calls that are made side by side ask the same, each with its own token.
+    fn subject(&self) -> (&EntryId, Option<EntryHash>) {
+        (&self.entry, self.hash)
+    }
+}
+
 /// Questions by their tokens.
-pub type OpenQuestions = HashMap<String, OpenQuestion>;
+#[derive(Debug, Default)]
+pub struct OpenQuestions(HashMap<String, OpenQuestion>);
+
+impl OpenQuestions {
+    /// Answers whether there is room for it. What is asked already has room, whoever came back with it or did not.
+    fn open(&mut self, token: String, question: OpenQuestion, now: Instant) -> bool {
+        self.0.retain(|_, open| open.deadline > now);
+        let subjects: HashSet<_> = self.0.values().map(OpenQuestion::subject).collect();
+        if subjects.len() >= MAX_QUESTIONS && !subjects.contains(&question.subject()) {
+            return false;
+        }
+        let same = self.0.iter().filter(|(_, open)| open.subject() == question.subject());
+        if same.clone().count() >= MAX_TOKENS {
+            let oldest = same.min_by_key(|(_, open)| open.deadline).map(|(token, _)| token.clone());
+            oldest.and_then(|oldest| self.0.remove(&oldest));
+        }
+        self.0.insert(token, question);
+        true
+    }
+
+    /// The question of a token, which counts no more after it.
+    fn take(&mut self, token: &str, now: Instant) -> Option<OpenQuestion> {
+        self.0.remove(token).filter(|question| question.deadline > now)
+    }
+}
 
 /// A call that a client came back with, as it goes on.
 pub(super) struct Returned {
@@ -73,15 +106,10 @@ impl Session {
         };
         let hash = change.after.as_ref().map(Entry::entry_hash);
         let token = new_token()?;
-        {
-            let open = &mut self.state().open_questions;
-            let now = Instant::now();
-            open.retain(|_, question| question.deadline > now);
-            if open.len() >= MAX_QUESTIONS {
-                return None;
-            }
-            let deadline = now + ANSWER_PATIENCE;
-            open.insert(token.clone(), OpenQuestion { entry, hash, deadline });
+        let now = Instant::now();
+        let question = OpenQuestion { entry, hash, deadline: now + ANSWER_PATIENCE };
+        if !self.state().open_questions.open(token.clone(), question, now) {
+            return None;
         }
         let shown = (passage.asking == Asking::Shows).then_some(&change);
         let mut params = parameters(standing.message(), shown);
@@ -106,8 +134,7 @@ impl Session {
             return None;
         }
         // INVARIANT: a token counts once, and what was said to us is not for the server.
-        let question = self.state().open_questions.remove(&token);
-        let question = question.filter(|question| question.deadline > Instant::now());
+        let question = self.state().open_questions.take(&token, Instant::now());
         let said = question.map_or(Said::Keep, |question| self.hear(&question, envelope, params));
         let kept = with_member(params.raw, "requestState", None);
         let kept = with_member(&kept, "inputResponses", None);

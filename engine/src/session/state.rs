@@ -209,7 +209,7 @@ impl State {
             is_bringing: false,
             server_requests: HashSet::new(),
             asked: HashSet::new(),
-            open_questions: OpenQuestions::new(),
+            open_questions: OpenQuestions::default(),
             client: Client { caller: Arc::new(caller), ..Client::default() },
             is_unjudged: true,
             held_calls: HashSet::new(),

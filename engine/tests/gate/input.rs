@@ -161,8 +161,22 @@ fn what_is_said_to_the_server_passes_as_it_is() {
 #[test]
 fn open_questions_are_bounded_at_the_limit_and_not_before() {
     let scene = scene(true, json!({}));
-    for _ in 0..10 {
-        scene.question(&scene.call(json!({})), false);
+    let names: Vec<String> = (0..=10).map(|number| format!("t{number}")).collect();
+    scene.stage.change(tools(&names.iter().map(|name| tool(name, "New.")).collect::<Vec<_>>()));
+    for name in &names[..10] {
+        scene.question(&scene.call_of(name, json!({})), false);
     }
-    is_held(&scene.call(json!({})));
+    is_held(&scene.call_of(&names[10], json!({})));
+    // What is asked already may be asked again.
+    scene.question(&scene.call_of(&names[0], json!({})), false);
+}
+
+#[test]
+fn calls_of_one_tool_leave_room_for_others_and_each_can_be_answered_up_to_the_limit() {
+    let scene = scene(true, json!({}));
+    let ask = || scene.question(&scene.call(json!({})), false);
+    let tokens: Vec<Value> = (0..11).map(|_| ask()).collect();
+    scene.question(&scene.call_of("sub", json!({})), false);
+    is_held(&scene.says(&tokens[0], APPROVE));
+    assert!(scene.says(&tokens[1], APPROVE).get("result").is_some());
 }
