@@ -73,16 +73,16 @@ impl OpenBatches {
         };
         let Some(number) = self.places.remove(id.key()) else { return Passage::Alone };
         let Some(open) = self.batches.get_mut(&number) else { return Passage::Alone };
+        let before = open.answers.len();
         if !open.answers.is_empty() {
             open.answers.push(b',');
         }
         open.answers.extend_from_slice(message);
         open.unanswered = open.unanswered.saturating_sub(1);
-        self.kept_bytes = self.kept_bytes.saturating_add(message.len());
-        if self.kept_bytes > MAX_KEPT_BYTES {
-            return self.give(number).map_or(Passage::Kept, Passage::Whole);
-        }
-        self.end(number).map_or(Passage::Kept, Passage::Whole)
+        self.kept_bytes = self.kept_bytes.saturating_add(open.answers.len() - before);
+        let is_too_much = self.kept_bytes > MAX_KEPT_BYTES;
+        let given = if is_too_much { self.give(number) } else { None };
+        given.or(self.end(number)).map_or(Passage::Kept, Passage::Whole)
     }
 
     /// An answer that may never come is not waited for. Answers what is to be sent now.
@@ -195,6 +195,24 @@ mod tests {
         assert!(matches!(given, Passage::Whole(bytes) if bytes.len() > MAX_KEPT_BYTES));
         assert_eq!(batches.kept_bytes, 0);
         assert_eq!(batches.take(answer("3").as_bytes()), whole(&["3"]));
-        assert!(batches.is_empty());
+        assert!(batches.is_empty() && batches.batches.is_empty());
+        // The same where it is the last answer that is too much.
+        open(&mut batches, &requests(&["4", "5"]));
+        assert_eq!(batches.take(long("4", MAX_KEPT_BYTES).as_bytes()), Passage::Kept);
+        assert!(matches!(batches.take(answer("5").as_bytes()), Passage::Whole(_)));
+        assert!(batches.is_empty() && batches.batches.is_empty());
+    }
+
+    #[test]
+    fn what_one_batch_keeps_is_counted_apart_from_what_others_do() {
+        let mut batches = batches(&requests(&["1", "2", "3"]));
+        open(&mut batches, &requests(&["4", "5"]));
+        for id in ["1", "2", "4"] {
+            assert_eq!(batches.take(answer(id).as_bytes()), Passage::Kept);
+        }
+        assert_eq!(batches.take(answer("3").as_bytes()), whole(&["1", "2", "3"]));
+        assert_eq!(batches.kept_bytes, answer("4").len());
+        assert_eq!(batches.take(answer("5").as_bytes()), whole(&["4", "5"]));
+        assert_eq!(batches.kept_bytes, 0);
     }
 }
