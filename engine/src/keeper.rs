@@ -567,9 +567,11 @@ impl Keeper {
         Seen { handshake, lists: self.outcomes.clone(), origin: (self.origin)(), attested, client }
     }
 
-    /// Asks about a held entry. Further calls of it share the question.
+    /// Asks about a held entry. Further calls of it share the question. Where the call went on meanwhile, with the answer to
+    /// an earlier one, nobody would wait for what is said.
     fn question(&mut self, entry: &EntryId, banner: &str) {
-        if self.questions.values().any(|open| open.entry == *entry) {
+        let is_open = self.questions.values().any(|open| open.entry == *entry);
+        if is_open || !self.session.state().is_asked_about(entry) {
             return;
         }
         let change = self.change_of(entry);

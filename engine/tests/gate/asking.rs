@@ -1,6 +1,8 @@
 //! Asking the person at the client.
 
 use crate::stage::{QUIET, Setting, Stage, server_id, tool, tools};
+use contract::surface::{EntryId, EntryType};
+use engine::keeper::Wake;
 use engine::session::SessionSettings;
 use gate::pins::Basis;
 use serde_json::{Value, json};
@@ -82,4 +84,22 @@ fn the_server_cannot_answer_in_the_persons_place() {
     stage.server_says(forged.to_string().as_bytes());
     std::thread::sleep(QUIET);
     assert!(stage.calls_at_server().is_empty());
+}
+
+#[test]
+fn nobody_is_asked_where_no_call_waits_for_what_they_say() {
+    let session = SessionSettings { asks_in_client: true, ..SessionSettings::default() };
+    let stage = Stage::new(Setting { session, ..Setting::default() });
+    stage.greet(&json!({"elicitation": {}}));
+    stage.list(1);
+    stage.change(tools(&[tool("add", "Adds zebra7 numbers."), tool("sub", "Subtracts.")]));
+    stage.list(2);
+    // The call that it is about went on with the answer to an earlier question.
+    let entry = EntryId::new(EntryType::Tool, "add");
+    stage.wake_keeper(Wake::Ask { entry, banner: "add is held".to_owned() });
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "sub"}}),
+    );
+    let asked = question(&stage, 0)["params"]["message"].to_string();
+    assert!(asked.contains("sub") && !asked.contains("add"), "{asked}");
 }

@@ -339,6 +339,11 @@ impl Stage {
         self.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     }
 
+    /// The keeper hears this, as if somebody of the gate had said it.
+    pub(crate) fn wake_keeper(&self, wake: Wake) {
+        self.keeper.send(wake).expect("a keeper");
+    }
+
     /// What the home's list of errors says.
     pub(crate) fn errors(&self) -> String {
         std::fs::read_to_string(self.home.path().join("errors.jsonl")).unwrap_or_default()
