@@ -271,8 +271,7 @@ impl Session {
         };
         let begun = waiting.begun;
         // About a call that nobody waits for nobody is asked.
-        let asking =
-            if waiting.cancellation.is_some() { Asking::Done } else { waiting.asking };
+        let asking = if waiting.cancellation.is_some() { Asking::Done } else { waiting.asking };
         let (is_handshake, has_waited) = (false, true);
         let passage = Passage { id, call, outgoing, is_handshake, begun, asking, has_waited };
         let met = {

@@ -20,8 +20,7 @@ fn cancel(stage: &Stage, id: u64) {
 /// A server whose tool `add` is about to change: calls wait for the list, which does not come by itself.
 fn waiting_for_list(session: SessionSettings, capabilities: &Value) -> Stage {
     let add = tool("add", "Adds two numbers.");
-    let script =
-        Script { tools: tools(&[add, tool("sub", "Subtracts.")]), ..Script::default() };
+    let script = Script { tools: tools(&[add, tool("sub", "Subtracts.")]), ..Script::default() };
     let stage = Stage::new(Setting { script, session, ..Setting::default() });
     stage.greet(capabilities);
     stage.list(1);
@@ -116,5 +115,8 @@ fn a_stopped_servers_batch_is_answered_without_what_was_cancelled_of_it() {
     assert_eq!(stage.call(12, "add", json!({}))["error"]["data"]["reason"], "server_quarantined");
     cancel(&stage, 10);
     let is_it = |message: &Value| message[0]["id"] == 11 && message.as_array().is_some();
-    assert_eq!(stage.client_hears("the rest of the batch", is_it).as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        stage.client_hears("the rest of the batch", is_it).as_array().map(Vec::len),
+        Some(1)
+    );
 }
