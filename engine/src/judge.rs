@@ -128,6 +128,7 @@ struct Standing {
     status: ServerStatus,
     lost: Option<String>,
     is_incident: bool,
+    is_revoked: bool,
 }
 
 impl Judge {
@@ -269,12 +270,12 @@ impl Judge {
                 && revoked.value == self.rules.server.as_str()
                 && revoked.signed.at >= self.begun
         });
-        let is_incident = is_declared || is_revoked;
         Ok(Standing {
             revision: server.as_ref().map_or(Revision::NONE, |server| server.revision),
             status: server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status),
             lost: server.and_then(|server| server.lost),
-            is_incident,
+            is_incident: is_declared,
+            is_revoked,
         })
     }
 
@@ -315,8 +316,14 @@ impl Judge {
         standing: Standing,
         repinned: usize,
     ) -> Judged {
-        let (is_incident, status) = (standing.is_incident, standing.status);
+        let Standing { is_incident, is_revoked, status, .. } = standing;
         self.standing = Some(standing);
+        // A server that waits for a person is stopped before its lists are there to be judged.
+        let is_asked = self.rules.first_use == FirstUsePolicy::Approve && book.is_empty();
+        let status = match status {
+            ServerStatus::Unbaselined if is_asked => ServerStatus::Pending,
+            status => status,
+        };
         let view = View::of(&Materials {
             server: &self.rules.server,
             status,
@@ -334,6 +341,7 @@ impl Judge {
             server: self.rules.server.clone(),
             settings: self.rules.settings.clone(),
             is_incident,
+            is_revoked,
             // Whoever publishes it knows: it is not the judge's.
             admission: Admittance::default(),
             view: Arc::new(view),

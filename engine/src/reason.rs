@@ -15,6 +15,7 @@ pub enum ReasonCode {
     TooDeep,
     RateLimited,
     KillSwitch,
+    SessionQuarantined,
     UpstreamUnreachable,
     UpstreamUnreadable,
     Timeout,
@@ -36,6 +37,7 @@ impl ReasonCode {
             ReasonCode::TooDeep => "too_deep",
             ReasonCode::RateLimited => "rate_limited",
             ReasonCode::KillSwitch => "kill_switch",
+            ReasonCode::SessionQuarantined => "session_quarantined",
             ReasonCode::UpstreamUnreachable => "upstream_unreachable",
             ReasonCode::UpstreamUnreadable => "upstream_unreadable",
             ReasonCode::Timeout => "timeout",
@@ -60,7 +62,8 @@ impl ReasonCode {
             | ReasonCode::SchemaViolation
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
-            | ReasonCode::KillSwitch => 1013,
+            | ReasonCode::KillSwitch
+            | ReasonCode::SessionQuarantined => 1013,
             ReasonCode::RateLimited => 1029,
             ReasonCode::AmbiguousMessage | ReasonCode::BadFrame => -32600,
         }

@@ -130,7 +130,7 @@ impl Recorder {
             approval: None,
             drift: drift.as_ref().map(|drift| drift.to_record(about.view_age)),
             admission: admission.map(|ruling| to_record(ruling, about.admission_age)),
-            incident_mode: about.situation.is_incident,
+            incident_mode: about.situation.is_incident || about.situation.is_revoked,
             latency_us: Latency { ours: microseconds(ours), theirs: None },
         };
         let batch = self.receipts.decision_later(&decision)?;

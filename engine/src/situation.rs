@@ -22,6 +22,8 @@ pub struct Situation {
     pub server: ServerId,
     pub settings: Settings,
     pub is_incident: bool,
+    /// A person revoked the server after the session began.
+    pub is_revoked: bool,
     /// Who vouches for the server, where that is asked.
     pub admission: Admittance,
     pub view: Arc<View>,

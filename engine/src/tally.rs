@@ -61,7 +61,11 @@ impl Tally {
         };
         if let Some(standing) = standing {
             count(Counter::Tier(standing.provenance.tier_reached));
-            for (posture, would_hold) in Posture::ALL.into_iter().zip(standing.would_hold) {
+            // What is deferred is held where a call needs it, under every posture but monitor.
+            let is_needed = matches!(answer, Answer::Hold(_)) && standing.is_deferred();
+            let would_hold =
+                if is_needed { [false, true, true, true] } else { standing.would_hold };
+            for (posture, would_hold) in Posture::ALL.into_iter().zip(would_hold) {
                 if would_hold {
                     count(Counter::WouldHold(posture));
                 }

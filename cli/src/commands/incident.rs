@@ -10,7 +10,7 @@ use crate::arguments::incident::{
 use crate::failure::{Exit, Failure};
 use crate::observation::now;
 use crate::report::count;
-use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
+use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{Workplace, unknown_server};
 use contract::hash::sha256_hex;
 use gate::server::ServerId;
@@ -21,6 +21,9 @@ use store::{
     By, Incident, IncidentScope, IncidentState, IncidentStore, Revocation, RevokedKind, Signed,
     Store,
 };
+
+/// Whoever types this in an incident has to know what stops nothing yet.
+const UNENFORCED: &str = "blocked ways out, and revoked keys, principals and sessions, are written down for a gateway: `holdpoint run` does not look at them. To stop calls now: holdpoint incident on";
 
 /// The most revocations that a person is shown: the newest.
 const MAX_SHOWN: usize = 20;
@@ -203,6 +206,15 @@ fn tell(state: &IncidentState, options: &Options) {
         screen::say(format!("{blocked}  all ways out are closed{}", since(signed)));
     }
     tell_revocations(&state.revocations);
+    if !options.quiet && needs_a_gateway(state) {
+        screen::say(format!("{} {UNENFORCED}", styled(YELLOW, "!")));
+    }
+}
+
+/// Whether something is written down that `holdpoint run` does not look at.
+fn needs_a_gateway(state: &IncidentState) -> bool {
+    let is_elsewhere = |revocation: &Revocation| revocation.kind != RevokedKind::Server;
+    state.egress_blocked.is_some() || state.revocations.iter().any(is_elsewhere)
 }
 
 fn tell_revocations(revocations: &[Revocation]) {

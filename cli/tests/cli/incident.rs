@@ -112,7 +112,8 @@ fn ending_what_is_not_on_does_nothing() {
 #[test]
 fn ways_out_are_closed_by_anybody_and_opened_by_a_person() {
     let bench = Bench::new();
-    bench.run(["incident", "block-egress"]).exits(0).says("EGRESS BLOCKED").says("by ada");
+    let blocked = bench.run(["incident", "block-egress"]).exits(0);
+    blocked.says("EGRESS BLOCKED").says("by ada").says("`holdpoint run` does not look at them");
     assert_eq!(state(&bench)["egress_blocked"]["by"], WHO);
     bench.run(["incident", "block-egress", "--off"]).exits(2).says("needs a terminal");
     assert!(state(&bench)["egress_blocked"].is_object());

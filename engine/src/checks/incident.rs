@@ -10,15 +10,22 @@ pub struct IncidentCheck;
 
 impl Check for IncidentCheck {
     fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
-        match Method::of(call.method) {
-            Method::Use(_) if situation.is_incident => Answer::Deny(Denial {
-                reason: ReasonCode::KillSwitch,
-                message:
-                    "○ holdpoint — an incident is declared: no call of this server goes through. \
-                          A person ends it: holdpoint incident status"
-                        .to_owned(),
-            }),
-            _ => Answer::Continue,
-        }
+        let Method::Use(_) = Method::of(call.method) else { return Answer::Continue };
+        let (reason, message) = if situation.is_incident {
+            (
+                ReasonCode::KillSwitch,
+                "○ holdpoint — an incident is declared: no call of this server goes through. \
+                 A person ends it: holdpoint incident status",
+            )
+        } else if situation.is_revoked {
+            (
+                ReasonCode::SessionQuarantined,
+                "○ holdpoint — a person revoked this server while it was running: no call of this session goes through. \
+                 Once it is known to be well, restart it in your client",
+            )
+        } else {
+            return Answer::Continue;
+        };
+        Answer::Deny(Denial { reason, message: message.to_owned() })
     }
 }

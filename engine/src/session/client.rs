@@ -389,15 +389,24 @@ impl Session {
 
     /// An answer passes only for a request that the server made and nobody answered yet.
     fn answer_of_client(&self, envelope: &Envelope<'_>, id: &Id<'_>) {
-        let (is_ours, is_expected) = {
+        if let Err(error) = self.look_for_changes(Instant::now()) {
+            self.remark(&format!("the store cannot be read: {error}"));
+        }
+        let (is_ours, is_expected, is_closed) = {
             let mut state = self.state();
-            (state.asked.remove(id.key()), state.server_requests.remove(id.key()))
+            let is_closed = state.situation.is_closed();
+            (state.asked.remove(id.key()), state.server_requests.remove(id.key()), is_closed)
         };
         if is_ours {
             self.wake(Wake::ClientAnswered {
                 id: id.key().to_vec(),
                 message: envelope.raw.to_vec(),
             });
+        } else if is_expected && is_closed {
+            // What a model wrote for it is kept from a server that was stopped meanwhile.
+            let server = self.situation().server.clone();
+            let data = serde_json::json!({"count": 1, "reason": "server_stopped"});
+            self.recorder.event(server.as_str(), "mcp.response.dropped", None, &data);
         } else if is_expected {
             self.gather_for_server(&Outgoing { frame: envelope.raw, ..Outgoing::default() });
         }

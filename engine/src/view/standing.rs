@@ -2,6 +2,7 @@
 
 use super::Materials;
 use crate::call::Target;
+use contract::change::{ChangeKind, Finding};
 use contract::json::{Document, Node};
 use contract::surface::{Entry, EntryType, ListKind};
 use gate::judge::{Judgement, judge_entry};
@@ -187,11 +188,38 @@ fn would_hold(judgement: &Judgement, materials: &Materials<'_>) -> [bool; 4] {
     })
 }
 
-/// The names of parameters that the new definition has and the approved one does not.
+/// The names of parameters that the new definition has and the approved one does not, and of those in which it has such
+/// ones further in: arguments are not read deeper than their names, so all of one that gained something counts as new.
 fn unapproved(judgement: &Judgement) -> Vec<Box<str>> {
     let before = judgement.before.as_ref().map(parameters).unwrap_or_default();
     let after = judgement.after.as_ref().map(parameters).unwrap_or_default();
-    after.into_iter().filter(|name| !before.contains(name)).collect()
+    let is_added = |finding: &&Finding| finding.kind == ChangeKind::AddedOptionalParam;
+    let mut gained = Vec::new();
+    for finding in judgement.findings.iter().filter(is_added) {
+        match outermost(&finding.path) {
+            Some(name) => gained.push(name),
+            // Behind a reference or a choice it may be in any of them.
+            None => gained.extend(after.iter().cloned().chain(last(&finding.path))),
+        }
+    }
+    let new = after.into_iter().filter(|name| !before.contains(name) && !gained.contains(name));
+    let new: Vec<Box<str>> = new.collect();
+    gained.into_iter().chain(new).collect()
+}
+
+/// The parameter that a pointer into a tool leads to, or into.
+fn outermost(path: &str) -> Option<Box<str>> {
+    let inside = path.strip_prefix("/inputSchema/properties/")?;
+    inside.split('/').next().map(unescaped)
+}
+
+fn last(path: &str) -> Option<Box<str>> {
+    path.rsplit('/').next().map(unescaped)
+}
+
+/// A name as it was before it became a part of a JSON Pointer.
+fn unescaped(part: &str) -> Box<str> {
+    part.replace("~1", "/").replace("~0", "~").into()
 }
 
 fn parameters(entry: &Entry) -> Vec<Box<str>> {

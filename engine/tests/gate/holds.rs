@@ -189,3 +189,34 @@ fn a_request_without_an_id_reaches_no_server_and_is_recorded() {
     let is_event = |line: &&Value| line["name"] == "mcp.message.dropped";
     assert_eq!(stage.ledger().iter().filter(is_event).count(), dropped.len());
 }
+
+/// Arguments are read no deeper than their names: one that gained something further in is unapproved as a whole.
+#[test]
+fn what_a_deferred_definition_has_further_in_is_not_used_either() {
+    let words = "More words than pass as a small addition. ".repeat(20);
+    let tool = |extra: Value| {
+        let mut options = json!({ "depth": { "type": "integer" } });
+        let mut item = json!({ "name": { "type": "string" } });
+        if extra.is_object() {
+            options["follow"] = extra.clone();
+            item["kind"] = extra;
+        }
+        let properties = json!({
+            "text": { "type": "string" },
+            "options": { "type": "object", "properties": options },
+            "list": { "type": "array", "items": { "type": "object", "properties": item } },
+        });
+        json!({ "name": "find", "inputSchema": { "type": "object", "properties": properties } })
+    };
+    let script = Script { tools: tools(&[tool(json!(null))]), ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    assert!(stage.call(1, "find", json!({ "options": { "depth": 1 } })).get("result").is_some());
+    stage.change(tools(&[tool(json!({ "type": "string", "description": words }))]));
+    stage.list(2);
+    assert!(stage.call(3, "find", json!({ "text": "x" })).get("result").is_some());
+    let used = [json!({ "options": { "follow": "x" } }), json!({ "list": [{ "kind": "x" }] })];
+    for (id, arguments) in (4..).zip(used) {
+        let held = stage.call(id, "find", arguments);
+        assert_eq!(held["error"]["data"]["reason"], "unapproved_parameter", "{held}");
+    }
+}

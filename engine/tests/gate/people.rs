@@ -1,10 +1,13 @@
 //! What people decide in another process counts for every call that begins after it.
 
 use crate::stage::{QUIET, Script, Setting, Stage, at, server_id, tool, tools};
+use engine::judge::FirstUsePolicy;
 use gate::pins::Basis;
 use gate::server::ServerStatus;
 use serde_json::json;
-use store::{Act, By, Incident, IncidentLevel, IncidentScope, IncidentStore, NewPin, Store};
+use store::{
+    Act, By, Incident, IncidentLevel, IncidentScope, IncidentStore, NewPin, RevokedKind, Store,
+};
 
 fn act(stage: &Stage, name: &'static str, status: ServerStatus) {
     let server = server_id();
@@ -146,4 +149,53 @@ fn what_is_benign_is_pinned_anew_without_asking() {
     assert_eq!(stage.list(3)[0], wider);
     let history = stage.store().history(&server_id()).expect("history");
     assert!(history.iter().any(|event| event.basis == Some(Basis::Auto)));
+}
+
+#[test]
+fn a_server_that_is_stopped_does_not_get_the_answers_that_it_waited_for() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    for id in ["s1", "s2"] {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "sampling/createMessage"});
+        stage.server_says(request.to_string().as_bytes());
+    }
+    let answer = |id: &str| json!({"jsonrpc": "2.0", "id": id, "result": {"role": "assistant"}});
+    stage.say(&answer("s1"));
+    act(&stage, "server.quarantine", ServerStatus::Quarantined);
+    stage.say(&answer("s2"));
+    std::thread::sleep(QUIET);
+    let heard = stage.server.texts();
+    assert_eq!(heard.iter().filter(|text| text.contains("assistant")).count(), 1);
+    let dropped = stage.ledger().into_iter().filter(|line| line["name"] == "mcp.response.dropped");
+    assert_eq!(
+        dropped.map(|line| line["data"]["reason"].clone()).collect::<Vec<_>>(),
+        ["server_stopped"]
+    );
+}
+
+#[test]
+fn a_server_that_was_revoked_is_told_apart_from_an_incident() {
+    let stage = Stage::greeted(Setting::default());
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    let by = By { name: "ada", at: engine::recorder::now() };
+    stage.store().revoke(RevokedKind::Server, server_id().as_str(), by).expect("a revocation");
+    let denied = stage.call(2, "add", json!({}));
+    assert_eq!(
+        (&denied["error"]["code"], &denied["error"]["data"]["reason"]),
+        (&json!(1013), &json!("session_quarantined"))
+    );
+    let message = denied["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("restart it in your client") && !message.contains("incident"));
+}
+
+/// Its lists may take as long as it likes to answer them.
+#[test]
+fn a_server_that_will_wait_for_a_person_is_stopped_before_its_lists_are_there() {
+    let setting = Setting { first_use: FirstUsePolicy::Approve, ..Setting::default() };
+    let stage = Stage::new(setting);
+    let at_client = stage.client.all().len();
+    stage.server_says(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+    std::thread::sleep(QUIET);
+    assert_eq!(stage.client.all().len(), at_client);
 }

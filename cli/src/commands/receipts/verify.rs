@@ -32,8 +32,17 @@ pub(crate) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
     if let Some(path) = &command.proof {
         return check_proof(path, &keys, options);
     }
-    let folder = folder(command.folder.as_deref(), options)?;
     let heads = read_heads(&command.head, &keys)?;
+    // Whoever kept a checkpoint knows that there were receipts.
+    let folder = folder(command.folder.as_deref(), options).map_err(|failure| {
+        if heads.is_empty() {
+            failure
+        } else {
+            Failure::evidence(format!(
+                "a checkpoint was kept, and its receipts are gone: {failure}"
+            ))
+        }
+    })?;
     let bar = Bar::new(options);
     let report = verify(&folder, &keys, &heads, &|bytes| bar.advance(bytes))?;
     bar.end();

@@ -338,4 +338,9 @@ fn the_loss_of_the_newest_part_is_found_with_a_head_kept_elsewhere() {
     fs::remove_dir_all(evidence.folder()).unwrap();
     copy(&older, &evidence.folder());
     is_lost(&older, "index");
+    // All of it.
+    fs::remove_dir_all(evidence.folder()).unwrap();
+    evidence.bench.run(["receipts", "verify"]).exits(2).says("there are no receipts yet");
+    let all = ["receipts", "verify", with_head[0], with_head[1]];
+    evidence.bench.run(all).exits(14).says("its receipts are gone");
 }
