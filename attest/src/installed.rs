@@ -89,6 +89,10 @@ pub enum RecordError {
     NotThere,
     #[error("what it says of the package is not in a form that is known")]
     UnknownEntry,
+    #[error(
+        "it says that the package was patched: what is installed is not the registry's archive"
+    )]
+    Patched,
     #[error("it has a package called `{recorded}` there")]
     OtherName { recorded: String },
     #[error("it has the version `{recorded}`, and `package.json` says `{found}`")]

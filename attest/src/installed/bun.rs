@@ -13,6 +13,18 @@ pub(super) fn read(
     let document = Document::parse_bytes(&plain)?;
     let packages = document.root().get("packages").filter(|packages| packages.is_object());
     let packages = packages.ok_or(RecordError::UnknownForm)?;
+    if let Some(patched) = document.root().get("patchedDependencies") {
+        if !patched.is_object() {
+            return Err(RecordError::UnknownForm);
+        }
+        let is_patch_of = |key: &str| {
+            let rest = key.strip_prefix(manifest.name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
+        };
+        if patched.members().filter_map(|(key, _)| key.as_str()).any(|key| is_patch_of(&key)) {
+            return Err(RecordError::Patched);
+        }
+    }
     match place.stored() {
         None => {
             let entry = packages.get(&place.names().join("/")).ok_or(RecordError::NotThere)?;
@@ -52,7 +64,11 @@ fn stored_entry(
 fn entry_of(entry: Node<'_>, place: &Place) -> Result<Recorded, RecordError> {
     let parts: Vec<Node<'_>> = entry.items().take(5).collect();
     // What comes from a folder, an archive or a repository has another form, and no digest of a registry's archive.
-    let [label, _, _, digest] = parts.as_slice() else { return Err(RecordError::UnknownEntry) };
+    let [label, _, more, digest] = parts.as_slice() else { return Err(RecordError::UnknownEntry) };
+    // What came inside another package's archive was never an archive of its own.
+    if !more.is_object() || more.get("bundled").is_some() {
+        return Err(RecordError::UnknownEntry);
+    }
     let (Some(label), Some(digest)) = (label.as_str(), digest.as_str()) else {
         return Err(RecordError::UnknownEntry);
     };

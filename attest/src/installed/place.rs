@@ -111,7 +111,15 @@ impl Place {
     }
 }
 
+/// What pnpm puts into the name of a package that it patched.
+pub(super) const PATCH_MARK: &str = "patch_hash";
+
 impl Stored {
+    /// Whether the folder is that of a package that was changed after it was unpacked.
+    pub(super) fn is_patched(&self) -> bool {
+        self.folder.contains(PATCH_MARK)
+    }
+
     /// Whether the folder is that of a package in a version.
     pub(super) fn is_of(&self, name: &str, version: &str) -> bool {
         let expected = format!("{}@{version}", name.replace('/', "+"));

@@ -2,7 +2,7 @@
 //!
 //! It is YAML, of which pnpm writes the plain part: an anchor, an alias, a tag or a second document is refused.
 
-use super::place::{Keeper, Place};
+use super::place::{Keeper, PATCH_MARK, Place, Stored};
 use super::{Manifest, RecordError, Recorded, integrity};
 use crate::limits::MAX_RECORD_DEPTH;
 use saphyr_parser::{Event, Parser};
@@ -21,6 +21,9 @@ pub(super) fn read(
     if !is_named {
         return Err(RecordError::NotThere);
     }
+    if place.stored().is_some_and(Stored::is_patched) {
+        return Err(RecordError::Patched);
+    }
     let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))?;
     let label = format!("{name}@{version}");
     let mut search = Search { label: &label, open: Vec::new(), seen: [false; 4], integrity: None };
@@ -36,6 +39,15 @@ pub(super) fn read(
         search.take(event)?;
     }
     search.finish(version)
+}
+
+/// The member in which pnpm says what it patched.
+const PATCHES: &str = "patchedDependencies";
+
+/// Whether a key is that of a package with a patch: `name@version(patch_hash=…)`.
+fn is_patched(key: &str, label: &str) -> bool {
+    let key = key.strip_prefix('/').unwrap_or(key);
+    key.strip_prefix(label).is_some_and(|rest| rest.contains(PATCH_MARK))
 }
 
 fn wrong(what: &str) -> RecordError {
@@ -102,6 +114,11 @@ impl Search<'_> {
         let depth = self.open.len();
         match self.open.last_mut() {
             Some(Open::Map(key @ None)) => {
+                // Which package a patch is of is told in several forms. Long names of folders are cut, so the folder
+                // alone does not tell.
+                if (depth == 1 && text == PATCHES) || (depth == 2 && is_patched(text, self.label)) {
+                    return Err(RecordError::Patched);
+                }
                 if is_on_way && is_step(depth, text, self.label) {
                     let step = self.seen.get_mut(depth - 1);
                     if step.is_some_and(|seen| std::mem::replace(seen, true)) {

@@ -208,6 +208,41 @@ fn what_pnpm_does_not_write_so_is_not_read() {
 }
 
 #[test]
+fn a_package_that_was_patched_is_not_the_registrys_archive() {
+    let good = pnpm("'@s/mail@1.2.3'", 1);
+    let check = |path: &str, record: InstallRecord, text: &str| {
+        assert_eq!(read_one(path, record, text), Err(RecordError::Patched), "{text}");
+    };
+    let patches = "patchedDependencies:\n  '@s/mail': {hash: x, path: p}\n";
+    check(STORED, InstallRecord::Pnpm, &format!("{good}{patches}"));
+    check(STORED, InstallRecord::Pnpm, &format!("{patches}{good}"));
+    let (head, snapshots) = good.split_once("snapshots:").unwrap();
+    let marked = snapshots.replace("@1.2.3'", "@1.2.3(patch_hash=0a)(zod@4.0.0)'");
+    check(STORED, InstallRecord::Pnpm, &format!("{head}snapshots:{marked}"));
+    let folder = STORED.replace("1.2.3_zod@4.0.0", "1.2.3_patch_hash=0a");
+    check(&folder, InstallRecord::Pnpm, &good);
+    let of_bun = |patched: &str| {
+        let members = format!("\"patchedDependencies\": {patched},\n\"packages\"");
+        bun("@s/mail", "@s/mail@1.2.3", 1).replace("\"packages\"", &members)
+    };
+    check(PATH, InstallRecord::Bun, &of_bun("{\"@s/mail@1.2.3\": \"patches/x\",}"));
+    check(PATH, InstallRecord::Bun, &of_bun("{\"@s/mail\": \"patches/x\",}"));
+    let other = of_bun("{\"@s/mail-x@1.2.3\": \"patches/x\",}");
+    assert_eq!(read_one(PATH, InstallRecord::Bun, &other), Ok(found(1)));
+    let unclear = read_one(PATH, InstallRecord::Bun, &of_bun("[]"));
+    assert_eq!(unclear, Err(RecordError::UnknownForm));
+}
+
+#[test]
+fn what_came_inside_another_archive_is_not_its_own() {
+    let bundled = bun("a/@s/mail", "@s/mail@1.2.3", 1).replace("{}, ", "{\"bundled\": true}, ");
+    let nested = "/p/node_modules/a/node_modules/@s/mail/x.js";
+    let outcome = read_one(nested, InstallRecord::Bun, &bundled);
+    assert_eq!(outcome, Err(RecordError::UnknownEntry));
+    assert!(read_one(nested, InstallRecord::Bun, &bundled.replace("bundled", "bin")).is_ok());
+}
+
+#[test]
 fn of_several_digests_the_strongest_counts() {
     let (weak, strong, other) = (Digest::of(Algorithm::Sha256, &[1]), digest(1), digest(2));
     assert_eq!(integrity(&format!("{weak} {strong} sha1-AAAA")), Ok(strong.clone()));
