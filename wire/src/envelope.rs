@@ -26,6 +26,8 @@ use std::borrow::Cow;
 pub const MAX_SCAN_DEPTH: usize = 10_000;
 /// The most messages of a batch.
 pub const MAX_BATCH: usize = 100;
+/// The most requests that are told of, of a batch that is refused as a whole.
+pub const MAX_REFUSED: usize = 1_000;
 /// The most members of a message, and of its `params`. Their names are kept to see whether one appears twice.
 pub const MAX_MEMBERS: usize = 4_096;
 
@@ -174,6 +176,8 @@ fn refuse(fault: Fault, frame: &[u8]) -> ScanError {
 struct FoundBatch<'a> {
     raw: &'a [u8],
     elements: Vec<(&'a [u8], Option<Found<'a>>)>,
+    /// Ids of requests past those that a batch may have.
+    spare: Vec<OwnedId>,
     count: usize,
 }
 
@@ -182,13 +186,10 @@ impl<'a> FoundBatch<'a> {
         let start = cursor.place();
         cursor.enter()?;
         let mut elements = Vec::new();
+        let mut spare = Vec::new();
         let mut count: usize = 0;
         while cursor.item(count == 0)? {
             count = count.saturating_add(1);
-            if count > MAX_BATCH {
-                cursor.value()?;
-                continue;
-            }
             let place = cursor.place();
             let found = match cursor.peek() {
                 Some(b'{') => {
@@ -201,9 +202,14 @@ impl<'a> FoundBatch<'a> {
                     None
                 }
             };
-            elements.push((cursor.since(place), found));
+            let element = (cursor.since(place), found);
+            if count <= MAX_BATCH {
+                elements.push(element);
+            } else if spare.len() < MAX_REFUSED {
+                spare.extend(Element::judge(element).request_id().map(Id::to_owned));
+            }
         }
-        Ok(FoundBatch { raw: cursor.since(start), elements, count })
+        Ok(FoundBatch { raw: cursor.since(start), elements, spare, count })
     }
 
     fn judge(self, has_line_break: bool) -> Result<Batch<'a>, ScanError> {
@@ -216,16 +222,21 @@ impl<'a> FoundBatch<'a> {
         } else {
             None
         };
-        if let Some(kind) = refused {
-            return Err(kind.into());
-        }
         let elements: Vec<_> = self.elements.into_iter().map(Element::judge).collect();
         let mut ids: Vec<_> = elements.iter().filter_map(Element::request_id).collect();
         ids.sort_unstable();
-        if !ids.is_sorted_by(|left, right| left < right) {
-            return Err(ScanErrorKind::RepeatedId.into());
+        let is_repeated = !ids.is_sorted_by(|left, right| left < right);
+        match refused.or(is_repeated.then_some(ScanErrorKind::RepeatedId)) {
+            None => Ok(Batch { raw: self.raw, elements }),
+            Some(kind) => {
+                let mut batch: Vec<OwnedId> = ids.into_iter().map(Id::to_owned).collect();
+                batch.extend(self.spare);
+                batch.sort_by(|left, right| left.key().cmp(right.key()));
+                batch.dedup_by(|left, right| left.key() == right.key());
+                batch.truncate(MAX_REFUSED);
+                Err(ScanError { batch, ..kind.into() })
+            }
         }
-        Ok(Batch { raw: self.raw, elements })
     }
 }
 

@@ -445,6 +445,9 @@ impl Session {
             if error.is_ambiguous() { ReasonCode::AmbiguousMessage } else { ReasonCode::BadFrame };
         match &error.id {
             Some(id) => self.deny(id, "", bytes, reason, begun),
+            None if !error.batch.is_empty() => {
+                error.batch.iter().for_each(|id| self.deny(id, "", bytes, reason, begun));
+            }
             None => {
                 self.remark(&format!("a message of the client was dropped: {error}"));
                 self.record_dropped(reason, bytes);

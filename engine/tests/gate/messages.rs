@@ -274,3 +274,27 @@ fn lists_in_pages_are_paged_again_with_cursors_of_our_own() {
     let unknown = stage.ask(json!(99), "tools/list", json!({"cursor": "2"}));
     assert_eq!(unknown["error"]["code"], -32602, "the server's own cursor is not one of ours");
 }
+
+#[test]
+fn each_request_of_a_batch_that_is_refused_as_a_whole_has_its_answer_and_its_decision() {
+    let stage = Stage::new(Setting::default());
+    let of = |ids: &mut dyn Iterator<Item = u64>| {
+        let elements: Vec<Value> =
+            ids.map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })).collect();
+        Value::from(elements).to_string()
+    };
+    stage.client_says(of(&mut (1..=101)).as_bytes());
+    stage.client_says(of(&mut [200, 201, 200].into_iter()).as_bytes());
+    for id in (1..=101).chain([200, 201]) {
+        assert_eq!(stage.answer(&json!(id))["error"]["code"], -32600, "{id}");
+    }
+    let is_decision = |line: &&Value| line["record"] == "decision";
+    assert_eq!(stage.ledger().iter().filter(is_decision).count(), 103);
+    assert!(
+        stage
+            .server
+            .all()
+            .iter()
+            .all(|message| !message.windows(6).any(|part| part == b"\"ping\""))
+    );
+}

@@ -9,6 +9,10 @@ pub struct ScanError {
     pub kind: ScanErrorKind,
     /// The message's id, where exactly one could be read: whoever waits for its answer can be told.
     pub id: Option<OwnedId>,
+    /// The ids of a batch's requests, each once, where it is refused as a whole: at most [`MAX_REFUSED`].
+    ///
+    /// [`MAX_REFUSED`]: super::MAX_REFUSED
+    pub batch: Vec<OwnedId>,
 }
 
 impl ScanError {
@@ -30,7 +34,7 @@ impl ScanError {
 
 impl From<ScanErrorKind> for ScanError {
     fn from(kind: ScanErrorKind) -> Self {
-        ScanError { kind, id: None }
+        ScanError { kind, id: None, batch: Vec::new() }
     }
 }
 

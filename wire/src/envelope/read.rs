@@ -247,6 +247,7 @@ impl<'a> Found<'a> {
                 Err(ScanError {
                     kind,
                     id: id.filter(|_| !self.has_other_id).map(|id| id.to_owned()),
+                    batch: Vec::new(),
                 })
             }
         }

@@ -470,6 +470,10 @@ fn batches_are_read_to_the_limit_and_no_further() {
     assert_eq!(batch(&of(1)).elements.len(), 1);
     assert_eq!(batch(&of(MAX_BATCH)).elements.len(), MAX_BATCH);
     assert_eq!(kind(of(MAX_BATCH + 1)), ScanErrorKind::BatchTooLong);
+    // Whoever waits for one of them can be told.
+    let told = |count: usize| refusal(of(count)).batch.len();
+    assert_eq!(told(MAX_BATCH + 1), MAX_BATCH + 1);
+    assert_eq!((told(MAX_REFUSED), told(MAX_REFUSED + 1)), (MAX_REFUSED, MAX_REFUSED));
     assert_eq!(kind("[]"), ScanErrorKind::EmptyBatch);
     assert_eq!(kind(" [ ] "), ScanErrorKind::EmptyBatch);
     // Past the limit too, it has to be JSON.
@@ -487,6 +491,7 @@ fn two_requests_of_a_batch_with_one_id_are_refused() {
         let error = refusal(two(first, second));
         assert_eq!(error.kind, ScanErrorKind::RepeatedId);
         assert!(error.is_ambiguous());
+        assert_eq!(error.batch.len(), 1, "each id once");
     }
     for (first, second) in [("1", "2"), ("1", "\"1\""), ("\"a\"", "\"A\"")] {
         batch(&two(first, second));
