@@ -13,6 +13,7 @@ fn state() -> State {
         server: "calc".parse().unwrap(),
         settings: Settings::default(),
         is_incident: false,
+        is_revoked: false,
         admission: Admittance::NotAsked,
         view: Arc::default(),
     };
