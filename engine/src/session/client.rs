@@ -23,6 +23,7 @@ use wire::envelope::{
 
 /// The revision that has batches.
 const BATCHES: Revision = Revision::March2025;
+const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 /// What each request carries where there is no session.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
@@ -121,7 +122,7 @@ impl Session {
         let (met, is_admitted, is_fresh) = {
             let mut state = self.state();
             if let Some(params) = params.filter(|_| version.is_some()) {
-                state.client.stateless_meta = params.meta.map(<[u8]>::to_vec);
+                state.client.hear(params.meta);
             }
             if let Some(reason) = state.reason_against(id.key()) {
                 drop(state);
@@ -541,6 +542,14 @@ pub(super) fn key_of(raw: &[u8]) -> Vec<u8> {
 /// The version that a request of the stateless era names.
 fn stateless_version(params: &Params<'_>) -> Option<String> {
     version_in(params.meta?)
+}
+
+/// Who a `_meta` says that the client is.
+pub(super) fn client_in(meta: &[u8]) -> Option<String> {
+    let member = |object, name: &str| {
+        members(object).find(|(known, _)| known == name).map(|(_, value)| value)
+    };
+    serde_json::from_slice(member(member(meta, META_CLIENT)?, "name")?).ok()
 }
 
 /// The version in a `_meta`.

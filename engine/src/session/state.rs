@@ -126,6 +126,17 @@ pub struct Client {
 }
 
 impl Client {
+    /// Without a session each request says who makes it.
+    pub(super) fn hear(&mut self, meta: Option<&[u8]>) {
+        if self.stateless_meta.as_deref() != meta {
+            self.stateless_meta = meta.map(<[u8]>::to_vec);
+            let client = meta.and_then(super::client::client_in);
+            self.caller = Arc::new(Caller { client, ..(*self.caller).clone() });
+        }
+    }
+}
+
+impl Client {
     /// What it says that it can do: with each request where there is no session, else in its greeting.
     pub fn capabilities(&self) -> Option<ClientCapabilities> {
         match &self.stateless_meta {

@@ -145,6 +145,21 @@ fn the_gates_own_requests_carry_nothing_that_is_about_the_clients() {
 }
 
 #[test]
+fn without_a_session_receipts_name_the_client_that_each_request_names() {
+    let stage = Stage::new(Setting::default());
+    for (id, name) in [(1, "one"), (2, "two")] {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
+        });
+        stage.ask(json!(id), CALL, json!({"name": "add", "arguments": {}, "_meta": meta}));
+    }
+    let lines = stage.ledger().into_iter().filter(|line| line["record"] == "decision");
+    let clients: Vec<_> = lines.map(|line| line["principal"]["client_id"].clone()).collect();
+    assert_eq!(clients, ["one", "two"]);
+}
+
+#[test]
 fn the_cancellation_of_a_call_that_was_held_is_not_for_the_server() {
     let stage = Stage::greeted(Setting::default());
     stage.call(1, "add", json!({}));
