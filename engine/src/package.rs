@@ -6,6 +6,7 @@
 
 mod command;
 mod processes;
+mod surroundings;
 
 use crate::process::ServerGroup;
 use attest::{
@@ -13,6 +14,8 @@ use attest::{
     PackageSighting, Place, UnknownPackage, identify,
 };
 use command::Way;
+use processes::Member;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -29,6 +32,23 @@ enum NotObserved {
     NoScript { program: String },
     #[error("`{option}` may make `{program}` load something else; start the package without it")]
     Option { program: String, option: String },
+    #[error(
+        "`{name}` in the environment may make the server load something else; start it without"
+    )]
+    Variable { name: String },
+    #[error(
+        "`{}` may make the server load something else; start the server in another folder, or the package's own file",
+        .path.display()
+    )]
+    Settings { path: PathBuf },
+    #[error(
+        "`{program}` has the name of an interpreter or a launcher and may be something else; name it without a folder, or the program itself"
+    )]
+    Interpreter { program: String },
+    #[error(
+        "the process {id} holds the server's pipes and runs no file of the package `{name}`; start the package's own file"
+    )]
+    OtherSpeaker { id: u32, name: String },
     #[error("`{}`: {error}", .path.display())]
     File {
         path: PathBuf,
@@ -52,7 +72,7 @@ enum NotObserved {
     #[error("the server's processes cannot be seen here ({0}); start the package's own file")]
     Processes(#[source] io::Error),
     #[error(
-        "none of the server's processes says that it runs a file of the package `{name}`; start the package's own file"
+        "none of the server's processes says that it runs a file of the package `{name}` and speaks on the server's pipes (one that gives itself a title does not say it); start the package's own file"
     )]
     NotRunning { name: String },
     #[error("the server's processes run several copies of the package `{name}`")]
@@ -70,6 +90,8 @@ enum NotObserved {
 pub struct PackageFinder {
     state: State,
     group: Option<ServerGroup>,
+    /// The folder that the server was started in.
+    directory: PathBuf,
 }
 
 #[derive(Debug)]
@@ -92,8 +114,15 @@ struct Sighted {
 impl PackageFinder {
     /// For a server that was started with this command. `file` is where its program was found, `group` its processes.
     pub fn new(file: &Path, launch: &StdioLaunch, group: Option<ServerGroup>) -> PackageFinder {
-        let state = command::way_of(file, launch).map_or_else(State::Unknown, State::Named);
-        PackageFinder { state, group }
+        let ours: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        match command::way_of(file, launch, &ours) {
+            Ok((way, surroundings)) => {
+                PackageFinder { state: State::Named(way), group, directory: surroundings.directory }
+            }
+            Err(error) => {
+                PackageFinder { state: State::Unknown(error), group, directory: PathBuf::new() }
+            }
+        }
     }
 
     /// Looks once, beside the start. A package that a launcher has yet to fetch is found later. Of any other, what is
@@ -112,7 +141,8 @@ impl PackageFinder {
             State::Seen(first) => look_again(first),
             State::Named(Way::File(file)) => sight(file).map(|sighted| sighted.package),
             State::Named(Way::Launched { name, version }) => {
-                let found = find_launched(name, version.as_deref(), self.group.as_ref());
+                let found =
+                    find_launched(name, version.as_deref(), self.group.as_ref(), &self.directory);
                 found.map(|sighted| {
                     let package = sighted.package.clone();
                     self.state = State::Seen(sighted);
@@ -171,30 +201,39 @@ fn place_of(file: &Path) -> Result<(PathBuf, Place), NotObserved> {
     }
 }
 
-/// The one copy of a package that the server's processes run.
+/// The one copy of a package that the server's processes run, where nobody else can speak in its place.
 fn find_launched(
     name: &str,
     version: Option<&str>,
     group: Option<&ServerGroup>,
+    directory: &Path,
 ) -> Result<Sighted, NotObserved> {
-    let leader = group.and_then(ServerGroup::leader);
-    let leader = leader.ok_or_else(|| NotObserved::NotRunning { name: name.to_owned() })?;
-    let files =
-        processes::files_run_by(leader, processes::MAX_MEMBERS).map_err(NotObserved::Processes)?;
-    let mut copy: Option<(PathBuf, Place)> = None;
+    let not_running = || NotObserved::NotRunning { name: name.to_owned() };
+    let (leader, pipes) = group.and_then(ServerGroup::leader_and_pipes).ok_or_else(not_running)?;
+    let members = processes::members_of(leader, pipes, processes::MAX_MEMBERS)
+        .map_err(NotObserved::Processes)?;
     // A process may name anything, also what is not there: what is no file of the package is passed over.
-    let places = files.iter().filter_map(|file| place_of(file).ok());
-    for (file, place) in places.filter(|(_, place)| place.name() == name) {
-        match &copy {
-            Some((_, known))
-                if (known.root(), known.folder()) != (place.root(), place.folder()) =>
-            {
-                return Err(NotObserved::SeveralCopies { name: name.to_owned() });
-            }
-            _ => copy = Some((file, place)),
+    let run_by = |member: &Member| {
+        let (file, place) = place_of(&member.file(directory)?).ok()?;
+        (member.has_pipes && place.name() == name).then_some((file, place))
+    };
+    let mut copy: Option<(PathBuf, Place)> = None;
+    let mut running = Vec::new();
+    for (member, (file, place)) in members.iter().filter_map(|m| Some((m, run_by(m)?))) {
+        let is_other = |(_, known): &(PathBuf, Place)| {
+            (known.root(), known.folder()) != (place.root(), place.folder())
+        };
+        if copy.as_ref().is_some_and(is_other) {
+            return Err(NotObserved::SeveralCopies { name: name.to_owned() });
         }
+        member.refuse_loading()?;
+        running.push(member.id);
+        copy = Some((file, place));
     }
-    let (file, _) = copy.ok_or_else(|| NotObserved::NotRunning { name: name.to_owned() })?;
+    let (file, _) = copy.ok_or_else(not_running)?;
+    if let Some(id) = processes::other_speaker(&members, leader, &running) {
+        return Err(NotObserved::OtherSpeaker { id, name: name.to_owned() });
+    }
     let sighted = sight(&file)?;
     match version.filter(|version| is_exact(version) && *version != sighted.package.version) {
         Some(asked) => {

@@ -17,6 +17,28 @@ pub const BECOME: &str = "__become";
 #[derive(Debug, Clone)]
 pub struct ServerGroup {
     leader: Arc<Mutex<Option<u32>>>,
+    pipes: Option<Pipes>,
+}
+
+/// The numbers of the pipes that a server reads and writes, by which its processes can be told from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pipes {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+}
+
+impl Pipes {
+    #[cfg(unix)]
+    pub(crate) fn of(input: &ChildStdin, output: &ChildStdout) -> Option<Pipes> {
+        let number = |stat: rustix::io::Result<rustix::fs::Stat>| Some(stat.ok()?.st_ino);
+        let (input, output) = (rustix::fs::fstat(input), rustix::fs::fstat(output));
+        Some(Pipes { input: number(input)?, output: number(output)? })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn of(_: &ChildStdin, _: &ChildStdout) -> Option<Pipes> {
+        None
+    }
 }
 
 /// A server that was started.
@@ -55,7 +77,8 @@ impl ServerProcess {
         let (Some(input), Some(output)) = pipes else {
             return Err(io::Error::other("the server has no pipes"));
         };
-        let group = ServerGroup { leader: Arc::new(Mutex::new(Some(child.id()))) };
+        let pipes = Pipes::of(&input, &output);
+        let group = ServerGroup { leader: Arc::new(Mutex::new(Some(child.id()))), pipes };
         Ok((ServerProcess { child, group }, input, output))
     }
 
@@ -79,14 +102,15 @@ impl ServerGroup {
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The number of the group, as long as it cannot have come to mean another one.
-    pub(crate) fn leader(&self) -> Option<u32> {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The number of the group, as long as it cannot have come to mean another one, and its pipes.
+    pub(crate) fn leader_and_pipes(&self) -> Option<(u32, Pipes)> {
+        let leader = *self.leader.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((leader?, self.pipes?))
     }
 
     #[cfg(all(test, unix))]
-    pub(crate) fn of(leader: u32) -> ServerGroup {
-        ServerGroup { leader: Arc::new(Mutex::new(Some(leader))) }
+    pub(crate) fn of(leader: u32, pipes: Option<Pipes>) -> ServerGroup {
+        ServerGroup { leader: Arc::new(Mutex::new(Some(leader))), pipes }
     }
 
     pub fn terminate(&self) {

@@ -152,6 +152,8 @@ fn the_package_is_found_behind_node_and_behind_npx() {
     is_admitted(&bench(), &release, &words(format!("node {script}")));
     let loaded = format!("node --import data:text/javascript, {script}");
     is_not_bound(&bench(), &release, &words(loaded), "`--import`");
+    let told = format!("env NODE_OPTIONS=--import=data:text/javascript, npx --offline {NAME}");
+    is_not_bound(&bench(), &release, &words(told), "`NODE_OPTIONS` in the environment");
     if !cfg!(target_os = "linux") || std::process::Command::new("npx").arg("-v").output().is_err() {
         eprintln!("NOT RUN: the processes of `npx` cannot be seen here, or it is not there");
         return;
@@ -159,6 +161,8 @@ fn the_package_is_found_behind_node_and_behind_npx() {
     // It is in the folder, so `npx` has nothing to fetch.
     is_admitted(&bench(), &release, &words(format!("npx --offline {NAME}")));
     is_admitted(&bench(), &release, &words(format!("npx --offline {NAME}@{version}")));
+    let told = words(format!("npx --offline --node-options=--no-warnings {NAME}"));
+    is_not_bound(&bench(), &release, &told, "`--node-options=--no-warnings`");
     // The name of the program is not the name of the package.
     let program = words("npx --offline mcp-server-filesystem".to_owned());
     is_not_bound(&bench(), &release, &program, "none of the server's processes");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::process::Pipes;
 use attest::Digest;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +16,13 @@ impl Project {
         let project = Project { folder: tempfile::tempdir().unwrap() };
         project.write("node_modules/@s/mail/dist/index.js", "read line");
         project.install(version);
+        // Something that has the name of an interpreter, and reads the package's files.
+        fs::copy("/bin/sh", project.path("node")).unwrap();
         project
+    }
+
+    fn node(&self) -> String {
+        self.path("node").to_str().unwrap().to_owned()
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -47,26 +54,36 @@ impl Project {
     }
 
     fn finder(&self) -> PackageFinder {
-        finder(&["node", self.script().to_str().unwrap(), "--port", "1"], None)
+        finder(&[&self.node(), self.script().to_str().unwrap(), "--port", "1"], None)
     }
 
-    /// A process that says that it is `node` and runs the package.
+    /// A process that is called `node` and runs the package.
     fn start(&self) -> Running {
-        let child = Command::new("sh")
-            .arg0("node")
-            .arg(self.script())
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .spawn();
-        Running(child.unwrap())
+        self.start_with(|_| {})
+    }
+
+    fn start_with(&self, prepare: impl FnOnce(&mut Command)) -> Running {
+        let mut command = Command::new(self.node());
+        command.arg(self.script());
+        prepare(&mut command);
+        Running::start(&mut command)
     }
 }
 
 struct Running(Child);
 
 impl Running {
+    fn start(command: &mut Command) -> Running {
+        let command = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Running(command.spawn().unwrap())
+    }
+
+    fn pipes(&self) -> Pipes {
+        Pipes::of(self.0.stdin.as_ref().unwrap(), self.0.stdout.as_ref().unwrap()).unwrap()
+    }
+
     fn group(&self) -> ServerGroup {
-        ServerGroup::of(self.0.id())
+        ServerGroup::of(self.0.id(), Some(self.pipes()))
     }
 }
 
@@ -119,8 +136,55 @@ fn the_file_that_a_command_names_is_of_its_package() {
         environment: Vec::new(),
         directory: Some(project.folder.path().to_owned()),
     };
-    assert_eq!(PackageFinder::new(Path::new("x"), &launch, None).look(), known("1.2.3"));
+    let node = project.path("node");
+    assert_eq!(PackageFinder::new(&node, &launch, None).look(), known("1.2.3"));
     is_unknown(finder(&["node", "--import", "x", second.to_str().unwrap()], None), "`--import`");
+    let environment = vec![("NODE_OPTIONS".into(), "--require x".into())];
+    let launch = StdioLaunch { environment, ..launch };
+    is_unknown(PackageFinder::new(&node, &launch, None), "`NODE_OPTIONS`");
+    is_unknown(PackageFinder::new(&link, &launch, None), "`NODE_OPTIONS`");
+}
+
+#[test]
+fn what_only_has_the_name_of_an_interpreter_is_none() {
+    let project = Project::new("1.2.3");
+    let script = project.script();
+    let words = [&project.node(), script.to_str().unwrap()];
+    assert_eq!(finder(&words, None).look(), known("1.2.3"));
+    let launch = |program: &str| StdioLaunch {
+        program: program.into(),
+        arguments: vec![script.clone().into()],
+        environment: Vec::new(),
+        directory: None,
+    };
+    let of_folder = PackageFinder::new(&project.path("node"), &launch("tools/node"), None);
+    is_unknown(of_folder, "may be something else");
+    let node = project.path("node");
+    fs::remove_file(&node).unwrap();
+    symlink("/bin/sh", &node).unwrap();
+    is_unknown(finder(&words, None), "may be something else");
+    fs::remove_file(&node).unwrap();
+    fs::write(&node, "#!/bin/sh\nexec other\n").unwrap();
+    is_unknown(finder(&words, None), "may be something else");
+}
+
+#[test]
+fn bun_is_not_followed_where_settings_may_load_something_first() {
+    let project = Project::new("1.2.3");
+    fs::rename(project.path("node"), project.path("bun")).unwrap();
+    let launch = StdioLaunch {
+        program: "bun".into(),
+        arguments: vec![project.script().into()],
+        environment: vec![("HOME".into(), project.path("home").into())],
+        directory: Some(project.folder.path().to_owned()),
+    };
+    let finder = || PackageFinder::new(&project.path("bun"), &launch, None);
+    assert_eq!(finder().look(), known("1.2.3"));
+    project.write("home/.bunfig.toml", "preload = []");
+    is_unknown(finder(), "bunfig.toml");
+    fs::remove_file(project.path("home/.bunfig.toml")).unwrap();
+    project.write("bunfig.toml", "preload = []");
+    is_unknown(finder(), "bunfig.toml");
 }
 
 #[test]
@@ -212,18 +276,10 @@ fn two_copies_that_run_are_no_clear_answer() {
     let project = Project::new("1.2.3");
     project.write("node_modules/a/node_modules/@s/mail/x.js", "read line");
     let copy = project.path("node_modules/a/node_modules/@s/mail/x.js");
-    // Both have to say that they are `node`; a shell gives no input to what it starts beside itself.
-    let node = project.path("node");
-    symlink("/bin/sh", &node).unwrap();
-    let (node, copy, script) = (node.display(), copy.display(), project.script());
+    let (node, copy, script) = (project.node(), copy.display(), project.script());
+    // A shell gives no input to what it starts beside itself.
     let run = format!("exec 3<&0; {node} {copy} <&3 & exec {node} {}", script.display());
-    let child = Command::new("sh")
-        .args(["-c", &run])
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let running = Running(child);
+    let running = Running::start(Command::new("sh").args(["-c", &run]));
     wait_until(|| files_of(&running).len() == 2);
     is_unknown(finder(&["npx", "@s/mail"], Some(running.group())), "several copies");
 }
@@ -239,8 +295,72 @@ fn wait_until(is_so: impl Fn() -> bool) {
 
 #[cfg(target_os = "linux")]
 fn files_of(running: &Running) -> Vec<PathBuf> {
-    let files = processes::files_run_by(running.0.id(), processes::MAX_MEMBERS).unwrap();
-    files.into_iter().filter(|file| file.extension().is_some_and(|end| end == "js")).collect()
+    let members =
+        processes::members_of(running.0.id(), running.pipes(), processes::MAX_MEMBERS).unwrap();
+    let files = members.iter().filter_map(|member| member.file(Path::new("/")));
+    files.filter(|file| file.extension().is_some_and(|end| end == "js")).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_without_the_servers_pipes_is_not_the_server() {
+    let project = Project::new("1.2.3");
+    let (node, script) = (project.node(), project.script());
+    let fifo = project.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // The package runs beside something that speaks in its place.
+    let run = format!(
+        "exec 3<>{}; {node} {} <&3 >/dev/null & exec sh -c 'read line; kill 0' </dev/stdin 3<&-",
+        fifo.display(),
+        script.display()
+    );
+    let running = Running::start(Command::new("sh").args(["-c", &run]));
+    wait_until(|| files_of(&running).len() == 1);
+    let launched = finder(&["npx", "@s/mail"], Some(running.group()));
+    is_unknown(launched, "none of the server's processes");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn whoever_holds_the_pipes_beside_the_package_is_noticed() {
+    let project = Project::new("1.2.3");
+    let (node, script) = (project.node(), project.script());
+    let run = format!("exec 3<&0; {node} {} <&3 & exec cat", script.display());
+    let running = Running::start(Command::new("sh").args(["-c", "sh -c \"$0\"; :", &run]));
+    wait_until(|| files_of(&running).len() == 1);
+    let launched = finder(&["npx", "@s/mail"], Some(running.group()));
+    is_unknown(launched, "holds the server's pipes");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_was_told_to_load_something_else_is_not_the_package() {
+    let project = Project::new("1.2.3");
+    let running = project.start_with(|command| {
+        command.env("NODE_OPTIONS", "--require /x.js");
+    });
+    wait_until(|| files_of(&running).len() == 1);
+    is_unknown(finder(&["npx", "@s/mail"], Some(running.group())), "`NODE_OPTIONS`");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_relative_script_is_one_of_the_folder_that_the_server_was_started_in() {
+    let (project, other) = (Project::new("1.2.3"), Project::new("1.2.3"));
+    let script = "node_modules/@s/mail/dist/index.js";
+    let mut command = Command::new(project.node());
+    let running = Running::start(command.arg(script).current_dir(project.folder.path()));
+    let launched = |folder: &Project| {
+        let launch = StdioLaunch {
+            program: "npx".into(),
+            arguments: vec!["@s/mail".into()],
+            environment: Vec::new(),
+            directory: Some(folder.folder.path().to_owned()),
+        };
+        PackageFinder::new(Path::new("npx"), &launch, Some(running.group()))
+    };
+    assert_eq!(launched(&project).look(), known("1.2.3"));
+    is_unknown(launched(&other), "none of the server's processes");
 }
 
 #[test]
