@@ -210,6 +210,7 @@ impl Keeper {
         self.end_discovery();
         self.end_questions();
         self.notice_changes();
+        self.check_again();
     }
 
     /// What people decide elsewhere is shown to the client also when it makes no call.

@@ -6,7 +6,12 @@ use crate::session::Session;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A server that is not admitted is checked again by itself: first after this long, then after twice as long each time, up
+/// to the longest. Its document may only not have been there yet, and without tools no call comes that would ask.
+const FIRST_RECHECK: Duration = Duration::from_secs(2);
+const LONGEST_RECHECK: Duration = Duration::from_secs(300);
 
 /// What the keeper knows of checks.
 #[derive(Debug, Default)]
@@ -18,9 +23,19 @@ pub(super) struct Admissions {
     is_checking: bool,
     /// When the server's greeting was looked at for the newest check.
     asked_at: Option<Instant>,
+    /// When a server that is not admitted is checked again, and how long that is after the last time.
+    recheck: Option<(Instant, Duration)>,
 }
 
 impl Keeper {
+    /// Has a server that is not admitted checked again when its time has come.
+    pub(super) fn check_again(&mut self) {
+        let is_due = self.admission.recheck.is_some_and(|(due, _)| due <= Instant::now());
+        if is_due && !self.admission.is_checking && self.session.state().ended.is_none() {
+            self.admission.is_wanted = true;
+        }
+    }
+
     /// Begins a check that is wanted, once the server was greeted: it may carry its document in the answer.
     pub(super) fn begin_check(&mut self) {
         if !self.admission.is_wanted || self.admission.is_checking || !self.is_met() {
@@ -49,6 +64,12 @@ impl Keeper {
         self.admission.is_checking = false;
         let admitted = checked.admitted.clone();
         let is_news = self.session.admit(checked);
+        let is_closed = self.session.situation().admission.is_closed();
+        let before = self.admission.recheck.map(|(_, pause)| pause);
+        self.admission.recheck = is_closed.then(|| {
+            let pause = pause_after(before);
+            (Instant::now() + pause, pause)
+        });
         if is_news {
             let server = self.session.situation().server.clone();
             let failure = admitted.failure();
@@ -92,6 +113,11 @@ impl Keeper {
     }
 }
 
+/// How long a server that is still not admitted is left alone.
+fn pause_after(before: Option<Duration>) -> Duration {
+    before.map_or(FIRST_RECHECK, |pause| pause.saturating_mul(2)).min(LONGEST_RECHECK)
+}
+
 /// A thread that checks when it is asked to, until nobody can ask any more.
 fn start(mut checker: Checker, session: &Arc<Session>) -> Option<Sender<Option<Arc<str>>>> {
     let (ask, asked) = channel::<Option<Arc<str>>>();
@@ -109,5 +135,19 @@ fn start(mut checker: Checker, session: &Arc<Session>) -> Option<Sender<Option<A
 impl Admittance {
     pub(crate) fn is_like(&self, other: &crate::admission::Admitted) -> bool {
         matches!(self, Admittance::Known(known) if **known == *other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_between_checks_grow_and_have_an_end() {
+        let pauses =
+            std::iter::successors(Some(pause_after(None)), |pause| Some(pause_after(Some(*pause))));
+        let pauses: Vec<Duration> = pauses.take(10).collect();
+        assert_eq!(pauses[..2], [FIRST_RECHECK, FIRST_RECHECK * 2]);
+        assert_eq!(pauses[8..], [LONGEST_RECHECK, LONGEST_RECHECK]);
     }
 }

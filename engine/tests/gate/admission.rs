@@ -156,6 +156,21 @@ fn a_client_whose_list_was_refused_is_told_when_the_server_is_admitted() {
 }
 
 #[test]
+fn a_server_whose_document_comes_late_is_admitted_without_being_asked_for() {
+    let server = Server::new(Flavor::Enclaved, "");
+    std::fs::remove_file(server.path()).expect("removed");
+    let stage = Stage::greeted(server.setting());
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "fetch_failed");
+    server.publish(signed(&draft(), 1));
+    stage.client_hears("to list again", |message| {
+        message["method"] == "notifications/tools/list_changed"
+    });
+    assert_eq!(stage.list(2).len(), 1);
+    // What did not change is told once.
+    assert_eq!(events(&stage, "mcp.connect.deny").len(), 1);
+}
+
+#[test]
 fn under_the_open_flavor_a_failure_is_a_warning_and_never_ok() {
     let server = Server::new(Flavor::Open, "{}");
     let stage = Stage::greeted(server.setting());
