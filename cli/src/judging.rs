@@ -4,12 +4,13 @@ use crate::failure::Failure;
 use crate::target::{Workplace, unknown_server};
 use contract::surface::Surface;
 use engine::judge::{auto_pins_today, pinned_anchor};
-use gate::judge::{SurfaceJudgement, judge_surface};
+use gate::judge::SurfaceJudgement;
 use gate::pins::PinBook;
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
+use gate::unseen::{awaits_first_approval, judge_server};
 use store::{Snapshot, Store};
 
 /// A server as it was last observed, judged against its pins.
@@ -22,8 +23,17 @@ pub(crate) struct Judged {
 
 impl Judged {
     pub(crate) fn status(&self) -> ServerStatus {
-        self.snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
+        status_of(&self.snapshot)
     }
+
+    /// Whether a person is still to say that the server may be used at all.
+    pub(crate) fn awaits_first_approval(&self) -> bool {
+        awaits_first_approval(self.status(), &self.snapshot.pins)
+    }
+}
+
+fn status_of(snapshot: &Snapshot) -> ServerStatus {
+    snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
 }
 
 pub(crate) fn judge_recorded(
@@ -63,7 +73,7 @@ pub(crate) fn judge(
         let _ = surface.anchor_to(&anchor);
     }
     let surface = anchored.as_ref().unwrap_or(surface);
-    Ok(judge_surface(&snapshot.pins, surface, &settings, auto_pins))
+    Ok(judge_server(status_of(snapshot), &snapshot.pins, surface, &settings, auto_pins))
 }
 
 /// Whether anything was ever pinned. Pins that cannot be trusted count: what was lost is not first sight.

@@ -12,13 +12,14 @@ use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
 use gate::first_use::{FirstUse, first_use};
-use gate::judge::{Judgement, SurfaceJudgement, judge_surface};
+use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::Settings;
 use gate::server::{ServerId, ServerStatus};
 use gate::shown::ListMode;
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
+use gate::unseen::{awaits_first_approval, judge_server};
 use ledger::record::{Event, Text};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -194,7 +195,7 @@ impl Judge {
                 let by = NOBODY.to_owned();
                 book.push(Pin { entry: identity, basis: Basis::Attested, at, by });
             }
-            let judged = self.judge(&book, surface, at)?;
+            let judged = self.judge(status, &book, surface, at)?;
             let accepted = judged.accepted().cloned();
             act.pins.extend(accepted.map(|entry| NewPin { entry, basis: Basis::Auto }));
             if !act.pins.is_empty() {
@@ -211,7 +212,7 @@ impl Judge {
         }
         let judgement = match judgement {
             Some(judgement) => judgement,
-            None => self.judge(&book, surface, at)?,
+            None => self.judge(status, &book, surface, at)?,
         };
         let next_status = if is_first {
             let happening = match self.rules.first_use {
@@ -247,7 +248,7 @@ impl Judge {
             return Ok(None);
         }
         let (surface, baseline) = self.read_beside(seen)?;
-        let judgement = self.judge(&baseline.pins, &surface, at)?;
+        let judgement = self.judge(status_of(&baseline), &baseline.pins, &surface, at)?;
         let now = Standing { status: status_of(&baseline), ..now };
         Ok(Some(self.judged(seen, &surface, &baseline.pins, judgement, now, 0)))
     }
@@ -299,12 +300,13 @@ impl Judge {
 
     fn judge(
         &self,
+        status: ServerStatus,
         book: &PinBook,
         surface: &Surface,
         at: Timestamp,
     ) -> Result<SurfaceJudgement, StoreError> {
         let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
-        Ok(judge_surface(book, surface, &self.rules.settings, auto_pins))
+        Ok(judge_server(status, book, surface, &self.rules.settings, auto_pins))
     }
 
     fn judged(
@@ -358,7 +360,7 @@ impl Judge {
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
         let (surface, baseline) = self.read_beside(seen)?;
-        let judgement = self.judge(&baseline.pins, &surface, at)?;
+        let judgement = self.judge(status_of(&baseline), &baseline.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
 
@@ -375,14 +377,15 @@ impl Judge {
         let status = status_of(&baseline);
         let is_sound = baseline.pins.lost.is_none() && baseline.pins.tampered.is_empty();
         let entry = surface.entry(id);
-        if !is_sound || entry.map(Entry::entry_hash) != hash {
+        let is_first = awaits_first_approval(status, &baseline.pins);
+        if !is_sound || is_first || entry.map(Entry::entry_hash) != hash {
             return Ok(false);
         }
         let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
         let revision = baseline.revision();
         let mut book = baseline.pins;
         book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by: by.to_owned() });
-        let is_held = self.judge(&book, &surface, at)?.verdict.is_held();
+        let is_held = self.judge(status, &book, &surface, at)?.verdict.is_held();
         let Ok(status) = next(status, Happening::Approved { is_held }) else { return Ok(false) };
         let mut act = Act::new(&self.rules.server, at, by, "server.approve");
         act.expect = Some(revision);

@@ -94,6 +94,17 @@ pub fn judge_surface(
     settings: &Settings,
     auto_pins_today: usize,
 ) -> SurfaceJudgement {
+    judge_each(book, surface, settings, auto_pins_today, |_| {})
+}
+
+/// Judges a surface with a further word on each entry, before it is counted what is accepted without asking.
+pub(crate) fn judge_each(
+    book: &PinBook,
+    surface: &Surface,
+    settings: &Settings,
+    auto_pins_today: usize,
+    have_a_word: impl Fn(&mut Judgement),
+) -> SurfaceJudgement {
     let pinned = book.iter().map(|(id, _)| id);
     let ids: BTreeSet<&EntryId> =
         surface.entries().map(Entry::id).chain(pinned).chain(book.tampered.keys()).collect();
@@ -104,6 +115,7 @@ pub fn judge_surface(
             Some(judgement) => judgement,
             None => continue,
         };
+        have_a_word(&mut judgement);
         if judgement.is_accepted {
             auto_pins += 1;
             if auto_pins > MAX_AUTO_PINS_A_DAY {

@@ -13,6 +13,7 @@ pub mod server;
 pub mod shown;
 pub mod status;
 pub mod tiers;
+pub mod unseen;
 pub mod verdict;
 pub mod words;
 

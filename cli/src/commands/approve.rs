@@ -33,6 +33,7 @@ pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, F
     let mut workplace = Workplace::open(options)?;
     let judged = judge_recorded(&workplace, &command.id, None, now())?;
     let chosen = choose(&judged, &command.id, &command.keys, &hash)?;
+    refuse_part_of_first(&judged, &command.id, &chosen)?;
     let what = match chosen.as_slice() {
         [one] => format!("Approving {one} of server `{}`.", command.id),
         many => format!("Approving all {} changes of server `{}`.", many.len(), command.id),
@@ -77,11 +78,7 @@ fn choose(
     }
     let surface = judged.surface.as_ref().map(|surface| surface.surface_hash().to_string());
     let is_whole = surface.is_some_and(|surface| surface.starts_with(hash));
-    let changed = || {
-        Failure::held(format!(
-            "what waits now has another hash: look again with `holdpoint review {id}`, then decide"
-        ))
-    };
+    let changed = || changed_meanwhile(id);
     if keys.is_empty() {
         if is_whole {
             return Ok(waiting.iter().map(|entry| entry.id.clone()).collect());
@@ -102,6 +99,23 @@ fn choose(
         chosen.push(entry.id.clone());
     }
     Ok(chosen)
+}
+
+pub(crate) fn changed_meanwhile(id: &ServerId) -> Failure {
+    Failure::held(format!(
+        "what waits now has another hash: look again with `holdpoint review {id}`, then decide"
+    ))
+}
+
+/// The first approval of a server is of all that it says: what was left out would pass for an addition later.
+fn refuse_part_of_first(judged: &Judged, id: &ServerId, chosen: &[EntryId]) -> Result<(), Failure> {
+    let mut waiting = judged.judgement.waiting().filter(|entry| can_be_approved(entry));
+    if !judged.awaits_first_approval() || waiting.all(|entry| chosen.contains(&entry.id)) {
+        return Ok(());
+    }
+    Err(Failure::held(format!(
+        "server `{id}` waits for its first approval, which is of all that it says: `holdpoint review {id}` shows it, with the hash that approves it"
+    )))
 }
 
 /// Whether there is something that a person could have looked at. Nobody knows what a list says that cannot be read, so
@@ -145,6 +159,7 @@ pub(crate) fn approve_entries(
             refusal.err().map(|error| error.to_string()).unwrap_or_default(),
         ));
     }
+    refuse_part_of_first(judged, id, chosen)?;
     let entries: Vec<Entry> = judged
         .judgement
         .entries

@@ -2,7 +2,7 @@
 
 use crate::approver;
 use crate::arguments::{Options, ReviewCommand};
-use crate::commands::approve::{approve_entries, can_be_approved, quarantine};
+use crate::commands::approve::{approve_entries, can_be_approved, changed_meanwhile, quarantine};
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
@@ -10,8 +10,9 @@ use crate::report::{EntryDocument, gravest_first, name_of};
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::side_by_side;
 use crate::target::Workplace;
+use contract::surface::{EntryId, EntryType};
 use gate::judge::Judgement;
-use gate::server::ServerId;
+use gate::server::{ServerId, ServerStatus};
 use gate::words::{self, Audience};
 use store::Store;
 use usage::Usage;
@@ -32,7 +33,9 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
             servers.push((id, judged));
         }
     }
-    let is_held = servers.iter().any(|(_, judged)| judged.judgement.verdict.is_held());
+    let is_held = servers.iter().any(|(_, judged)| {
+        judged.judgement.verdict.is_held() || judged.status() == ServerStatus::Pending
+    });
     let usage = Usage::read(&workplace)?;
     if options.json {
         print(&servers, &usage)?;
@@ -87,7 +90,8 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
     }
     for entry in judged.judgement.waiting() {
         show_entry(id, entry, usage);
-        if !can_be_approved(entry) {
+        // A first approval is of all that the server says.
+        if !can_be_approved(entry) || judged.awaits_first_approval() {
             screen::say("");
             continue;
         }
@@ -125,7 +129,15 @@ fn show_entry(id: &ServerId, entry: &Judgement, usage: &Usage) {
     let state =
         if entry.is_deferred { "DEFERRED".to_owned() } else { screen::verdict(entry.verdict) };
     screen::say(format!("{state}  {} {}", entry.id.entry_type, styled(BOLD, name_of(entry))));
+    let is_new = is_about_server(entry) && entry.before.is_none() && !entry.findings.is_empty();
+    if is_new {
+        screen::say("  • nobody has approved it yet");
+    }
     for finding in gravest_first(&entry.findings) {
+        // The others say what is another than before, and there is no before.
+        if is_new && finding.kind != contract::change::ChangeKind::MarkerFound {
+            continue;
+        }
         let kind =
             styled(DIM, format!("[{}] {}", finding.kind, words::escape_hidden(&finding.path)));
         screen::say(format!("  • {} {kind}", words::say(finding, Audience::Person)));
@@ -144,6 +156,14 @@ fn show_entry(id: &ServerId, entry: &Judgement, usage: &Usage) {
     side_by_side::show(entry.before.as_ref(), entry.after.as_ref());
 }
 
+/// Whether it is about the server as a whole, which has one of it and cannot have it added.
+fn is_about_server(entry: &Judgement) -> bool {
+    match entry.id.entry_type {
+        EntryType::Instructions | EntryType::Identity | EntryType::Origin => true,
+        EntryType::Tool | EntryType::Prompt | EntryType::Resource | EntryType::Template => false,
+    }
+}
+
 /// Goes through what waits one by one.
 fn walk(
     workplace: &mut Workplace,
@@ -157,25 +177,15 @@ fn walk(
             screen::say(words::escape_hidden(unreadable));
             left += 1;
         }
-        for entry in judged.judgement.waiting().filter(|entry| can_be_approved(entry)) {
-            show_entry(id, entry, usage);
-            screen::ask("[a]pprove, [s]kip, [q]uarantine the server, [e]nd? ");
+        for asked in questions(judged) {
+            asked.entries.iter().for_each(|entry| show_entry(id, entry, usage));
+            screen::ask(format!(
+                "[a]pprove{}, [s]kip, [q]uarantine the server, [e]nd? ",
+                if asked.is_first { " all of it" } else { "" }
+            ));
             match approver::read_line()?.to_ascii_lowercase().as_str() {
                 "a" | "approve" => {
-                    let judged = judge_recorded(workplace, id, None, now())?;
-                    let hash = hash_of(entry);
-                    approver::confirm(
-                        &workplace.configuration,
-                        &format!("Approving {}.", name_of(entry)),
-                        &hash,
-                    )?;
-                    approve_entries(
-                        workplace,
-                        id,
-                        &judged,
-                        std::slice::from_ref(&entry.id),
-                        &hash,
-                    )?;
+                    approve_asked(workplace, id, &asked)?;
                     screen::say("approved");
                 }
                 "q" | "quarantine" => {
@@ -190,6 +200,51 @@ fn walk(
         }
     }
     Ok(if left > 0 { Exit::Held } else { Exit::Fine })
+}
+
+/// What is decided on at once.
+struct Asked<'a> {
+    entries: Vec<&'a Judgement>,
+    hash: String,
+    /// It is the server's first approval, which is of all that it says.
+    is_first: bool,
+}
+
+fn questions(judged: &Judged) -> Vec<Asked<'_>> {
+    let waiting = judged.judgement.waiting().filter(|entry| can_be_approved(entry));
+    if !judged.awaits_first_approval() {
+        let one = |entry| Asked { entries: vec![entry], hash: hash_of(entry), is_first: false };
+        return waiting.map(one).collect();
+    }
+    let entries: Vec<&Judgement> = waiting.collect();
+    let hash = judged.surface.as_ref().map(|surface| surface.surface_hash().to_string());
+    let asked = hash.filter(|_| !entries.is_empty());
+    asked.map(|hash| Asked { entries, hash, is_first: true }).into_iter().collect()
+}
+
+fn approve_asked(
+    workplace: &mut Workplace,
+    id: &ServerId,
+    asked: &Asked<'_>,
+) -> Result<(), Failure> {
+    let judged = judge_recorded(workplace, id, None, now())?;
+    let is_it = |entry: &Judgement| asked.entries.iter().any(|shown| shown.id == entry.id);
+    let now_waiting = match (&judged.surface, asked.is_first) {
+        (Some(surface), true) => Some(surface.surface_hash().to_string()),
+        _ => judged.judgement.waiting().find(|entry| is_it(entry)).map(hash_of),
+    };
+    // The server goes on meanwhile: only what was shown is approved.
+    if now_waiting.as_deref() != Some(asked.hash.as_str()) {
+        return Err(changed_meanwhile(id));
+    }
+    let what = match asked.entries.as_slice() {
+        [one] => format!("Approving {}.", name_of(one)),
+        many => format!("Approving all {} entries of server `{id}`.", many.len()),
+    };
+    approver::confirm(&workplace.configuration, &what, &asked.hash)?;
+    let chosen: Vec<EntryId> = asked.entries.iter().map(|entry| entry.id.clone()).collect();
+    approve_entries(workplace, id, &judged, &chosen, &asked.hash)?;
+    Ok(())
 }
 
 /// The entry's name as a word of a command. One with hidden characters cannot be shown, and its hash names it alone.

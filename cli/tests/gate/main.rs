@@ -26,6 +26,7 @@ mod capabilities;
 mod client;
 mod decisions;
 mod faults;
+mod first_approval;
 mod freshness;
 mod headers;
 mod load;

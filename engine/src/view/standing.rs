@@ -5,9 +5,10 @@ use crate::call::Target;
 use contract::change::{ChangeKind, Finding};
 use contract::json::{Document, Node};
 use contract::surface::{Entry, EntryType, ListKind};
-use gate::judge::{Judgement, judge_entry};
+use gate::judge::Judgement;
 use gate::posture::{Posture, Settings};
 use gate::reason::Reason;
+use gate::unseen::judge_server_entry;
 use gate::verdict::{Provenance, Verdict};
 use gate::words::{self, Audience, entry_name, model_path};
 use serde_json::{Value, json};
@@ -183,7 +184,7 @@ fn before_after(
 fn would_hold(judgement: &Judgement, materials: &Materials<'_>) -> [bool; 4] {
     Posture::ALL.map(|posture| {
         let settings = Settings { posture, ..materials.settings.clone() };
-        judge_entry(materials.book, materials.surface, &judgement.id, &settings)
+        judge_server_entry(materials.book, materials.surface, &judgement.id, &settings)
             .is_some_and(|judged| judged.verdict.is_held())
     })
 }

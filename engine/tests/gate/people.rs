@@ -1,6 +1,7 @@
 //! What people decide in another process counts for every call that begins after it.
 
 use crate::stage::{QUIET, Script, Setting, Stage, at, server_id, tool, tools};
+use contract::surface::EntryType;
 use engine::judge::FirstUsePolicy;
 use gate::pins::Basis;
 use gate::server::ServerStatus;
@@ -18,6 +19,10 @@ fn act(stage: &Stage, name: &'static str, status: ServerStatus) {
 
 /// Approves what was last observed, as `holdpoint approve` does.
 fn approve_all(stage: &Stage) {
+    approve_only(stage, |_| true);
+}
+
+fn approve_only(stage: &Stage, is_approved: fn(EntryType) -> bool) {
     let mut store = stage.store();
     let server = server_id();
     let snapshot = store.snapshot(&server).expect("a snapshot");
@@ -26,7 +31,7 @@ fn approve_all(stage: &Stage) {
     let mut act = Act::new(&server, at(), "ada", "server.approve");
     act.expect = Some(snapshot.revision());
     act.status = Some(ServerStatus::Verified);
-    let entries = surface.entries().cloned();
+    let entries = surface.entries().filter(|entry| is_approved(entry.entry_type())).cloned();
     act.pins = entries.map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     store.record(act).expect("an act");
 }
@@ -198,4 +203,61 @@ fn a_server_that_will_wait_for_a_person_is_stopped_before_its_lists_are_there() 
     stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
     std::thread::sleep(QUIET);
     assert_eq!(stage.client.all().len(), at_client);
+}
+
+fn asked_at_first(program: &'static str) -> Setting {
+    let first_use = FirstUsePolicy::Approve;
+    Setting { first_use, program: Some(program), ..Setting::default() }
+}
+
+fn bases(stage: &Stage) -> Vec<(EntryType, Basis)> {
+    let pins = stage.store().pins(&server_id()).expect("pins");
+    let pins = pins.iter().flat_map(|(id, pins)| pins.iter().map(|pin| (id.entry_type, pin.basis)));
+    pins.collect()
+}
+
+#[test]
+fn a_first_approval_is_of_one_program_and_of_no_other_under_its_id() {
+    let stage = Stage::greeted(asked_at_first("calc"));
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "server_pending");
+    approve_all(&stage);
+    assert!(stage.call(2, "add", json!({})).get("result").is_some());
+    assert_eq!(bases(&stage).len(), 3, "a tool, the identity and the origin");
+    let other = stage.again(asked_at_first("another"));
+    other.greet(&json!({}));
+    let held = other.call(3, "add", json!({}));
+    assert_eq!(held["error"]["data"]["kinds"], json!(["origin-changed"]), "{held}");
+    assert!(other.calls_at_server().is_empty());
+    assert!(bases(&other).iter().all(|(_, basis)| *basis == Basis::Person));
+}
+
+#[test]
+fn a_server_with_pins_and_none_of_its_origin_is_held_and_nothing_of_it_pinned_without_asking() {
+    let stage = Stage::greeted(asked_at_first("calc"));
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "server_pending");
+    approve_only(&stage, |entry_type| entry_type == EntryType::Tool);
+    let held = stage.call(2, "add", json!({}));
+    assert_eq!(held["error"]["data"]["reason"], "no_pin", "{held}");
+    // It is looked at anew, and still nobody was asked.
+    stage.change(tools(&[tool("add", "Adds two numbers.")]));
+    assert_eq!(stage.refused_list(3)["data"]["reason"], "no_pin");
+    assert_eq!(bases(&stage), [(EntryType::Tool, Basis::Person)]);
+    assert!(stage.calls_at_server().is_empty());
+    approve_all(&stage);
+    assert!(stage.call(4, "add", json!({})).get("result").is_some());
+}
+
+#[test]
+fn a_server_that_was_never_approved_serves_nothing_when_it_is_released() {
+    let stage = Stage::greeted(asked_at_first("calc"));
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "server_pending");
+    act(&stage, "server.quarantine", ServerStatus::Quarantined);
+    assert_eq!(stage.refused_list(2)["data"]["reason"], "server_quarantined");
+    act(&stage, "server.release", ServerStatus::Unbaselined);
+    assert!(stage.call(3, "add", json!({})).get("error").is_some());
+    // A fresh look makes it wait again.
+    stage.change(tools(&[tool("add", "Adds two numbers.")]));
+    assert!(stage.call(4, "add", json!({})).get("error").is_some());
+    assert!(bases(&stage).is_empty());
+    assert!(stage.calls_at_server().is_empty());
 }

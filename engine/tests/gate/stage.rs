@@ -1,6 +1,7 @@
 //! A client and a server that the test plays, with the real gate between them.
 
 use attest::ToolAllowlist;
+use contract::origin::ProgramOrigin;
 use contract::time::Timestamp;
 use engine::admission::Checker;
 use engine::checks::PreflightLimits;
@@ -155,6 +156,8 @@ pub(crate) struct Setting {
     pub(crate) limits: PreflightLimits,
     pub(crate) allowed: Option<Arc<ToolAllowlist>>,
     pub(crate) checker: Option<Checker>,
+    /// The program that the server is said to be.
+    pub(crate) program: Option<&'static str>,
 }
 
 impl Default for Setting {
@@ -168,6 +171,7 @@ impl Default for Setting {
             limits: PreflightLimits::default(),
             allowed: None,
             checker: None,
+            program: None,
         }
     }
 }
@@ -241,8 +245,10 @@ impl Stage {
         }));
         let runner = session.clone();
         std::thread::spawn(move || engine::errands::run(&runner, &errands));
+        let origin = setting.program.map(|program| ProgramOrigin::of(program, &[]));
+        let origin = move || origin.as_ref().and_then(|origin| origin.entry().ok());
         let looked_after =
-            Keeper::new(session.clone(), wakes, Box::new(|| None)).admitting(setting.checker);
+            Keeper::new(session.clone(), wakes, Box::new(origin)).admitting(setting.checker);
         std::thread::spawn(move || looked_after.run());
         let (played, plan) = (session.clone(), script.clone());
         std::thread::spawn(move || {
