@@ -1,7 +1,9 @@
 //! Who vouches for a server: what `run` checks again and again, and `pin` once.
 
+use crate::arguments::Options;
 use crate::configuration::AdmissionRules;
 use crate::failure::Failure;
+use crate::screen;
 use crate::target::{Source as TargetSource, Target, Workplace};
 use attest::{Host, Program};
 use engine::admission::{Checker, Source, Subject};
@@ -46,13 +48,23 @@ pub(crate) fn checker_of(
 }
 
 /// The same for a server that is about to be looked at once; nothing where the configuration does not ask for it, or there
-/// is no server but a capture.
+/// is no server but a capture. Where the configuration has a part of what it takes, a person is told: `run` may be given the
+/// rest, and a pin needs none of it.
 pub(crate) fn checker_for(
     target: &Target,
     workplace: &Workplace,
+    options: &Options,
 ) -> Result<Option<Checker>, Failure> {
     let TargetSource::Server(reach) = &target.source else { return Ok(None) };
     let (configuration, home) = (&workplace.configuration, workplace.home.path());
+    if configuration.has_part_of_admission(&target.id)? {
+        if !options.quiet {
+            screen::remark(
+                "note: who vouches for the server is not pinned with it: the configuration names no trust root or no level, the server's entry may",
+            );
+        }
+        return Ok(None);
+    }
     let Some(rules) = configuration.admission(&target.id, &Default::default(), home)? else {
         return Ok(None);
     };

@@ -75,6 +75,10 @@ enum NotObserved {
         "none of the server's processes says that it runs a file of the package `{name}` and speaks on the server's pipes (one that gives itself a title does not say it); start the package's own file"
     )]
     NotRunning { name: String },
+    #[error(
+        "a launcher finds the package `{name}`, and what it runs is seen only while `holdpoint run` runs it"
+    )]
+    NotLookedThrough { name: String },
     #[error("the server's processes run several copies of the package `{name}`")]
     SeveralCopies { name: String },
     #[error("the version `{asked}` was asked for, and `{found}` is installed")]
@@ -209,7 +213,8 @@ fn find_launched(
     directory: &Path,
 ) -> Result<Sighted, NotObserved> {
     let not_running = || NotObserved::NotRunning { name: name.to_owned() };
-    let (leader, pipes) = group.and_then(ServerGroup::leader_and_pipes).ok_or_else(not_running)?;
+    let group = group.ok_or_else(|| NotObserved::NotLookedThrough { name: name.to_owned() })?;
+    let (leader, pipes) = group.leader_and_pipes().ok_or_else(not_running)?;
     let members = processes::members_of(leader, pipes, processes::MAX_MEMBERS)
         .map_err(NotObserved::Processes)?;
     // A process may name anything, also what is not there: what is no file of the package is passed over.

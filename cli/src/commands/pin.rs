@@ -27,7 +27,7 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     if status == ServerStatus::Quarantined {
         return Err(Failure::held(format!("`{}`: {}", target.id, NotAllowed::IsQuarantined)));
     }
-    let checker = checker_for(&target, &workplace)?;
+    let checker = checker_for(&target, &workplace, options)?;
     let Looked { mut surface, handshake } = look_at(&target.source, options)?;
     remark_notes(&surface, options);
     refuse_unreadable(&surface)?;

@@ -47,6 +47,18 @@ pub(crate) struct AdmissionRules {
 }
 
 impl Configuration {
+    /// Whether it asks who vouches for a server without saying all that it takes: the server's own entry may have the rest.
+    pub(crate) fn has_part_of_admission(&self, server: &ServerId) -> Result<bool, Failure> {
+        let is_named = |key| {
+            let text = self.text(Some(server.as_str()), key).map_err(Failure::usage);
+            text.map(|text| text.is_some())
+        };
+        let root = is_named("admission.trust_root")?;
+        let level = is_named("admission.required")?;
+        let document = is_named("admission.attestation")?;
+        Ok(!(root && level) && (root || level || document))
+    }
+
     /// How a server is admitted; nothing where nobody asked for that. `home` is where files without a folder lie.
     pub(crate) fn admission(
         &self,

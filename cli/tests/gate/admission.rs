@@ -154,6 +154,24 @@ fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
     is_held_as_another(&bench, &launch);
 }
 
+/// The entry that starts the gate may have the rest, which `pin` does not see and does not need.
+#[test]
+fn a_server_can_be_pinned_where_the_configuration_has_a_part_of_what_admission_takes() {
+    let bench = Bench::unattended();
+    let launch = prepared(&bench);
+    for part in [
+        "[admission]\nrequired = \"internal\"\n".to_owned(),
+        "[admission]\ntrust_root = \"../root.json\"\n".to_owned(),
+        format!("[server.{ID}.admission]\nattestation = \"../signed.json\"\n"),
+    ] {
+        bench.configure(&format!("[approve]\nunattended = true\n{part}"));
+        let mut command = bench.command(["pin", "--server", ID, "--"]);
+        command.args(&launch);
+        let answer = crate::bench::answer(command);
+        answer.exits(0).says("who vouches for the server is not pinned with it");
+    }
+}
+
 /// A server that is held because another signer vouches for it.
 #[track_caller]
 fn is_held_as_another(bench: &Bench, launch: &[OsString]) {

@@ -171,8 +171,8 @@ fn read_some(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
 #[cfg(target_os = "linux")]
 fn environment_of(folder: &Path) -> io::Result<Vec<(std::ffi::OsString, std::ffi::OsString)>> {
     use std::os::unix::ffi::OsStringExt;
-    let bytes = read_some(&folder.join("environ"), MAX_ENVIRONMENT_BYTES)?;
-    if bytes.len() >= MAX_ENVIRONMENT_BYTES {
+    let bytes = read_some(&folder.join("environ"), MAX_ENVIRONMENT_BYTES + 1)?;
+    if bytes.len() > MAX_ENVIRONMENT_BYTES {
         return Err(io::Error::other("the environment of one of them is too large"));
     }
     let text = |bytes: &[u8]| std::ffi::OsString::from_vec(bytes.to_vec());
@@ -260,6 +260,26 @@ mod tests {
         drop(child.stdin.take());
         child.wait().unwrap();
         assert!(members_of(child.id(), pipes, 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_process_has_is_looked_through_up_to_the_limits_and_not_past_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let environment = |bytes: usize| {
+            std::fs::write(path("environ"), format!("A={}", "x".repeat(bytes - 2))).unwrap();
+            environment_of(folder.path()).map(|variables| variables.len())
+        };
+        assert_eq!(environment(MAX_ENVIRONMENT_BYTES).unwrap(), 1);
+        assert!(environment(MAX_ENVIRONMENT_BYTES + 1).is_err());
+        std::fs::create_dir(path("fd")).unwrap();
+        std::fs::write(path("cmdline"), "").unwrap();
+        let open = |number: usize| std::fs::write(path("fd").join(number.to_string()), "").unwrap();
+        let look = || member(1, 0, folder.path().to_owned(), Pipes { input: 1, output: 2 });
+        (0..MAX_OPEN_FILES).for_each(open);
+        assert!(!look().unwrap().can_speak);
+        open(MAX_OPEN_FILES);
+        assert!(look().is_err());
     }
 
     #[test]

@@ -258,7 +258,7 @@ fn what_a_launcher_started_is_found_among_the_processes() {
     }
     is_unknown(launched("@s/mail@1.2.4"), "`1.2.4` was asked for");
     is_unknown(launched("@s/male"), "none of the server's processes");
-    is_unknown(finder(&["npx", "@s/mail"], None), "none of the server's processes");
+    is_unknown(finder(&["npx", "@s/mail"], None), "only while `holdpoint run` runs it");
     let elsewhere = other.start();
     is_unknown(finder(&["npx", "mail"], Some(elsewhere.group())), "none of the server's processes");
     let mut finder = launched("@s/mail");
