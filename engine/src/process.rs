@@ -21,6 +21,7 @@ pub struct ServerGroup {
 }
 
 /// The numbers of the pipes that a server reads and writes, by which its processes can be told from others.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "processes are seen on Linux only"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pipes {
     pub(crate) input: u64,

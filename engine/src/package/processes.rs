@@ -20,6 +20,7 @@ const MAX_ENVIRONMENT_BYTES: usize = 4 * 1024 * 1024;
 const SHELLS: [&str; 5] = ["ash", "bash", "busybox", "dash", "sh"];
 
 /// One of the processes of a server.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "processes are seen on Linux only"))]
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) id: u32,
