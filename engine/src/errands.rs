@@ -13,8 +13,8 @@ use wire::envelope::OwnedId;
 pub enum Errand {
     /// A message of our own.
     Send(OwnMessage),
-    /// A request that was not answered in time, by its id as it was sent.
-    GiveUp(Vec<u8>),
+    /// A request that was not answered in time, by its id as it was sent, and by its mark where the id may come again.
+    GiveUp { id: Vec<u8>, mark: Option<[u8; 16]> },
     /// A call that waited, by its id: where it gave up meanwhile there is nothing to do.
     Resume(OwnedId),
 }
@@ -38,15 +38,14 @@ pub fn run(session: &Session, errands: &Receiver<Errand>) {
                 session.resume(&id);
                 session.state().is_bringing = false;
             }
-            Errand::GiveUp(id) => session.give_up(&id),
+            Errand::GiveUp { id, mark } => session.give_up(&id, mark),
             Errand::Send(message) => {
                 let outgoing = Outgoing {
                     frame: message.frame.as_bytes(),
                     method: Some(message.method),
                     id: message.id.as_deref().map(str::as_bytes),
-                    name: None,
                     protocol_version: message.protocol_version.as_deref(),
-                    parameters: &[],
+                    ..Outgoing::default()
                 };
                 if session.tell_server(&outgoing).is_err()
                     && let Some(id) = &message.id

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
-use wire::envelope::members;
+use wire::envelope::{OwnedId, members};
 use wire::listing::is_offered;
 
 mod admission;
@@ -258,7 +258,10 @@ impl Keeper {
                 Pending { is_handshake: true, .. } => End::Quiet,
                 Pending { .. } => End::Cancelled,
             };
-            pending.map(|(id, pending)| (id.clone(), end_of(pending))).collect()
+            let overdue = |(id, pending): (&OwnedId, &Pending)| {
+                (id.clone(), end_of(pending), pending.receipt_id)
+            };
+            pending.map(overdue).collect()
         };
         if let Some(timeout) = self.session.settings.call_timeout {
             let waiting = self.session.state().overdue(now, timeout);
@@ -266,17 +269,20 @@ impl Keeper {
                 self.session.refuse_unseen(&id, ReasonCode::Timeout);
             }
         }
-        for (id, end) in overdue {
+        for (id, end, receipt_id) in overdue {
             match end {
                 End::Abandoned => {
                     self.session.abandon(id.key());
                     continue;
                 }
-                End::Quiet | End::Cancelled => self.session.time_out(id.key()),
-            }
-            if end == End::Quiet {
-                self.session.errand(Errand::GiveUp(id.raw().to_vec()));
-                continue;
+                End::Quiet => {
+                    // Whoever is told may greet again at once, with the same id.
+                    let mark = Some(receipt_id.0);
+                    self.session.errand(Errand::GiveUp { id: id.raw().to_vec(), mark });
+                    self.session.time_out(id.key());
+                    continue;
+                }
+                End::Cancelled => self.session.time_out(id.key()),
             }
             let method = "notifications/cancelled";
             let id = String::from_utf8_lossy(id.raw()).into_owned();
@@ -302,7 +308,7 @@ impl Keeper {
             waiting.extend(state.release_unadmitted());
             waiting
         };
-        self.session.errand(Errand::GiveUp(discovery.request));
+        self.session.errand(Errand::GiveUp { id: discovery.request, mark: None });
         self.session.remark(&self.session.words_of_no_start());
         for id in waiting {
             self.session.refuse_unseen(&id, ReasonCode::Timeout);
@@ -323,7 +329,8 @@ impl Keeper {
             .collect();
         for (list, outcome) in ended {
             let request = self.listings.get(&list).map(|listing| listing.request.clone());
-            request.into_iter().for_each(|id| self.session.errand(Errand::GiveUp(id)));
+            let give_up = |id| self.session.errand(Errand::GiveUp { id, mark: None });
+            request.into_iter().for_each(give_up);
             self.finish(list, outcome);
         }
     }

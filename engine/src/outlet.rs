@@ -18,6 +18,8 @@ pub struct Outgoing<'a> {
     pub protocol_version: Option<&'a str>,
     /// Arguments that go into headers as well, where the transport has headers.
     pub parameters: &'a [ParameterHeader],
+    /// What a request is told by from a later one with the same id.
+    pub mark: Option<[u8; 16]>,
 }
 
 /// Larger messages are not gathered with others: copying them would cost more than a write.
@@ -38,7 +40,7 @@ pub trait ServerOutlet: Send {
     fn discard(&mut self);
 
     /// The answer to a request is not waited for any longer. What it holds on the way to the server is given back.
-    fn give_up(&mut self, _id: &[u8]) {}
+    fn give_up(&mut self, _id: &[u8], _mark: Option<[u8; 16]>) {}
 
     /// Nothing more will come.
     fn close(&mut self);
@@ -175,6 +177,7 @@ fn outbound(message: &Outgoing<'_>) -> Outbound {
         name: message.name.map(str::to_owned),
         protocol_version: message.protocol_version.map(str::to_owned),
         parameters: message.parameters.to_vec(),
+        mark: message.mark,
     }
 }
 
@@ -198,12 +201,13 @@ impl ServerOutlet for RemoteOutlet {
     }
 
     /// A request that is never answered has a connection to itself until then.
-    fn give_up(&mut self, id: &[u8]) {
+    fn give_up(&mut self, id: &[u8], mark: Option<[u8; 16]>) {
         let method = "notifications/cancelled";
         let beginning = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":"#);
         let body = [beginning.as_bytes(), id, b"}}"].concat();
         // Where nothing can be sent any more there is nothing to give back.
-        let _ = self.put(Outbound { body, method: Some(method.to_owned()), ..Outbound::default() });
+        let method = Some(method.to_owned());
+        let _ = self.put(Outbound { body, method, mark, ..Outbound::default() });
     }
 
     fn close(&mut self) {

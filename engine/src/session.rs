@@ -339,8 +339,8 @@ impl Session {
     }
 
     /// An answer is not waited for any longer.
-    pub(crate) fn give_up(&self, id: &[u8]) {
-        self.server_side().outlet.give_up(id);
+    pub(crate) fn give_up(&self, id: &[u8], mark: Option<[u8; 16]>) {
+        self.server_side().outlet.give_up(id, mark);
     }
 
     /// A message of the client's that needs no receipt, in its place among those that do.
@@ -561,7 +561,8 @@ impl Session {
                     cancellation: None,
                 };
                 let parameters = parameter_headers(&call, situation);
-                let outgoing = Outgoing { parameters: &parameters, ..passage.outgoing };
+                let mark = Some(receipt_id.0);
+                let outgoing = Outgoing { parameters: &parameters, mark, ..passage.outgoing };
                 self.dispatch(&Passage { outgoing, ..*passage }, pending, batch);
             }
             Answer::Hold(standing) => {

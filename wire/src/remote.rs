@@ -49,6 +49,9 @@ pub struct Outbound {
     pub protocol_version: Option<String>,
     /// Arguments that go into headers as well, in that era.
     pub parameters: Vec<ParameterHeader>,
+    /// What a request is told by from a later one with the same id. A cancellation that has it gives up this request alone,
+    /// of which nothing is heard any more.
+    pub mark: Option<[u8; 16]>,
 }
 
 impl fmt::Debug for Outbound {

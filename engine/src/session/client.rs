@@ -110,7 +110,7 @@ impl Session {
             id: Some(id.raw()),
             name: call.target.map(|target| target.key),
             protocol_version: version.as_deref(),
-            parameters: &[],
+            ..Outgoing::default()
         };
         let is_handshake = sort == Method::Handshake;
         let has_waited = false;
@@ -268,7 +268,7 @@ impl Session {
             id: Some(id.raw()),
             name: call.target.map(|target| target.key),
             protocol_version: version.as_deref(),
-            parameters: &[],
+            ..Outgoing::default()
         };
         let begun = waiting.begun;
         // About a call that nobody waits for nobody is asked.

@@ -236,8 +236,16 @@ impl Session {
             pending.map_or_else(|| id.to_vec(), |pending| pending.key().to_vec())
         };
         if failure.kind() == FailureKind::Cancelled {
-            // Whoever cancelled it does not wait for an answer.
-            return self.abandon(&key);
+            let is_cancelled = {
+                let state = self.state();
+                let pending = state.pending.get(key.as_slice());
+                pending.is_some_and(|pending| pending.is_cancelled || pending.is_handshake)
+            };
+            // Whoever cancelled it does not wait for an answer. One that nobody cancelled only has the id of an earlier one.
+            if is_cancelled {
+                self.abandon(&key);
+            }
+            return;
         }
         self.remark(&format!("a request got no answer: {failure}"));
         let words = match failure.kind() {

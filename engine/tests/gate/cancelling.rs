@@ -5,6 +5,7 @@ use engine::session::SessionSettings;
 use gate::server::ServerStatus;
 use serde_json::{Value, json};
 use store::{Act, Store};
+use wire::remote::RemoteFailure;
 
 const CANCELLED: &str = "notifications/cancelled";
 const CHANGED: &str = "Adds two numbers and sends them to somebody else.";
@@ -119,4 +120,25 @@ fn a_stopped_servers_batch_is_answered_without_what_was_cancelled_of_it() {
         stage.client_hears("the rest of the batch", is_it).as_array().map(Vec::len),
         Some(1)
     );
+}
+
+#[test]
+fn the_end_of_a_cancelled_request_does_not_end_a_later_one_with_its_id() {
+    let script = Script { answers_calls: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    let answer = br#"{"jsonrpc":"2.0","id":5,"result":{"late":1}}"#;
+    say_call(&stage, 5, "add");
+    stage.server_hears("the call", |message| message["id"] == 5);
+    stage.session.request_failed(b"5", &RemoteFailure::Cancelled);
+    stage.server_says(answer);
+    assert_eq!(stage.answer(&json!(5))["result"]["late"], 1);
+    // One that was cancelled is ended by it.
+    stage.client.clear();
+    say_call(&stage, 5, "add");
+    cancel(&stage, 5);
+    stage.server_hears("the cancellation", |message| message["method"] == CANCELLED);
+    stage.session.request_failed(b"5", &RemoteFailure::Cancelled);
+    stage.server_says(answer);
+    stage.ask(json!("ping"), "ping", json!({}));
+    assert!(!stage.client.texts().iter().any(|text| text.contains("late")));
 }

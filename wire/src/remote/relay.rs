@@ -26,6 +26,7 @@ struct Flight {
     lane: Option<Lane>,
     /// Of a request that has not been answered.
     id: Option<Vec<u8>>,
+    mark: Option<[u8; 16]>,
     /// It announces that the session is ready, after which the server may be listened to.
     announces: bool,
     is_stateless: bool,
@@ -126,17 +127,27 @@ impl<'h> Relay<'h> {
 
     /// Cancels a request as far as that is done here. Answers whether the server need not be told.
     fn cancel(&mut self, key: &IdKey, message: &Outbound) -> bool {
-        let is_it = |id: &Option<Vec<u8>>| id.as_deref().is_some_and(|id| IdKey::new(id) == *key);
-        if let Some(index) = self.waiting.iter().position(|message| is_it(&message.id)) {
-            if let Some(id) = self.remove(index).and_then(|message| message.id) {
+        let is_given_up = message.mark.is_some();
+        let is_it = |id: &Option<Vec<u8>>, mark: Option<[u8; 16]>| {
+            id.as_deref().is_some_and(|id| IdKey::new(id) == *key)
+                && (!is_given_up || mark == message.mark)
+        };
+        if let Some(index) = self.waiting.iter().position(|other| is_it(&other.id, other.mark)) {
+            let removed = self.remove(index).and_then(|message| message.id);
+            if let Some(id) = removed.filter(|_| !is_given_up) {
                 (self.hear)(Inbound::Failed { id, failure: RemoteFailure::Cancelled });
             }
             return true;
         }
-        let Some(flight) = self.flights.values_mut().find(|flight| is_it(&flight.id)) else {
+        let found = self.flights.values_mut().find(|flight| is_it(&flight.id, flight.mark));
+        let Some(flight) = found else {
             // Without a session there is nobody who would know the request.
-            return self.link.is_stateless(message) || !self.link.has_begun();
+            return is_given_up || self.link.is_stateless(message) || !self.link.has_begun();
         };
+        if is_given_up {
+            // Its id may be that of another one by now.
+            flight.id = None;
+        }
         // Without a session, closing the stream is what cancels. With one the server is told; many never close the
         // stream of a request that was cancelled, so that its place is taken back after a while.
         // A greeting is given up without a word: there is no session yet that it could be cancelled in, and all else waits
@@ -184,6 +195,7 @@ impl<'h> Relay<'h> {
             ticket,
             lane: Some(lane),
             id: message.id.clone(),
+            mark: message.mark,
             announces: lane::is_announcement(&message),
             is_stateless: self.link.is_stateless(&message),
             initializes: is_initialize(&message),
@@ -215,6 +227,7 @@ impl<'h> Relay<'h> {
             ticket,
             lane: None,
             id: None,
+            mark: None,
             announces: false,
             is_stateless: false,
             initializes: false,

@@ -1,12 +1,12 @@
 //! The era of `initialize`: the session, its header, its stream, its end.
 
-use crate::client::{Client, Heard, cancel, response, stateless};
+use crate::client::{Client, Heard, cancel, request, response, stateless};
 use crate::server::{
     Gate, Seen, Server, Step, accepted, chunk, event, event_with_id, json, respond, result,
     stream_end, stream_head,
 };
 use std::time::Duration;
-use wire::remote::{Closed, FailureKind};
+use wire::remote::{Closed, FailureKind, Outbound};
 
 pub const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
 
@@ -286,6 +286,29 @@ fn a_cancelled_call_gives_its_place_back_though_the_server_never_closes_its_stre
     server.wait_for(|seen| seen.rpc_method() == "notifications/cancelled", 1);
     assert_eq!(client.hear_failure(1).0, FailureKind::Cancelled);
     server.wait_for(|seen| seen.method == "CLOSED", 1);
+    client.finish();
+}
+
+#[test]
+fn a_greeting_is_given_up_alone_though_the_next_one_has_its_id() {
+    let greetings = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::start(move |request| {
+        match greetings.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => vec![Step::AwaitClosing],
+            _ => json(&result(request, INITIALIZED)),
+        }
+    });
+    let client = Client::new(&server);
+    let greeting = |mark: u8| Outbound { mark: Some([mark; 16]), ..request(1, "initialize") };
+    let give_up = |mark: u8| Outbound { mark: Some([mark; 16]), ..cancel(1) };
+    client.send(greeting(1)).unwrap();
+    server.wait_for(|seen| seen.rpc_method() == "initialize", 1);
+    client.send(greeting(2)).unwrap();
+    // Of one that is not there any more nothing is given up.
+    client.send(give_up(3)).unwrap();
+    client.send(give_up(1)).unwrap();
+    assert!(client.hear_message().contains("protocolVersion"), "the second is answered");
+    client.send(give_up(1)).unwrap();
     client.finish();
 }
 
