@@ -24,7 +24,8 @@ pub struct ProgramOrigin {
 /// A package that a launcher fetches and runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// Where it comes from: `npm`, `pypi`, `oci`, `python-module`.
+    /// Where it comes from: `npm`, `pypi`, `oci`, `python-module`; `script` for a file, `remote` for an address, `ssh` and
+    /// `container` for a program elsewhere.
     pub registry: &'static str,
     pub name: String,
     pub version: Option<String>,
@@ -118,18 +119,24 @@ fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
             let (inner, rest) = rest.get(skipped.count()..)?.split_first()?;
             find_package(inner, &owned(rest))
         }
-        ("npx" | "bunx" | "pnpx", rest) => npm_package(rest, &["-p", "--package"]),
-        ("npm", ["exec" | "x", rest @ ..]) | ("pnpm" | "yarn", ["dlx" | "exec", rest @ ..]) => {
-            npm_package(rest, &["-p", "--package"])
-        }
-        ("bun", ["x", rest @ ..]) => npm_package(rest, &["-p", "--package"]),
+        ("npx" | "bunx" | "pnpx", rest)
+        | ("npm", ["exec" | "x", rest @ ..])
+        | ("pnpm" | "yarn", ["dlx" | "exec", rest @ ..])
+        | ("bun", ["x", rest @ ..]) => npm_package(rest, &["-p", "--package"]),
         ("deno", ["run", rest @ ..]) => {
             let word = rest.iter().find_map(|word| word.strip_prefix("npm:"));
             word.map(npm_name).or_else(|| script(rest, &[]))
         }
-        ("uvx", rest) | ("uv", ["tool", "run", rest @ ..]) | ("pipx", ["run", rest @ ..]) => {
-            python_package(rest)
-        }
+        ("uvx", rest) | ("pipx", ["run", rest @ ..]) => python_package(rest),
+        ("uv" | "poetry" | "pdm" | "hatch" | "rye" | "pipenv", rest) => in_project(rest),
+        // What runs a file of a project, in front of which the project's own launcher stands.
+        ("mcp" | "fastmcp", ["run" | "dev", rest @ ..]) => script(rest, &["--with", "-f"]),
+        ("ssh", rest) => elsewhere("ssh", rest, &SSH_TAKES_VALUE),
+        ("docker" | "podman" | "nerdctl", ["exec", rest @ ..]) => elsewhere(
+            "container",
+            rest,
+            &["-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir"],
+        ),
         ("docker" | "podman" | "nerdctl", ["run", rest @ ..])
         | ("docker" | "podman" | "nerdctl", ["container", "run", rest @ ..]) => image(rest),
         (python, rest) if python.starts_with("python") || python == "py" => {
@@ -151,6 +158,66 @@ fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
         }
         _ => None,
     }
+}
+
+/// Options of `ssh` that a value follows.
+const SSH_TAKES_VALUE: [&str; 10] = ["-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b"];
+/// Options of launchers in front of a project that a value follows; those that name the project first.
+const PROJECTS: [&str; 4] = ["--directory", "--project", "-C", "-p"];
+const PROJECT_TAKES_VALUE: [&str; 14] = [
+    "--directory",
+    "--project",
+    "-C",
+    "-p",
+    "--config-file",
+    "--cache-dir",
+    "--python",
+    "--with",
+    "--with-editable",
+    "--with-requirements",
+    "--extra",
+    "--group",
+    "--env-file",
+    "--index-url",
+];
+
+/// What `uv run`, `poetry run` and their like run in a project: a file of it, or a program that runs one.
+fn in_project(words: &[&str]) -> Option<Package> {
+    let at = operand_place(words, &PROJECT_TAKES_VALUE)?;
+    let (before, rest) = words.split_at_checked(at)?;
+    let rest = match rest {
+        ["tool", "run", rest @ ..] => return python_package(rest),
+        ["run", rest @ ..] => rest,
+        _ => return None,
+    };
+    let package = match option_value(rest, &["-m", "--module"]) {
+        Some(module) => {
+            Package { registry: "python-module", name: module.to_owned(), version: None }
+        }
+        None => {
+            let at = operand_place(rest, &PROJECT_TAKES_VALUE)?;
+            let (program, rest) = rest.get(at..)?.split_first()?;
+            let itself =
+                || Package { registry: "script", name: (*program).to_owned(), version: None };
+            find_package(program, &owned(rest)).unwrap_or_else(itself)
+        }
+    };
+    // The same name in another project is another program.
+    let project = option_value(before, &PROJECTS).or_else(|| option_value(rest, &PROJECTS));
+    Some(match project {
+        Some(project) if !package.name.starts_with(['/', '\\']) => Package {
+            name: format!("{}/{}", project.trim_end_matches('/'), package.name),
+            ..package
+        },
+        _ => package,
+    })
+}
+
+/// A program on another machine or in a container: where, and which.
+fn elsewhere(registry: &'static str, words: &[&str], takes_value: &[&str]) -> Option<Package> {
+    let at = operand_place(words, takes_value)?;
+    let name = words.get(at..)?.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+    Some(Package { registry, name, version: None })
 }
 
 /// The file that an interpreter runs: another file is another server.
@@ -178,7 +245,18 @@ fn npm_package(words: &[&str], package_options: &[&str]) -> Option<Package> {
         return Some(npm_name(named));
     }
     let takes_value = ["-c", "--call", "--node-options", "--registry", "--cache"];
-    first_operand(words, &takes_value).map(npm_name)
+    let at = operand_place(words, &takes_value)?;
+    let (word, rest) = words.get(at..)?.split_first()?;
+    let package = npm_name(word);
+    match package.name.as_str() {
+        // They bring somebody else's server here: that one is meant.
+        "mcp-remote" => {
+            let url = first_operand(rest, &[])?;
+            Some(Package { registry: "remote", name: hide_url_secrets(url).0, ..package })
+        }
+        "tsx" | "ts-node" => script(rest, &["--tsconfig", "-P", "--project"]).or(Some(package)),
+        _ => Some(package),
+    }
 }
 
 fn npm_name(word: &str) -> Package {
@@ -249,13 +327,17 @@ fn image(words: &[&str]) -> Option<Package> {
 
 /// The first word that is not an option, nor the value of one that takes a value.
 fn first_operand<'a>(words: &[&'a str], takes_value: &[&str]) -> Option<&'a str> {
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
+    words.get(operand_place(words, takes_value)?).copied()
+}
+
+fn operand_place(words: &[&str], takes_value: &[&str]) -> Option<usize> {
+    let mut rest = words.iter().enumerate();
+    while let Some((place, word)) = rest.next() {
         if *word == "--" {
-            return rest.next().copied();
+            return rest.next().map(|(place, _)| place);
         }
         if !word.starts_with('-') {
-            return Some(word);
+            return Some(place);
         }
         if takes_value.contains(word) {
             rest.next();

@@ -51,6 +51,35 @@ fn launchers_are_looked_through() {
 }
 
 #[test]
+fn what_runs_in_a_project_or_elsewhere_is_what_counts() {
+    check("uv --directory /p/one run a.py", "script", "/p/one/a.py", None);
+    check("uv run --directory /p/one/ a.py --x", "script", "/p/one/a.py", None);
+    check("uv run --with mcp mcp run server.py", "script", "server.py", None);
+    check("uv run python -u server.py", "script", "server.py", None);
+    check("uv run -m weather", "python-module", "weather", None);
+    check("uv run weather-server", "script", "weather-server", None);
+    check("uv --cache-dir /c tool run mcp-server-time@1", "pypi", "mcp-server-time", Some("1"));
+    check("poetry -C /p run serve", "script", "/p/serve", None);
+    check("npx -y mcp-remote https://a.example/mcp", "remote", "https://a.example/mcp", None);
+    check("npx tsx src/server.ts", "script", "src/server.ts", None);
+    check("ssh -p 22 host serve --x", "ssh", "host serve", None);
+    check("docker exec -i box serve", "container", "box serve", None);
+    for (one, other) in [
+        ("uv --directory /p/one run a.py", "uv --directory /p/two run a.py"),
+        ("npx mcp-remote https://a.example", "npx mcp-remote https://b.example"),
+        ("ssh one serve", "ssh other serve"),
+    ] {
+        assert_ne!(origin(one).identity(), origin(other).identity(), "{one}");
+    }
+    let secret = origin("npx mcp-remote https://a.example/mcp?token=abcdef");
+    assert!(!secret.identity().contains("abcdef"));
+    for line in ["uv sync", "uv run", "uv", "ssh", "docker exec", "npx mcp-remote", "poetry run --"]
+    {
+        assert_eq!(origin(line).package, None, "{line}");
+    }
+}
+
+#[test]
 fn names_are_short_and_identity_leaves_out_version_and_arguments() {
     assert_eq!(origin("npx @a/server-files /x").short_name(), "server-files");
     assert_eq!(origin("/opt/bin/thing.exe").short_name(), "thing");
