@@ -38,7 +38,7 @@ fn there_and_back(text: &str, manner: &Manner<'_>, choice: &Choice) {
     }
     let again = rewrite::wire(&wired.text, manner, choice).expect("what we wrote can be read");
     assert_eq!(again.text, wired.text);
-    match rewrite::unwire(&wired.text, manner, choice, &wired.wirings) {
+    match rewrite::unwire(&wired.text, manner, choice, Some(&wired.wirings)) {
         // What was guarded before, by a person, goes too.
         Ok(back) if back.changed.len() == wired.changed.len() => assert_eq!(back.text, text),
         Ok(back) => assert!(back.changed.len() > wired.changed.len()),

@@ -1,5 +1,6 @@
 //! The id that a server is kept under: the host and the server's name, so that it stays when the entry is edited.
 
+use crate::table::{HOSTS, OTHER};
 use sha2::{Digest, Sha256};
 
 /// The longest id that Holdpoint takes.
@@ -22,6 +23,12 @@ pub(crate) fn server_id(host: &str, name: &str, apart: Option<&str>) -> String {
     let digits: String =
         hex::encode(Sha256::digest(identity.as_bytes())).chars().take(DIGITS).collect();
     format!("{host}.{short}-{digits}")
+}
+
+/// Whether an id looks like one that was made here.
+pub(crate) fn is_given(id: &str) -> bool {
+    let is_of = |host: &str| id.strip_prefix(host).is_some_and(|rest| rest.starts_with('.'));
+    HOSTS.iter().chain([&OTHER]).any(|host| is_of(host.id))
 }
 
 /// Lower case, in the characters that an id may have, and no two `_` side by side.
@@ -52,6 +59,18 @@ mod tests {
     fn a_plain_name_is_kept_as_it_is() {
         assert_eq!(server_id("cursor", "files", None), "cursor.files");
         assert_eq!(server_id("cursor", "my_files-2.0", None), "cursor.my_files-2.0");
+    }
+
+    #[test]
+    fn an_id_that_was_made_here_is_told_from_one_that_a_person_chose() {
+        for host in HOSTS.iter().chain([&OTHER]) {
+            assert!(is_given(&server_id(host.id, "files", None)));
+            assert!(is_given(&server_id(host.id, "", Some("apart"))));
+            assert!(!is_given(host.id));
+        }
+        for chosen in ["files", "npx-0a1b2c", "my.cursor.files", "cursors.files", ""] {
+            assert!(!is_given(chosen), "{chosen}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! INVARIANT: what is handed out was read again and says the same as before but for the entries that were meant.
 
 mod expect;
+mod ownership;
 
 use crate::document::{Map, Node, Syntax, SyntaxError, Value, parse};
 use crate::edit::Editor;
@@ -13,6 +14,7 @@ use crate::place::{PlaceError, Step, entries};
 use crate::table::Host;
 use crate::unwire;
 use crate::wire::{self, Gate, Kept};
+use ownership::Ownership;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -55,9 +57,16 @@ pub struct Choice {
     pub is_open: bool,
     /// Entries whose program is gone are pointed to ours.
     pub gone: BTreeSet<String>,
+    /// Gates that a person wrote are taken away as well, without being named: nothing is left that could start them.
+    pub by_hand: bool,
 }
 
 impl Choice {
+    /// Whether a gate is to be taken away. One that `wire` did not put in has to be named.
+    fn takes_back(&self, server: &Server, is_ours: bool) -> bool {
+        self.takes(server) && (is_ours || self.by_hand || !self.servers.is_empty())
+    }
+
     fn takes(&self, server: &Server) -> bool {
         self.servers.is_empty()
             || self.servers.iter().any(|wanted| *wanted == server.name || *wanted == server.id)
@@ -304,12 +313,12 @@ fn repoint(editor: &mut Editor<'_>, program: &entry::Program<'_>, path: &str) {
     }
 }
 
-/// Takes the gate away from the chosen servers. `wirings` is what was kept of them, as far as there is anything.
+/// Takes the gate away from the chosen servers. `wirings` is what was kept of them; none where nothing is known of the file.
 pub fn unwire(
     text: &str,
     manner: &Manner<'_>,
     choice: &Choice,
-    wirings: &[Wiring],
+    wirings: Option<&[Wiring]>,
 ) -> Result<Rewritten, TextError> {
     let (mark, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
@@ -317,15 +326,14 @@ pub fn unwire(
     let shape = manner.host.shape;
     let mut editor = Editor::new(body, manner.syntax);
     let (mut changed, mut parts) = (Vec::new(), Vec::new());
+    let ownership = Ownership::new(wirings, &found, shape);
     for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
         let Ok(Launch::Program(program)) = launch(entry, shape) else { continue };
-        let Some(guarded) = program.guarded().filter(|_| choice.takes(&server)) else { continue };
-        // The id is ours alone; the place says the same where a person took the id out.
-        let kept = wirings
-            .iter()
-            .find(|wiring| guarded.server.as_ref() == Some(&wiring.id))
-            .or_else(|| wirings.iter().find(|wiring| wiring.place == entry.place));
-        let kept = kept.map(|wiring| &wiring.kept);
+        let Some(guarded) = program.guarded() else { continue };
+        if !choice.takes_back(&server, ownership.is_ours(entry, &guarded)) {
+            continue;
+        }
+        let kept = ownership.wiring(entry, &guarded).map(|wiring| &wiring.kept);
         let begun = editor.count();
         if unwire::entry(&mut editor, entry.map, &program, &guarded, kept, shape).is_ok() {
             let address = kept.and_then(|kept| kept.address.as_ref());

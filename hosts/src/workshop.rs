@@ -168,9 +168,10 @@ impl Workshop {
         let real = Workshop::real(config)?;
         // A record that cannot be read is worth no more than none: the entries themselves say enough.
         let record = self.journal.record(&real).ok().flatten();
-        let wirings = record.as_ref().map_or(&[][..], |record| &record.wirings);
+        let known = record.as_ref().map(|record| record.wirings.as_slice());
+        let wirings = known.unwrap_or_default();
         let original = self.untouched_original(&real, record.as_ref(), text)?;
-        let mut rewritten = match (rewrite::unwire(text, &manner, choice, wirings), &original) {
+        let mut rewritten = match (rewrite::unwire(text, &manner, choice, known), &original) {
             // The very bytes of before are right also where the text cannot be taken apart.
             (Err(TextError::Unsafe), Some(original)) if choice.servers.is_empty() => {
                 let servers = rewrite::servers(text, &manner).map_err(wrong)?;
@@ -185,7 +186,15 @@ impl Workshop {
         if let Some(original) = original {
             let left = rewrite::servers(&rewritten.text, &manner).map_err(wrong)?;
             let is_all = !left.iter().any(|server| is_remembered(server, wirings));
-            let is_fit = rewrite::servers(&original, &manner).map_err(wrong)? == left;
+            let before = rewrite::servers(&original, &manner).map_err(wrong)?;
+            // A gate that a person wrote may have been pointed to our program: that is taken back with the rest.
+            let is_fit = match choice.servers.as_slice() {
+                [] => {
+                    !rewritten.changed.is_empty()
+                        && without_programs(&before) == without_programs(&left)
+                }
+                _ => before == left,
+            };
             if is_all && is_fit {
                 rewritten.text = original;
             }
@@ -237,8 +246,11 @@ impl Workshop {
                 // Nothing is kept of a file that would not be replaced anyway.
                 check_file(real).map_err(replaced)?;
                 // Before the file is touched: a process that dies in between leaves a record of what it meant to do.
-                let everything = Choice::default();
-                let base = self.unwired(config, &plan.before, &everything)?.text;
+                // A file that nothing is known of is, gates and all, what it is to be again.
+                let base = match &record {
+                    Some(_) => self.unwired(config, &plan.before, &Choice::default())?.text,
+                    None => plan.before.clone(),
+                };
                 let mut wirings = old;
                 wirings.retain(|wiring| !plan.wirings.iter().any(|new| new.id == wiring.id));
                 wirings.extend(plan.wirings.iter().cloned());
@@ -366,6 +378,17 @@ fn keep_trying(
         }
     }
     Err(WireError::Moving { path: plan.config.path })
+}
+
+/// The same servers, whichever program each gate is started by.
+fn without_programs(servers: &[Server]) -> Vec<Server> {
+    let mut servers = servers.to_vec();
+    for server in &mut servers {
+        if let State::Wired { program, .. } = &mut server.state {
+            program.clear();
+        }
+    }
+    servers
 }
 
 fn is_remembered(server: &Server, wirings: &[Wiring]) -> bool {

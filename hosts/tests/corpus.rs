@@ -130,8 +130,8 @@ fn the_way_back_ends_where_it_began() {
         let choice = Choice { is_open, ..Choice::default() };
         for sample in samples() {
             let Some((text, wired)) = sample.wired(&choice) else { continue };
-            let back =
-                rewrite::unwire(&wired.text, &sample.manner, &choice, &wired.wirings).unwrap();
+            let back = rewrite::unwire(&wired.text, &sample.manner, &choice, Some(&wired.wirings))
+                .unwrap();
             assert_eq!(back.text, text, "{}", sample.name);
             assert_eq!(back.changed.len(), wired.changed.len(), "{}", sample.name);
             count += wired.changed.len();
@@ -148,12 +148,14 @@ fn each_server_can_be_wired_and_taken_back_alone() {
             let choice = Choice { servers: vec![server.id.clone()], ..Choice::default() };
             let one = rewrite::wire(text, &sample.manner, &choice).unwrap();
             assert_eq!(one.changed.len(), 1, "{}: {}", sample.name, server.name);
-            let back = rewrite::unwire(&one.text, &sample.manner, &choice, &one.wirings).unwrap();
+            let back =
+                rewrite::unwire(&one.text, &sample.manner, &choice, Some(&one.wirings)).unwrap();
             assert_eq!(back.text, text, "{}: {}", sample.name, server.name);
             // From the file with all of them, only this one is taken.
-            let rest = rewrite::unwire(&all.text, &sample.manner, &choice, &all.wirings).unwrap();
+            let rest =
+                rewrite::unwire(&all.text, &sample.manner, &choice, Some(&all.wirings)).unwrap();
             let left =
-                rewrite::unwire(&rest.text, &sample.manner, &Choice::default(), &all.wirings);
+                rewrite::unwire(&rest.text, &sample.manner, &Choice::default(), Some(&all.wirings));
             assert_eq!(rest.changed.len(), 1, "{}: {}", sample.name, server.name);
             assert_eq!(left.unwrap().text, text, "{}: {}", sample.name, server.name);
         }
@@ -175,7 +177,7 @@ fn wiring_twice_is_wiring_once() {
 fn what_was_kept_is_not_needed_to_get_back() {
     for sample in samples() {
         let Some((text, wired)) = sample.wired(&Choice::default()) else { continue };
-        let back = rewrite::unwire(&wired.text, &sample.manner, &Choice::default(), &[]).unwrap();
+        let back = rewrite::unwire(&wired.text, &sample.manner, &Choice::default(), None).unwrap();
         let before = rewrite::servers(text, &sample.manner).unwrap();
         assert_eq!(
             rewrite::servers(&back.text, &sample.manner).unwrap(),
@@ -225,7 +227,8 @@ fn no_secret_is_on_a_command_line_or_shown() {
     for sample in samples() {
         let Some((text, wired)) = sample.wired(&Choice::default()) else { continue };
         let all = Choice::default();
-        let back = rewrite::unwire(&wired.text, &sample.manner, &all, &wired.wirings).unwrap();
+        let back =
+            rewrite::unwire(&wired.text, &sample.manner, &all, Some(&wired.wirings)).unwrap();
         let lines = wired.text.lines().filter(|line| line.contains("--server"));
         let words = lines.map(|line| {
             line.split("--server").nth(1).unwrap().split(']').next().unwrap().to_owned()

@@ -152,7 +152,7 @@ fn there_and_back(name: &str, text: &str, choice: &Choice) {
     };
     let again = rewrite::wire(&wired.text, &manner, choice).unwrap();
     assert_eq!(again.text, wired.text);
-    let back = rewrite::unwire(&wired.text, &manner, choice, &wired.wirings).unwrap();
+    let back = rewrite::unwire(&wired.text, &manner, choice, Some(&wired.wirings)).unwrap();
     // What a person had wired before goes too.
     if back.changed.len() == wired.changed.len() {
         assert_eq!(back.text, text);

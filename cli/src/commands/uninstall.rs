@@ -97,8 +97,10 @@ impl Farewell {
     fn of(command: &UninstallCommand, options: &Options) -> Result<Farewell, Failure> {
         let workshop = wiring::workshop(options, None)?;
         let (mut plans, mut left) = (Vec::new(), Vec::new());
+        // The binary goes: an entry that a person wrote could not start its server any more either.
+        let everything = Choice { by_hand: true, ..Choice::default() };
         for config in hosting::files(options)? {
-            match workshop.plan(&config, Aim::Unwire, &Choice::default()) {
+            match workshop.plan(&config, Aim::Unwire, &everything) {
                 Ok(plan) if plan.is_empty() => {
                     let is_wired = plan
                         .unchanged

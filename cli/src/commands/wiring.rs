@@ -310,9 +310,12 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
         .filter(is_chosen)
         .filter(|server| !matches!(server.state, State::Wired { .. }))
         .collect();
-    let is_worth_it =
-        !plan.is_empty() || plan.aim == Aim::Wire && !left.is_empty() || options.verbose;
-    if !is_worth_it {
+    let by_hand = left_by_hand(plan, choice);
+    let is_left = match plan.aim {
+        Aim::Wire => !left.is_empty(),
+        Aim::Unwire => !by_hand.is_empty(),
+    };
+    if plan.is_empty() && !is_left && !options.verbose {
         return;
     }
     let shared = match plan.config.scope {
@@ -340,6 +343,18 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
             screen::say(format!("    {}  {}", escape_hidden(&server.name), styled(YELLOW, why)));
         }
     }
+    for server in by_hand {
+        let name = escape_hidden(&server.name);
+        let why = "was not put there by `wire`, and stays guarded; name it with `--server` to take it out";
+        screen::say(format!("    {name}  {}", styled(YELLOW, why)));
+    }
+}
+
+/// The gates that `unwire` leaves because a person wrote them. Where servers were named, there are none.
+fn left_by_hand<'p>(plan: &'p Plan, choice: &Choice) -> Vec<&'p Server> {
+    let is_meant = plan.aim == Aim::Unwire && choice.servers.is_empty();
+    let is_guarded = |server: &&Server| matches!(server.state, State::Wired { .. });
+    plan.unchanged.iter().filter(|server| is_meant && is_guarded(server)).collect()
 }
 
 /// The pieces of text that change, server by server, and nothing beside them: what else is in a file may be secret.

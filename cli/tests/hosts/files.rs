@@ -92,6 +92,39 @@ fn there_and_back_with_all_hosts() {
 }
 
 #[test]
+fn unwire_leaves_what_a_person_guarded_and_says_so() {
+    let bench = Bench::new();
+    let text = CURSOR.replace(
+        "\"files\":",
+        r#""mine": { "command": "holdpoint", "args": ["run", "--", "uvx", "time"] },
+    "files":"#,
+    );
+    let cursor = place(&bench, ".cursor/mcp.json", &text);
+    let said = "mine  was not put there by `wire`, and stays guarded";
+    bench.run(["wire", "--yes"]).exits(0);
+    assert_ne!(read(&cursor), text);
+    let answer = bench.run(["unwire", "--yes"]).exits(0);
+    assert!(
+        answer.out.contains(said) && answer.out.contains("unwired 2 servers"),
+        "{}",
+        answer.out
+    );
+    assert_eq!(read(&cursor), text);
+    let answer = bench.run(["unwire", "--yes"]).exits(0);
+    assert!(
+        answer.out.contains(said) && answer.out.contains("nothing to unwire"),
+        "{}",
+        answer.out
+    );
+    let answer = bench.run(["unwire", "--server", "mine", "--yes"]).exits(0);
+    assert!(!answer.out.contains(said), "{}", answer.out);
+    assert_eq!(
+        bench.run(["hosts", "--json"]).exits(0).json()["files"][0]["servers"][0]["state"],
+        "unwired"
+    );
+}
+
+#[test]
 fn nobody_is_asked_where_nobody_is() {
     let (bench, cursor, _) = two();
     let answer = bench.run(["wire"]).exits(2);

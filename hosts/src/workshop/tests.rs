@@ -151,6 +151,101 @@ fn a_server_that_was_added_later_is_wired_and_the_way_back_keeps_it() {
     assert_eq!(bench.text(), with_more(TEXT));
 }
 
+/// Two entries that a person guarded, beside one that is not.
+const BY_HAND: &str = r#"{ "mcpServers": {
+  "time": { "command": "holdpoint", "args": [ "run", "--", "uvx", "time" ] },
+  "named": { "command": "holdpoint", "args": ["run", "--server=named", "--", "uvx", "named"] },
+  "files": { "command": "npx", "args": ["files"] }
+} }
+"#;
+
+#[test]
+fn a_gate_that_a_person_wrote_stays() {
+    let bench = Bench::new(BY_HAND);
+    assert_eq!(bench.wire().changed.len(), 1);
+    let done = bench.unwire();
+    assert!(done.is_original && done.changed.len() == 1);
+    assert_eq!(bench.text(), BY_HAND);
+    // Nor is it taken away where `wire` never was, and where nothing is left of it.
+    assert!(bench.unwire().changed.is_empty());
+    // Also where somebody else wrote in between.
+    bench.wire();
+    bench.write(&bench.text().replace("\"files\"", "\"files\" "));
+    assert_eq!(bench.unwire().changed.len(), 1);
+    assert_eq!(bench.text(), BY_HAND.replace("\"files\"", "\"files\" "));
+    // And where the journal is gone.
+    bench.write(BY_HAND);
+    bench.wire();
+    fs::remove_dir_all(bench.folder.path().join("home")).unwrap();
+    assert_eq!(bench.unwire().changed.len(), 1);
+    assert_eq!(bench.text(), BY_HAND);
+}
+
+#[test]
+fn a_gate_that_a_person_wrote_goes_when_it_is_named_and_when_all_go() {
+    let bench = Bench::new(BY_HAND);
+    bench.wire();
+    assert_eq!(bench.act(Aim::Unwire, &["time"]).changed.len(), 1);
+    let wired = |bench: &Bench| bench.states().iter().filter(|(_, is_wired)| *is_wired).count();
+    assert_eq!(wired(&bench), 2);
+    let everything = Choice { by_hand: true, ..Choice::default() };
+    let plan = bench.workshop.plan(&bench.config, Aim::Unwire, &everything).unwrap();
+    assert_eq!(bench.workshop.apply(plan).unwrap().changed.len(), 2);
+    assert_eq!(wired(&bench), 0);
+}
+
+#[test]
+fn a_gate_that_a_person_wrote_and_wire_pointed_to_ours_is_what_it_was_again() {
+    let bench = Bench::new(BY_HAND);
+    let empty = bench.folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let workshop = bench.workshop.clone().searching(Some(empty.into_os_string()));
+    let bench = Bench { workshop, ..bench };
+    assert_eq!(bench.wire().changed.len(), 3);
+    assert!(!bench.text().contains("\"holdpoint\""));
+    let done = bench.unwire();
+    assert!(done.is_original && done.changed.len() == 1);
+    assert_eq!(bench.text(), BY_HAND);
+}
+
+/// What another home wired is no more ours than what a person wrote.
+#[test]
+fn a_gate_that_was_there_before_stays_whatever_its_id_is() {
+    let text = BY_HAND.replace("--server=named", "--server=cursor.named");
+    let bench = Bench::new(&text);
+    bench.wire();
+    assert!(bench.unwire().is_original);
+    assert_eq!(bench.text(), text);
+}
+
+#[test]
+fn an_entry_whose_id_a_person_took_out_is_still_ours() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    bench.write(&bench.text().replace("\"--server=cursor.files\", ", ""));
+    assert_eq!(bench.unwire().changed.len(), 3);
+    assert_eq!(bench.text(), TEXT);
+}
+
+/// In a list a place is a number: what stands there now may be another's.
+#[test]
+fn a_gate_that_stands_where_ours_stood_is_not_ours() {
+    let entry =
+        |name: &str| format!(r#"{{"name": "{name}", "command": "npx", "args": ["{name}"]}}"#);
+    let hand = r#"{"name": "hand", "command": "holdpoint", "args": ["run", "--", "npx", "hand"]}"#;
+    let list = |entries: &[&str]| format!(r#"{{"mcpServers": [{}]}}"#, entries.join(", "));
+    let bench = Bench::new("{}");
+    let path = bench.folder.path().join("list.json");
+    fs::write(&path, list(&[&entry("files")])).unwrap();
+    let surroundings = Bench::surroundings(bench.folder.path());
+    let config = Config::named(&path, None, &surroundings).unwrap();
+    let bench = Bench { config, ..bench };
+    assert_eq!(bench.wire().changed.len(), 1);
+    bench.write(&bench.text().replace("[{\"name\"", &format!("[{hand}, {{\"name\"")));
+    assert_eq!(bench.unwire().changed.len(), 1);
+    assert_eq!(bench.text(), list(&[hand, &entry("files")]));
+}
+
 #[test]
 fn without_its_journal_a_file_is_taken_back_in_its_meaning() {
     let bench = Bench::new(TEXT);

@@ -125,7 +125,13 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
             let mend = if is_mended {
                 format!("holdpoint wire --config {word}")
             } else {
-                format!("holdpoint unwire --config {word} && holdpoint wire --config {word}")
+                let one =
+                    |server: &Server| format!(" --server {}", shell_word(Path::new(&server.name)));
+                let names: String =
+                    servers.iter().filter(|server| names(server, program)).map(one).collect();
+                format!(
+                    "holdpoint unwire --config {word}{names} && holdpoint wire --config {word}{names}"
+                )
             };
             findings.push(Finding::new(Code::CommandGone, sentence).mended_by(mend));
             continue;
@@ -135,6 +141,10 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
             findings.push(Finding::new(Code::CommandOther, sentence));
         }
     }
+}
+
+fn names(server: &Server, wanted: &str) -> bool {
+    matches!(&server.state, State::Wired { program, .. } if program == wanted)
 }
 
 fn find(program: &str) -> Option<PathBuf> {

@@ -1,0 +1,51 @@
+//! Which gates of a file `wire` put in: those are taken away again, and the ones that a person wrote stay.
+
+use super::Wiring;
+use crate::entry::{Entry, Launch, launch};
+use crate::guard::Guarded;
+use crate::identity::is_given;
+use crate::table::Shape;
+use std::collections::BTreeSet;
+
+/// What is known of the gates of one text.
+pub(super) struct Ownership<'k> {
+    /// What was kept when the file was wired; none where nothing is known of it.
+    wirings: Option<&'k [Wiring]>,
+    /// The ids that are written down in the text.
+    ids: BTreeSet<String>,
+}
+
+impl<'k> Ownership<'k> {
+    pub(super) fn new(
+        wirings: Option<&'k [Wiring]>,
+        found: &[Entry<'_>],
+        shape: &Shape,
+    ) -> Ownership<'k> {
+        let id = |entry: &Entry<'_>| match launch(entry, shape) {
+            Ok(Launch::Program(program)) => program.guarded()?.server,
+            Ok(Launch::Remote(_)) | Err(_) => None,
+        };
+        Ownership { wirings, ids: found.iter().filter_map(id).collect() }
+    }
+
+    /// What was kept of an entry. The id is ours alone; the place says the same where a person took the id out, unless the
+    /// entry that was there has gone elsewhere.
+    pub(super) fn wiring(&self, entry: &Entry<'_>, guarded: &Guarded) -> Option<&'k Wiring> {
+        let wirings = self.wirings.unwrap_or_default();
+        let by_id = wirings.iter().find(|wiring| guarded.server.as_ref() == Some(&wiring.id));
+        by_id.or_else(|| {
+            let is_here =
+                |wiring: &&Wiring| wiring.place == entry.place && !self.ids.contains(&wiring.id);
+            wirings.iter().find(is_here)
+        })
+    }
+
+    /// Whether `wire` put a gate there. Where nothing is known of the file, the id says it: those that `wire` gives begin with
+    /// a host.
+    pub(super) fn is_ours(&self, entry: &Entry<'_>, guarded: &Guarded) -> bool {
+        match self.wirings {
+            Some(_) => self.wiring(entry, guarded).is_some(),
+            None => guarded.server.as_deref().is_some_and(is_given),
+        }
+    }
+}
