@@ -38,6 +38,8 @@ pub enum Reason {
     UnknownType,
     #[error("has headers and variables of its own, not guarded")]
     HeadersAndVariables,
+    #[error("says both a command and an address, and its host may take either, not guarded")]
+    TwoWays,
     #[error(
         "has a part that is there twice, shared, or of another type than expected, not guarded"
     )]
@@ -45,7 +47,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::SignIn,
         Reason::OldTransport,
         Reason::PlainHttp,
@@ -53,6 +55,7 @@ impl Reason {
         Reason::NoLaunch,
         Reason::UnknownType,
         Reason::HeadersAndVariables,
+        Reason::TwoWays,
         Reason::Shape,
     ];
 
@@ -65,6 +68,7 @@ impl Reason {
             Reason::NoLaunch => "no_launch",
             Reason::UnknownType => "unknown_type",
             Reason::HeadersAndVariables => "headers_and_variables",
+            Reason::TwoWays => "two_ways",
             Reason::Shape => "shape",
         }
     }
@@ -235,6 +239,13 @@ fn may_stay(name: &str, shape: &Shape) -> bool {
 fn is_header_name(name: &str) -> bool {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     !name.is_empty() && name.chars().all(is_token)
+}
+
+/// Whether an entry that says a command says an address as well. Which of them counts is the host's affair, and a gate before
+/// the command alone would stand beside the way that is taken.
+pub(crate) fn has_address(entry: &Entry<'_>, shape: &Shape) -> bool {
+    let mut members = shape.addresses.iter().filter_map(|address| entry.map.member(address.member));
+    members.any(says_something)
 }
 
 /// `oauth: false` and the like say that there is nothing.

@@ -170,6 +170,11 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
             Some(reason) => (None, State::Unguarded(reason)),
             None => (None, State::Unwired),
         },
+        // The id stays with it: nobody else may get that one.
+        Ok(Launch::Program(program)) if entry::has_address(entry, shape) => {
+            let id = program.guarded().and_then(|guarded| guarded.server);
+            (id, State::Unguarded(Reason::TwoWays))
+        }
         Ok(Launch::Program(program)) => match program.guarded() {
             Some(guarded) => {
                 let Guarded { server, options, .. } = guarded;

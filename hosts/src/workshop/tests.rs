@@ -246,6 +246,36 @@ fn a_gate_that_stands_where_ours_stood_is_not_ours() {
     assert_eq!(bench.text(), list(&[hand, &entry("files")]));
 }
 
+/// A host may take the address: a gate before the command alone would be told as one, and stand beside the way.
+#[test]
+fn an_entry_with_a_command_and_an_address_is_left_and_never_told_as_guarded() {
+    let entry = |address: &str| {
+        let gate = r#""command": "holdpoint", "args": ["run", "--server=cursor.b", "--", "x"]"#;
+        format!(
+            r#"{{"mcpServers": {{"a": {{"command": "x"{address}}}, "b": {{{gate}{address}}}}}}}"#
+        )
+    };
+    for address in [r#", "url": "https://a.example""#, r#", "serverUrl": "https://a.example""#] {
+        let bench = Bench::new(&entry(address));
+        assert!(bench.wire().changed.is_empty());
+        assert_eq!(bench.text(), entry(address));
+        for server in bench.config.servers().unwrap() {
+            assert_eq!(server.state, State::Unguarded(crate::Reason::TwoWays), "{}", server.name);
+        }
+        // What is there of a gate can be taken out all the same.
+        assert_eq!(bench.unwire().changed.len(), 1);
+        assert!(!bench.text().contains("holdpoint") && bench.text().contains("a.example"));
+    }
+    // An address that says nothing is none.
+    for address in [r#", "url": """#, r#", "url": null"#, ""] {
+        let bench = Bench::new(&entry(address));
+        assert_eq!(bench.wire().changed.len(), 1, "{address}");
+        assert!(bench.states().iter().all(|(_, is_wired)| *is_wired), "{address}");
+        bench.unwire();
+        assert_eq!(bench.text(), entry(address));
+    }
+}
+
 #[test]
 fn without_its_journal_a_file_is_taken_back_in_its_meaning() {
     let bench = Bench::new(TEXT);
