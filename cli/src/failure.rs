@@ -136,7 +136,9 @@ impl From<store::receipts::ReceiptsError> for Failure {
         use store::receipts::ReceiptsError as Error;
         match error {
             Error::Home(_) => Failure::usage(error),
-            Error::Key { .. } | Error::Index { .. } => Failure::evidence(error),
+            Error::Key { .. } | Error::ArgsKey { .. } | Error::Index { .. } => {
+                Failure::evidence(error)
+            }
             Error::Busy { .. } | Error::Full { .. } | Error::Sync(_) | Error::Write(_) => {
                 Failure { reason: Some("ledger_unavailable"), ..Failure::internal(error) }
             }

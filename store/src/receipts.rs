@@ -15,7 +15,7 @@ mod writer;
 pub use disk::DiskFolder;
 pub use error::ReceiptsError;
 pub use journal::{Journal, LOCK_PATIENCE_SECONDS, LockedJournal};
-pub use keys::{ArgsKey, public_keys};
+pub use keys::{ArgsKey, check_args_key, public_keys};
 pub use retention::Keep;
 pub use settings::{Fsync, OnFull, Settings};
 pub use writer::{Batch, MAX_WAITING_OUTCOMES, Receipts, SYNC_INTERVAL_MILLISECONDS};

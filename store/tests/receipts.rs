@@ -279,6 +279,40 @@ fn arguments_are_hashed_with_a_key_of_the_home() {
 }
 
 #[test]
+fn a_key_for_arguments_that_cannot_be_used_is_told_as_what_it_is() {
+    let (_directory, home) = home();
+    let path = home.keys_path().join("args.key");
+    let look = |kind| check_args_key(&home, kind);
+    // Looking makes none.
+    assert!(look(ArgsHashKind::Keyed).is_ok() && !path.exists());
+    drop(Receipts::open(&home, Settings::default()).unwrap());
+    assert!(look(ArgsHashKind::Keyed).is_ok());
+    for length in [0, 31, 33] {
+        fs::write(&path, vec![7; length]).unwrap();
+        let opened = Receipts::open(&home, Settings::default()).unwrap_err();
+        assert!(matches!(opened, ReceiptsError::ArgsKey { .. }), "{opened}");
+        let said = opened.to_string();
+        assert_eq!(look(ArgsHashKind::Keyed).unwrap_err().to_string(), said);
+        assert!(said.contains("move it away and a new one is made"), "{said}");
+        assert!(!said.contains("approve") && !said.contains("folder"), "{said}");
+        // Without keyed hashes nobody needs it.
+        assert!(look(ArgsHashKind::Plain).is_ok());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(&path, [7; 32]).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(look(ArgsHashKind::Keyed).unwrap_err().to_string().contains("chmod 600"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(look(ArgsHashKind::Keyed).is_ok());
+    }
+    fs::write(&path, "short").unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(Receipts::open(&home, Settings::default()).is_ok());
+}
+
+#[test]
 fn a_line_that_somebody_added_to_the_index_is_never_signed() {
     let (_directory, home) = home();
     drop(Receipts::open(&home, Settings::default()).unwrap());

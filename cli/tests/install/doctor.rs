@@ -279,6 +279,21 @@ fn pins_that_something_else_changed_are_wrong() {
 }
 
 #[test]
+fn a_key_for_arguments_that_no_gate_can_use_is_wrong() {
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    finds_no(&doctor(&station, 0), "args_key_unusable");
+    let key = station.bench.home().join("keys/args.key");
+    fs::write(&key, [7; 1]).unwrap();
+    let document = doctor(&station, 15);
+    let said = finds(&document, "args_key_unusable")["say"].as_str().unwrap().to_owned();
+    // The gate says the same.
+    station.run(&["run", "--server", "m", "--", "cat"]).exits(14).says(&said);
+    station.bench.configure("[receipts]\nargs_hash = \"plain\"\n");
+    finds_no(&doctor(&station, 0), "args_key_unusable");
+}
+
+#[test]
 fn a_database_of_another_program_is_wrong() {
     let station = Station::new();
     station.run(&["status"]).exits(0);

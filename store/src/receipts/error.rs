@@ -12,6 +12,8 @@ pub enum ReceiptsError {
     Home(#[from] HomeError),
     #[error("`{}` {what}: put the right one back; or move the folder `receipts` and this file away together, to begin anew", path.display())]
     Key { path: PathBuf, what: String },
+    #[error("`{}`, the key that hashes of arguments are made with, {what}", path.display())]
+    ArgsKey { path: PathBuf, what: String },
     #[error("the index of the receipts does not verify ({problem}): look with `holdpoint receipts verify`; to begin anew, move the folder `{}` and `keys/receipts.key` and `keys/receipts.pub` away together and keep them as evidence", path.display())]
     Index { path: PathBuf, problem: String },
     #[error(

@@ -2,7 +2,7 @@
 
 use super::error::ReceiptsError;
 use crate::home::{Home, failed};
-use crate::key::{KeyProblem, create_file, create_key, create_public_file, read_key};
+use crate::key::{KEY_BYTES, KeyProblem, create_file, create_key, create_public_file, read_key};
 use hmac::{Hmac, KeyInit, Mac};
 use ledger::note::{Keyring, SigningKey};
 use ledger::record::{ArgsHashKind, Digest32};
@@ -102,6 +102,36 @@ fn read_small(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// Whether the key for arguments can be used, for who only looks. One that is not there yet is made when it is needed.
+pub fn check_args_key(home: &Home, kind: ArgsHashKind) -> Result<(), ReceiptsError> {
+    if kind == ArgsHashKind::Plain {
+        return Ok(());
+    }
+    let path = home.args_key_path();
+    match read_key(&path) {
+        Ok(_) | Err(KeyProblem::Missing(_)) => Ok(()),
+        Err(problem) => Err(unusable(&path, &problem)),
+    }
+}
+
+/// What is wrong with the key for arguments. No pin and no signature depends on it.
+fn unusable(path: &Path, problem: &KeyProblem) -> ReceiptsError {
+    let what = match problem {
+        KeyProblem::Missing(_) => "is gone".to_owned(),
+        KeyProblem::Malformed(_) => format!(
+            "is not {KEY_BYTES} bytes long: put the right one back, or move it away and a new one is made; \
+             hashes in older receipts can then not be compared with new ones"
+        ),
+        KeyProblem::Exposed(_) => {
+            "can be read by others, who could find out arguments by trying: make it private \
+             with `chmod 600`, or move it away and a new one is made"
+                .to_owned()
+        }
+        KeyProblem::Unreadable(_, error) => format!("cannot be read: {error}"),
+    };
+    ReceiptsError::ArgsKey { path: path.to_owned(), what }
+}
+
 /// Makes the hashes of arguments that receipts carry.
 pub struct ArgsKey {
     /// The state after the key was taken in. None: plain SHA-256.
@@ -122,10 +152,7 @@ impl ArgsKey {
         let path = home.args_key_path();
         let key = match read_key(&path) {
             Err(KeyProblem::Missing(_)) => create_key(&path)?,
-            found => found.map_err(|error| ReceiptsError::Key {
-                path: path.clone(),
-                what: format!("cannot be used ({error})"),
-            })?,
+            found => found.map_err(|problem| unusable(&path, &problem))?,
         };
         let block: &hmac::digest::Key<Hmac<Sha256>> = &crate::authenticate::padded(&key).into();
         Ok(ArgsKey { keyed: Some(<Hmac<Sha256> as KeyInit>::new(block)) })

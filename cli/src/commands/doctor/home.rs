@@ -15,6 +15,7 @@ use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use store::receipts::check_args_key;
 use store::{Home, HomeError, IncidentStore, Store, Witnessed};
 
 /// What is recorded and set.
@@ -56,6 +57,10 @@ pub(super) fn look(
         }
     };
     look_at_settings(&home.config_path(), &configuration, findings)?;
+    // As `run` opens it: a gate that cannot hash arguments does not start.
+    if let Err(error) = check_args_key(&home, configuration.receipts()?.args_hash) {
+        findings.push(Finding::new(Code::ArgsKeyUnusable, error.to_string()));
+    }
     let opened = configuration.store().and_then(|place| Ok(store::open(&home, &place)?));
     let store = match opened {
         Ok(store) => Witnessed::new(store, &home),
