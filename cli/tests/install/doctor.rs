@@ -262,6 +262,24 @@ fn a_home_that_others_can_write_to_is_wrong() {
 }
 
 #[test]
+fn a_home_that_others_can_look_into_is_a_note() {
+    use std::os::unix::fs::PermissionsExt;
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    let home = station.bench.home();
+    let look = |mode| {
+        fs::set_permissions(&home, fs::Permissions::from_mode(mode)).unwrap();
+        doctor(&station, 0)
+    };
+    finds_no(&look(0o700), "home_visible");
+    for mode in [0o755, 0o750, 0o710, 0o701] {
+        let document = look(mode);
+        let mend = finds(&document, "home_visible")["mend"].as_str().unwrap().to_owned();
+        assert!(mend.starts_with("chmod 700 "), "{mend}");
+    }
+}
+
+#[test]
 fn a_home_that_is_a_file_is_unusable() {
     let station = Station::new();
     station.bench.file("home", "");

@@ -47,6 +47,7 @@ codes! {
     ProgramNotOnPath, "program_not_on_path", Note;
     ProgramExposed, "program_exposed", Wrong;
     HomeFine, "home_fine", Ok;
+    HomeVisible, "home_visible", Note;
     HomeMissing, "home_missing", Note;
     HomeExposed, "home_exposed", Wrong;
     HomeUnusable, "home_unusable", Wrong;

@@ -47,6 +47,8 @@ pub(super) fn look(
     };
     let sentence = format!("home `{}`, which only you can change", home.path().display());
     findings.push(Finding::new(Code::HomeFine, sentence));
+    #[cfg(unix)]
+    findings.extend(visible(home.path()));
     let configuration = match Configuration::read(&home.config_path()) {
         Ok(configuration) => configuration,
         Err(error) => {
@@ -79,6 +81,15 @@ pub(super) fn look(
             Ok(None)
         }
     }
+}
+
+/// A folder that was there before is used as it is: who made it may want others to see it.
+#[cfg(unix)]
+fn visible(path: &Path) -> Option<Finding> {
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).ok()?);
+    let sentence = "others can see the names and sizes of what is in the home, and read none of it";
+    let finding = Finding::new(Code::HomeVisible, sentence);
+    (mode & 0o077 != 0).then(|| finding.mended_by(format!("chmod 700 {}", shell_word(path))))
 }
 
 fn wrong_home(error: &HomeError) -> Finding {
