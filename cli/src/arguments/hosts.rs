@@ -61,7 +61,6 @@ fn read_host(id: &str) -> Result<&'static Host, String> {
     let near = ids.iter().min_by_key(|known| strsim::damerau_levenshtein(known, id));
     let guess = near
         .filter(|known| strsim::damerau_levenshtein(known, id) <= 3)
-        .map(|known| format!("; did you mean `{known}`?"))
-        .unwrap_or_default();
+        .map_or_else(|| ".".to_owned(), |known| format!("; did you mean `{known}`?"));
     Err(format!("no such host{guess} Known are {}", ids.join(", ")))
 }

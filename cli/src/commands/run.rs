@@ -41,6 +41,10 @@ use wire::{HttpEndpoint, ObserveError, StdioLaunch, Upstream};
 const SIGNALLED: i32 = 128;
 
 pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failure> {
+    if command.upstream.url.is_none() && command.upstream.command.is_empty() {
+        let question = "which server? `-- CMD…` starts one, `--url URL` reaches one";
+        return Err(Failure::usage(question));
+    }
     let reach = Reach::of(&command.upstream)?;
     let id = match &command.server {
         Some(id) => id.clone(),

@@ -125,6 +125,19 @@ fn unwire_leaves_what_a_person_guarded_and_says_so() {
 }
 
 #[test]
+fn a_host_that_nobody_knows_is_a_sentence_of_its_own() {
+    let bench = Bench::new();
+    let said = |host| bench.run(["wire", host]).exits(2).err;
+    assert!(
+        said("bogus-and-far").contains("no such host. Known are "),
+        "{}",
+        said("bogus-and-far")
+    );
+    let near = said("cursr");
+    assert!(near.contains("no such host; did you mean `cursor`? Known are "), "{near}");
+}
+
+#[test]
 fn nobody_is_asked_where_nobody_is() {
     let (bench, cursor, _) = two();
     let answer = bench.run(["wire"]).exits(2);
