@@ -465,11 +465,14 @@ impl ChainCheck<'_> {
         // What is still wanted is larger than the chain. Its own checkpoints were judged with their segments.
         let size = state.walk.as_ref().map(|walk| walk.tree.size());
         for wanted in state.wanted.iter().filter(|wanted| wanted.is_from_elsewhere) {
-            let there = size.map_or_else(|| "no readable end".to_owned(), |size| size.to_string());
+            let there = size.map_or_else(
+                || "its end cannot be read".to_owned(),
+                |size| format!("there are {size}"),
+            );
             report.problem(Problem::of_chain(
                 self.chain,
                 format!(
-                    "the checkpoint kept elsewhere covers {} lines and there are {there}: the newest are gone",
+                    "the checkpoint kept elsewhere covers {} lines and {there}: the newest are gone",
                     wanted.size
                 ),
             ));
