@@ -43,6 +43,10 @@ impl Place {
     pub fn of(path: &str) -> Result<Place, NoPlace> {
         let parts: Vec<&str> = path.split('/').collect();
         let at = parts.iter().position(|part| *part == MODULES).ok_or(NoPlace::NotInstalled)?;
+        // Which folder it is in has to be said.
+        if at == 0 {
+            return Err(NoPlace::Unclear);
+        }
         let (root, below) = parts.split_at(at);
         let mut place =
             Place { root: root.join("/"), folder: String::new(), names: Vec::new(), stored: None };
@@ -169,6 +173,7 @@ mod tests {
         for path in [
             "/p/node_modules",
             "/p/node_modules/x.js",
+            "node_modules/a/x.js",
             "/p/node_modules/@s/x.js",
             "/p/node_modules/.bin/x",
             "/p/node_modules/@/a/x.js",
