@@ -113,6 +113,8 @@ pub struct Session {
     is_gathering: AtomicBool,
     /// Whether there may be outcomes that are not written yet.
     has_unsettled: AtomicBool,
+    /// Whether the client has ended, so that the server is asked nothing more.
+    is_closing: AtomicBool,
     keeper: Sender<Wake>,
     errands: Sender<Errand>,
     errors: ErrorLog,
@@ -232,6 +234,7 @@ impl Session {
             is_current: AtomicBool::new(false),
             is_gathering: AtomicBool::new(false),
             has_unsettled: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             keeper: parts.keeper,
             errands: parts.errands,
             errors: parts.errors,
@@ -403,6 +406,7 @@ impl Session {
     /// The client has ended: the server is told so by the end of its input. Answers whether that could be done: somebody
     /// may be stuck in a write to a server that does not read.
     pub fn try_close_server(&self) -> bool {
+        self.is_closing.store(true, Ordering::Release);
         match self.to_server.try_lock() {
             Ok(mut side) => {
                 side.outlet.close();

@@ -10,6 +10,7 @@ use gate::counters::Counter;
 use ledger::record::OutcomeStatus;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wire::envelope::{
     Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned, read_torn, scan,
@@ -258,9 +259,9 @@ impl Session {
         }
     }
 
-    /// One of our own requests could not be sent.
+    /// One of our own requests could not be sent. At the end of a session that says nothing of the server.
     pub(crate) fn own_request_failed(&self, id: &[u8]) {
-        if self.state().own.remove(id) {
+        if self.state().own.remove(id) && !self.is_closing.load(Ordering::Acquire) {
             let answer = OwnAnswer::Unreadable("the server cannot be reached".to_owned());
             self.wake(Wake::Answered { id: id.to_vec(), answer });
         }

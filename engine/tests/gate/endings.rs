@@ -3,8 +3,10 @@
 
 use crate::stage::*;
 use engine::session::SessionSettings;
+use gate::server::ServerStatus;
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::Store;
 
 const CALL: &str = "tools/call";
 
@@ -194,4 +196,15 @@ fn a_client_that_begins_a_session_after_all_is_one_with_a_session() {
     // Nothing has changed, so the client is told nothing.
     let heard = stage.client.texts();
     assert!(!heard.iter().any(|text| text.contains("list_changed")), "{heard:?}");
+}
+
+#[test]
+fn a_list_that_the_end_of_the_client_cuts_off_holds_nothing() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    assert!(stage.session.try_close_server());
+    stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let server = stage.store().server(&server_id()).expect("a store").expect("a server");
+    assert_eq!(server.status, ServerStatus::Verified);
 }

@@ -83,6 +83,7 @@ struct ServerEnd {
     arrived: Arrived,
     play: Sender<Vec<u8>>,
     gathered: Vec<Vec<u8>>,
+    is_closed: bool,
 }
 
 impl ServerOutlet for ServerEnd {
@@ -104,11 +105,16 @@ impl ServerOutlet for ServerEnd {
     }
 
     fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
+        if self.is_closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         self.arrived.push(message.frame);
         self.play.send(message.frame.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    fn close(&mut self) {}
+    fn close(&mut self) {
+        self.is_closed = true;
+    }
 }
 
 /// How the server that is played behaves.
@@ -237,7 +243,12 @@ impl Stage {
             sentinel,
             state: State::new(begun, caller),
             to_client: LineOutlet::new(Box::new(end)),
-            to_server: Box::new(ServerEnd { arrived: server.clone(), play, gathered: Vec::new() }),
+            to_server: Box::new(ServerEnd {
+                arrived: server.clone(),
+                play,
+                gathered: Vec::new(),
+                is_closed: false,
+            }),
             keeper: keeper.clone(),
             errands: to_errands,
             errors: ErrorLog::new(home.path().join("errors.jsonl")),
