@@ -24,6 +24,18 @@ pub enum HomeError {
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
+impl HomeError {
+    /// Whether the disk or the user's quota has no room left.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, HomeError::Io { source, .. } if is_disk_full(source))
+    }
+}
+
+/// Whether a write failed because the disk or the user's quota has no room left.
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Why something could not be read from the store or written to it. Nothing of a failed write is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -55,6 +67,9 @@ pub enum StoreError {
         path.display()
     )]
     NotShareable { path: PathBuf },
+    /// Nothing was written.
+    #[error("no room left on the disk of `{place}`: make room there, then try again")]
+    DiskFull { place: String },
     #[error("`{}`: {source}", path.display())]
     Database { path: PathBuf, source: rusqlite::Error },
     #[error(transparent)]
@@ -109,6 +124,19 @@ pub enum StoreError {
     Garbled { what: &'static str },
     #[error(transparent)]
     Refused(#[from] Refusal),
+}
+
+impl StoreError {
+    /// Whether the disk of the database or of the receipts has no room left.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            StoreError::DiskFull { .. } => true,
+            StoreError::Home(error) => error.is_disk_full(),
+            StoreError::Ledger(error) => error.is_disk_full(),
+            StoreError::Unwitnessed { source } => source.is_disk_full(),
+            _ => false,
+        }
+    }
 }
 
 /// What the store does not do, whoever asks.

@@ -166,9 +166,18 @@ impl Fault<'_> {
                 place: path.display().to_string(),
                 seconds: BUSY_TIMEOUT_SECONDS,
             },
+            Some(ErrorCode::DiskFull) => StoreError::DiskFull { place: path.display().to_string() },
+            // The shared memory of the write-ahead log is a file; SQLite reports it separately when it cannot grow.
+            _ if has_extended_code(&source, rusqlite::ffi::SQLITE_IOERR_SHMSIZE) => {
+                StoreError::DiskFull { place: path.display().to_string() }
+            }
             _ => StoreError::Database { path, source },
         }
     }
+}
+
+fn has_extended_code(error: &rusqlite::Error, code: std::ffi::c_int) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == code)
 }
 
 /// Looks at a file that is already there, without the right to write to it.

@@ -22,10 +22,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::Home;
 use store::receipts::{
     DiskFolder, Fsync, Journal, Keep, OnFull, Receipts, ReceiptsError, Settings, public_keys,
 };
+use store::{By, Home, IncidentStore, SqliteStore, Witnessed};
 use tempfile::TempDir;
 
 /// Names the home that this test program drives calls through, where it is started again as a driver.
@@ -316,9 +316,9 @@ fn a_full_disk_refuses_calls_and_goes_on_when_there_is_room() {
         receipts.outcome(&outcome(id(number))).unwrap();
         number += 1;
     };
-    assert!(refused.is_full(), "{refused}");
+    assert!(refused.is_disk_full(), "{refused}");
     for number in 10_000..10_050 {
-        assert!(receipts.decision(&decision(id(number))).unwrap_err().is_full());
+        assert!(receipts.decision(&decision(id(number))).unwrap_err().is_disk_full());
     }
     assert_eq!(verified(home.path()).problems, []);
     fs::remove_file(&filler).unwrap();
@@ -331,6 +331,62 @@ fn a_full_disk_refuses_calls_and_goes_on_when_there_is_room() {
     let calls = calls(home.path());
     assert_eq!(calls.len(), allowed.len());
     assert!(calls.values().all(|counted| *counted == (1, 1)), "{calls:?}");
+    drop(mounted);
+}
+
+/// Fills what is left of a disk, and removes the filler when this is dropped.
+struct FullDisk(PathBuf);
+
+impl FullDisk {
+    fn fill(disk: &Path) -> FullDisk {
+        let path = disk.join("filler");
+        let mut file = File::create(&path).unwrap();
+        while file.write_all(&[0; 4_096]).is_ok() {}
+        FullDisk(path)
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).unwrap();
+    }
+}
+
+#[test]
+fn a_database_on_a_full_disk_says_that_the_disk_is_full() {
+    let Some((_directory, disk)) = small_disk("4m") else { return };
+    let mounted = Mounted(disk.clone());
+    let home = Home::open(&disk.join("home")).unwrap();
+    let full = FullDisk::fill(&disk);
+    let refused = SqliteStore::open(&home).unwrap_err();
+    assert!(refused.is_disk_full(), "new: {refused:?}");
+    drop(full);
+    let mut store = SqliteStore::open(&home).unwrap();
+    let full = FullDisk::fill(&disk);
+    let by = By { name: "ada", at: Timestamp(1) };
+    let refused = (0..100).find_map(|_| store.block_egress(by).err()).unwrap();
+    assert!(refused.is_disk_full(), "open: {refused:?}");
+    drop(store);
+    if let Err(refused) = SqliteStore::open(&home) {
+        assert!(refused.is_disk_full(), "reopened: {refused:?}");
+    }
+    drop(full);
+    SqliteStore::open(&home).unwrap().block_egress(by).unwrap();
+    drop(mounted);
+}
+
+#[test]
+fn an_act_on_a_full_disk_says_that_the_disk_is_full() {
+    let Some((_directory, disk)) = small_disk("4m") else { return };
+    let mounted = Mounted(disk.clone());
+    let home = Home::open(&disk.join("home")).unwrap();
+    let mut store = Witnessed::new(Box::new(SqliteStore::open(&home).unwrap()), &home);
+    let by = By { name: "ada", at: Timestamp(1) };
+    let full = FullDisk::fill(&disk);
+    let refused = store.block_egress(by).unwrap_err();
+    assert!(refused.is_disk_full(), "{refused:?}");
+    drop(full);
+    store.block_egress(by).unwrap();
     drop(mounted);
 }
 
@@ -378,7 +434,7 @@ fn a_disk_without_room_for_another_file_refuses_calls_and_goes_on_later() {
             Err(error) => break error,
         }
     };
-    assert!(refused.is_full(), "{refused}");
+    assert!(refused.is_disk_full(), "{refused}");
     assert_eq!(verified(home.path()).problems, []);
     fillers.iter().for_each(|path| fs::remove_file(path).unwrap());
     receipts.decision(&decision(id(number))).unwrap();

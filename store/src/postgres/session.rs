@@ -150,6 +150,7 @@ impl Session {
         let place = self.place.clone();
         match error.code() {
             None => self.unreachable(reason(&error)),
+            Some(&SqlState::DISK_FULL) => StoreError::DiskFull { place },
             Some(code) if is_going_away(code) => self.unreachable(reason(&error)),
             Some(&SqlState::LOCK_NOT_AVAILABLE | &SqlState::T_R_DEADLOCK_DETECTED) => {
                 StoreError::Busy { place, seconds: BUSY_TIMEOUT_SECONDS }

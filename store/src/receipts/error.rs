@@ -1,6 +1,6 @@
 //! What can go wrong with receipts, in sentences that say what to do.
 
-use crate::error::HomeError;
+use crate::error::{HomeError, is_disk_full};
 use ledger::chain::WriteError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl ReceiptsError {
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ReceiptsError {
         let path = path.to_owned();
         move |source| {
-            if is_full(&source) {
+            if is_disk_full(&source) {
                 ReceiptsError::Full { path }
             } else {
                 ReceiptsError::Home(HomeError::Io { doing, path, source })
@@ -46,18 +46,19 @@ impl ReceiptsError {
     /// Tells a full disk from other faults of a write.
     pub(super) fn of_write(error: WriteError, folder: &Path) -> ReceiptsError {
         match error {
-            WriteError::Io(source) if is_full(&source) => {
+            WriteError::Io(source) if is_disk_full(&source) => {
                 ReceiptsError::Full { path: folder.to_owned() }
             }
             other => ReceiptsError::Write(other),
         }
     }
 
-    pub fn is_full(&self) -> bool {
-        matches!(self, ReceiptsError::Full { .. })
+    /// Whether the disk or the user's quota has no room left.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            ReceiptsError::Full { .. } => true,
+            ReceiptsError::Home(error) => error.is_disk_full(),
+            _ => false,
+        }
     }
-}
-
-pub(super) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -100,7 +100,7 @@ impl Receipts {
         let now = now();
         let journal = Journal::new(home);
         let opened = match open_locked(home, &journal, settings, now) {
-            Err(error) if error.is_full() && settings.on_full == OnFull::DropOldest => {
+            Err(error) if error.is_disk_full() && settings.on_full == OnFull::DropOldest => {
                 make_room(&journal, now)?;
                 open_locked(home, &journal, settings, now)
             }
@@ -194,7 +194,7 @@ impl Receipts {
     pub fn outcome(&self, outcome: &Outcome) -> Result<(), ReceiptsError> {
         match self.shared.append(&Record::Outcome(outcome)) {
             Ok(_) => Ok(()),
-            Err(error) if error.is_full() => {
+            Err(error) if error.is_disk_full() => {
                 let mut state = self.shared.lock();
                 if state.waiting.len() >= MAX_WAITING_OUTCOMES {
                     return Err(error);
@@ -340,13 +340,13 @@ impl Shared {
     fn append(&self, record: &Record<'_>) -> Result<Written, ReceiptsError> {
         let mut state = self.settled(record.ts());
         let written = match self.try_append(&mut state, record) {
-            Err(error) if error.is_full() && self.settings.on_full == OnFull::DropOldest => {
+            Err(error) if error.is_disk_full() && self.settings.on_full == OnFull::DropOldest => {
                 drop(state);
                 // One makes room for all who wait for it.
                 let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
                 state = self.settled(record.ts());
                 match self.try_append(&mut state, record) {
-                    Err(error) if error.is_full() => {
+                    Err(error) if error.is_disk_full() => {
                         drop(state);
                         make_room(&self.journal, record.ts())?;
                         drop(room);
