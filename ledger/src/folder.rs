@@ -110,6 +110,7 @@ pub struct Listing {
 pub struct ChainListing {
     /// Segments with their sizes in bytes.
     pub segments: BTreeMap<SegmentNumber, u64>,
+    /// Sorted.
     pub checkpoints: Vec<SegmentNumber>,
 }
 

@@ -3,6 +3,8 @@
 use crate::folder::MAX_LINE_BYTES;
 use std::io::{self, Read};
 
+/// The first read is small, since most segments of a folder with thousands of chains are. Later ones are larger.
+const FIRST_CHUNK_BYTES: usize = 8 * 1024;
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// One piece of a segment.
@@ -79,7 +81,8 @@ impl<R: Read> LineReader<R> {
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
-        let wanted = self.unread.end + CHUNK_BYTES;
+        let chunk = (self.buffer.len() * 4).clamp(FIRST_CHUNK_BYTES, CHUNK_BYTES);
+        let wanted = self.unread.end + chunk;
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }

@@ -3,21 +3,25 @@
 //! One bad line does not end it: the rest of its segment is left out, everything else is still verified.
 
 use crate::checkpoint::{Checkpoint, origin};
+use crate::export::visible;
 use crate::folder::{ChainId, Folder, Listing, SegmentNumber};
 use crate::index::Index;
 use crate::line::Line;
 use crate::note::Keyring;
-use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::io;
+use std::rc::Rc;
 
 mod chain;
 mod claims;
+mod current_index;
 mod report;
 
 use chain::ChainCheck;
 pub use chain::MAX_OPEN_CALLS;
 use claims::Claims;
 pub use claims::MAX_CLAIMS_PER_CHAIN;
+use current_index::CurrentIndex;
 pub use report::{ChainReport, MAX_PROBLEMS, Problem, Report};
 
 /// Verifies all of a folder. `heads` are checkpoints that were kept elsewhere; `progress` is told of bytes as they are read.
@@ -32,7 +36,11 @@ pub fn verify(
     let mut report = Report::default();
     let mut claims = Claims::default();
     // The index is read before the other chains are listed: a chain that is opened meanwhile is one too many, not too few.
-    let index = check_index(folder, keys, heads, progress, &mut claims, &mut report)?;
+    let heads_by_chain = by_chain(heads);
+    let signed = index_checkpoint(folder);
+    let index = check_index(folder, keys, &heads_by_chain, progress, &mut claims, &mut report)?;
+    let index = Rc::new(index);
+    let current = CurrentIndex::new(folder, keys, signed, index.clone());
     let home = home_name(folder, keys);
     if let Some(moment) = &index.begun_anew {
         let what = format!("it was begun anew at {moment}: all receipts before are gone");
@@ -47,15 +55,15 @@ pub fn verify(
             chain,
             files,
             keys,
-            heads,
+            heads: &heads_by_chain,
             index: &index,
             home,
-            newer: OnceCell::new(),
+            current: Some(&current),
             progress,
         };
         let found = check.run(&mut claims, &mut |_, _| Ok(()), &mut report);
         if !index.chains.contains_key(chain) {
-            judge_unlisted(folder, keys, &found, &mut report);
+            judge_unlisted(&current, &found, &mut report);
         }
         report.chains.push(found);
     }
@@ -80,14 +88,33 @@ pub fn verify(
 /// The index alone, as far as signed lines of it say anything.
 pub fn read_index(folder: &dyn Folder, keys: &Keyring) -> io::Result<(Index, Report)> {
     let mut report = Report::default();
-    let index = check_index(folder, keys, &[], &|_| {}, &mut Claims::default(), &mut report)?;
+    let (heads, mut claims) = (BTreeMap::new(), Claims::default());
+    let index = check_index(folder, keys, &heads, &|_| {}, &mut claims, &mut report)?;
     Ok((index, report))
+}
+
+/// Checkpoints that were kept elsewhere, by the chain that they are about.
+type Heads<'a> = BTreeMap<ChainId, Vec<&'a Checkpoint>>;
+
+fn by_chain(heads: &[Checkpoint]) -> Heads<'_> {
+    let mut found = Heads::new();
+    for head in heads {
+        if let Some(chain) = head.chain() {
+            found.entry(chain).or_default().push(head);
+        }
+    }
+    found
+}
+
+/// The newest checkpoint of the index, as its file has it. It changes with every line of the index.
+fn index_checkpoint(folder: &dyn Folder) -> Option<String> {
+    folder.checkpoint(&ChainId::index(), SegmentNumber::FIRST).ok().flatten()
 }
 
 fn check_index(
     folder: &dyn Folder,
     keys: &Keyring,
-    heads: &[Checkpoint],
+    heads: &Heads<'_>,
     progress: &dyn Fn(u64),
     claims: &mut Claims,
     report: &mut Report,
@@ -114,7 +141,7 @@ fn check_index(
         heads,
         index: &none,
         home: home.as_deref(),
-        newer: OnceCell::new(),
+        current: None,
         progress,
     };
     // A line that is not signed yet could be anybody's: it drops no segment and lists no chain.
@@ -128,17 +155,15 @@ fn check_index(
 
 /// The name that the index is signed under.
 fn home_name(folder: &dyn Folder, keys: &Keyring) -> Option<String> {
-    let text = folder.checkpoint(&ChainId::index(), SegmentNumber::FIRST).ok()??;
-    let checkpoint = Checkpoint::open(&text, keys).ok()?;
+    let checkpoint = Checkpoint::open(&index_checkpoint(folder)?, keys).ok()?;
     Some(checkpoint.origin.rsplit_once('/')?.0.to_owned())
 }
 
 /// A chain is listed right after its first line was signed. Its writer may have been stopped between the two, or may have
 /// opened it just now.
-fn judge_unlisted(folder: &dyn Folder, keys: &Keyring, found: &ChainReport, report: &mut Report) {
+fn judge_unlisted(current: &CurrentIndex<'_>, found: &ChainReport, report: &mut Report) {
     let is_first_line_alone = found.size == 1 && found.covered == 1;
-    let is_listed_now =
-        || read_index(folder, keys).is_ok_and(|(index, _)| index.chains.contains_key(&found.chain));
+    let is_listed_now = || current.read().chains.contains_key(&found.chain);
     if is_first_line_alone {
         report.note(format!(
             "chain {}: not in the index yet (its writer was stopped as it opened it)",
@@ -151,7 +176,7 @@ fn judge_unlisted(folder: &dyn Folder, keys: &Keyring, found: &ChainReport, repo
 
 fn note_names(listing: &Listing, report: &mut Report) {
     for name in &listing.foreign {
-        report.note(format!("{name}: not one of Holdpoint's files; it was left out"));
+        report.note(format!("{}: not one of Holdpoint's files; it was left out", visible(name)));
     }
     for sentence in &listing.unreadable {
         report.problem(Problem::of_folder(sentence.clone()));

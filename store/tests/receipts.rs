@@ -520,3 +520,24 @@ fn outcomes_that_come_while_others_are_written_are_all_there() {
     let report = assert_sound(&home);
     assert_eq!((report.chains[1].decisions, report.without_outcome()), (200, 0));
 }
+
+/// Each of them had the whole folder listed again once, which made eight thousand take more than five minutes.
+#[test]
+fn thousands_of_unknown_chains_are_verified_and_passed_over_in_one_go() {
+    let (_directory, home) = home();
+    let receipts = Receipts::open(&home, Settings::default()).unwrap();
+    for number in 0..3_000_u64 {
+        let folder = home.receipts_path().join(format!("{number:016x}"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("000001.jsonl"), "x\n").unwrap();
+    }
+    let begun = std::time::Instant::now();
+    let report = verified(&home);
+    assert_eq!(report.chains.len(), 3_002);
+    assert!(report.problems.len() >= 1_000);
+    // None of them is one that can be gone on with, and the process's own is taken.
+    let second = Receipts::open(&home, Settings::default()).unwrap();
+    assert_ne!(second.chain(), receipts.chain());
+    let took = begun.elapsed();
+    assert!(took < std::time::Duration::from_secs(60), "{took:?}");
+}

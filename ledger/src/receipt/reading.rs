@@ -25,6 +25,10 @@ impl Position {
     }
 }
 
+/// The most chains whose segments are kept open between two lines. With more of them, each line opens its segment again: a
+/// process may have only so many open files.
+pub(super) const MAX_OPEN_SEGMENTS: usize = 128;
+
 /// A reading of a folder. As an iterator it ends where the lines end; after [`Reading::refresh`] it goes on.
 pub struct Reading<F> {
     folder: F,
@@ -113,6 +117,7 @@ impl<F: Folder> Reading<F> {
 
     /// Puts the next line of a chain in the queue; none leaves the chain at rest until there is more.
     fn advance(&mut self, chain: &ChainId) {
+        let has_few_chains = self.chains.len() <= MAX_OPEN_SEGMENTS;
         let Some(tail) = self.chains.get_mut(chain) else { return };
         let nothing = ChainListing::default();
         let files = self.listing.chains.get(chain).unwrap_or(&nothing);
@@ -122,6 +127,9 @@ impl<F: Folder> Reading<F> {
             tail.latest = tail.latest.max(entry.ts());
             let turn = (tail.latest, chain.clone());
             self.heads.push(Reverse(Head { turn, spot, entry }));
+            if !has_few_chains {
+                tail.open = None;
+            }
         }
     }
 

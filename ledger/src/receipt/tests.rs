@@ -551,3 +551,64 @@ fn a_receipt_is_found_by_its_first_digits_with_both_lines() {
     assert_eq!(find(&folder, "2").unwrap().0.len(), 2);
     assert_eq!(find(&folder, "3").unwrap().0.len(), 0);
 }
+
+/// A folder that counts how many of its segments are open.
+#[derive(Clone)]
+struct OpenFiles(MemoryFolder, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+struct OpenFile(Box<dyn std::io::Read + Send>, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl std::io::Read for OpenFile {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+impl crate::folder::Folder for OpenFiles {
+    fn listing(&self) -> std::io::Result<crate::folder::Listing> {
+        self.0.listing()
+    }
+
+    fn segment_from(
+        &self,
+        chain: &ChainId,
+        number: SegmentNumber,
+        offset: u64,
+    ) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+        let open = self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        assert!(open <= reading::MAX_OPEN_SEGMENTS, "{open} open files");
+        Ok(Box::new(OpenFile(self.0.segment_from(chain, number, offset)?, self.1.clone())))
+    }
+
+    fn checkpoint(
+        &self,
+        chain: &ChainId,
+        number: SegmentNumber,
+    ) -> std::io::Result<Option<String>> {
+        self.0.checkpoint(chain, number)
+    }
+}
+
+#[test]
+fn more_chains_than_a_process_may_open_files_are_read_in_order() {
+    let folder = MemoryFolder::default();
+    let numbers = 0..=u8::try_from(reading::MAX_OPEN_SEGMENTS + 50).unwrap();
+    for number in numbers.clone() {
+        let mut scribe = Scribe::new(&folder, number);
+        for at in 1..4 {
+            scribe.event("server.approve", at * 1_000 + i64::from(number));
+        }
+    }
+    let folder = OpenFiles(folder, std::sync::Arc::default());
+    let mut reading = Reading::begin(folder, &BTreeMap::new()).unwrap();
+    let moments: Vec<Timestamp> = reading.by_ref().map(|(_, entry)| entry.ts()).collect();
+    assert_eq!(moments.len(), numbers.count() * 4);
+    assert!(moments.is_sorted());
+    assert_eq!(reading.take_notes(), []);
+}

@@ -1,7 +1,8 @@
 //! Verification of one chain: every line, every segment's statement of where it stands, every checkpoint.
 
+use super::Heads;
 use super::claims::Claims;
-use super::read_index;
+use super::current_index::CurrentIndex;
 use super::report::{ChainReport, Problem, Report};
 use crate::chain::{CHECKPOINT_LINES, Walk};
 use crate::checkpoint::{Checkpoint, origin};
@@ -12,7 +13,6 @@ use crate::lines::{LineReader, Piece};
 use crate::note::Keyring;
 use crate::record::ReceiptId;
 use crate::tree::{Frontier, NodeHash};
-use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::io;
 
@@ -32,12 +32,12 @@ pub(super) struct ChainCheck<'a> {
     pub(super) files: &'a ChainListing,
     pub(super) keys: &'a Keyring,
     /// Checkpoints that were kept elsewhere, of any chain.
-    pub(super) heads: &'a [Checkpoint],
+    pub(super) heads: &'a Heads<'a>,
     pub(super) index: &'a Index,
     /// The name of the key that signed the index: the home whose chains these are.
     pub(super) home: Option<&'a str>,
-    /// The index as it is later in the run, where it has to be asked again.
-    pub(super) newer: OnceCell<Index>,
+    /// The index as it is later in the run. None for the index itself.
+    pub(super) current: Option<&'a CurrentIndex<'a>>,
     pub(super) progress: &'a dyn Fn(u64),
 }
 
@@ -73,7 +73,8 @@ impl ChainCheck<'_> {
         report: &mut Report,
     ) -> ChainReport {
         let mut state = State::new(self.chain);
-        let own_heads = self.heads.iter().filter(|head| self.is_own(head));
+        let heads = self.heads.get(self.chain).into_iter().flatten();
+        let own_heads = heads.filter(|head| self.is_own(head));
         state.want(own_heads.map(|head| Wanted {
             size: head.size,
             root: head.root,
@@ -225,16 +226,10 @@ impl ChainCheck<'_> {
         Ok(())
     }
 
-    /// Whether retention dropped the segment since the index was read. The index is read again once for a chain.
+    /// Whether retention dropped the segment since the index was read. The index itself is never dropped.
     fn is_dropped_now(&self, number: SegmentNumber) -> bool {
-        // The index is never dropped, and to look for that in itself would never end.
-        if self.chain.is_index() {
-            return false;
-        }
-        let newer = self.newer.get_or_init(|| {
-            read_index(self.folder, self.keys).map(|(index, _)| index).unwrap_or_default()
-        });
-        newer.dropped_up_to(self.chain, number).is_some()
+        let is_named = |index: &Index| index.dropped_up_to(self.chain, number).is_some();
+        self.current.is_some_and(|current| is_named(&current.read()))
     }
 
     /// The first line of a segment: what it states has to be what the lines before it make.
@@ -392,7 +387,7 @@ impl ChainCheck<'_> {
     ) {
         let Some(walk) = &state.walk else { return };
         let (first, size) = (walk.first_seq, walk.tree.size());
-        let has_file = self.files.checkpoints.contains(&number);
+        let has_file = self.files.checkpoints.binary_search(&number).is_ok();
         match checkpoint {
             Some(checkpoint) if checkpoint.size > size => report.problem(self.at(
                 number,

@@ -572,3 +572,91 @@ fn numbers_beyond_all_lines_are_no_panic() {
     home.spoil(2, 1, |bytes| *bytes = [line.clone(), line.clone()].concat());
     assert!(!home.verify().is_sound());
 }
+
+/// A folder that counts what is read of it.
+struct Counted<'f> {
+    folder: &'f MemoryFolder,
+    listings: std::cell::Cell<usize>,
+    segments: std::cell::RefCell<BTreeMap<(ChainId, SegmentNumber), usize>>,
+}
+
+impl Folder for Counted<'_> {
+    fn listing(&self) -> io::Result<Listing> {
+        self.listings.set(self.listings.get() + 1);
+        self.folder.listing()
+    }
+
+    fn segment_from(
+        &self,
+        chain: &ChainId,
+        number: SegmentNumber,
+        offset: u64,
+    ) -> io::Result<Box<dyn io::Read + Send>> {
+        *self.segments.borrow_mut().entry((chain.clone(), number)).or_default() += 1;
+        self.folder.segment_from(chain, number, offset)
+    }
+
+    fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>> {
+        self.folder.checkpoint(chain, number)
+    }
+}
+
+#[test]
+fn a_folder_with_many_unknown_chains_is_read_once() {
+    let home = Home::new();
+    for number in 0..500_u64 {
+        // Every other one begins late, as if retention had dropped what is missing.
+        let segment = SegmentNumber(if number % 2 == 0 { 1 } else { 2 });
+        let chain = ChainId::from_random((1_000 + number).to_be_bytes());
+        home.folder.contents().segments.insert((chain, segment), b"x\n".to_vec());
+    }
+    let counted =
+        Counted { folder: &home.folder, listings: 0.into(), segments: BTreeMap::new().into() };
+    let report = verify(&counted, &keys(), &[], &|_| {}).unwrap();
+    assert_eq!(report.chains.len(), 503);
+    assert!(report.problems.len() >= 500, "{}", report.problems.len());
+    // Once for the index, once for the chains, once for what they say of each other.
+    assert_eq!(counted.listings.get(), 3);
+    let most = counted.segments.borrow().iter().map(|(_, times)| *times).max();
+    assert_eq!(
+        most,
+        Some(2),
+        "each is verified, and counted once more where others name its lines"
+    );
+}
+
+#[test]
+fn an_index_that_grows_during_the_run_is_read_again() {
+    let mut home = Home::new();
+    let files = home.folder.chain(&name(3));
+    let mut writer =
+        ChainWriter::create(files, key(), name(3), SEGMENT, &home.heads(), NOW).unwrap();
+    let first = writer.head().hash;
+    writer.append(&Record::Outcome(&outcome(1))).unwrap();
+    writer.checkpoint().unwrap();
+    let folder = home.folder.clone();
+    let listed = std::cell::Cell::new(false);
+    let home = std::cell::RefCell::new(&mut home);
+    // Its writer lists the chain while the first lines of the index are read.
+    let progress = |_| {
+        if !listed.replace(true) {
+            home.borrow_mut().record(CHAIN_LISTED, &listed_data(&name(3), first));
+        }
+    };
+    let report = verify(&folder, &keys(), &[], &progress).unwrap();
+    assert_eq!(report.problems, []);
+}
+
+#[test]
+fn a_name_in_the_folder_cannot_forge_a_line_of_the_report() {
+    let mut report = Report::default();
+    let listing = Listing {
+        foreign: vec!["x\nall receipts verify \u{202e}".to_owned()],
+        ..Listing::default()
+    };
+    note_names(&listing, &mut report);
+    assert!(
+        report.notes[0].starts_with("x\\u{a}all receipts verify \\u{202e}: not one"),
+        "{report:?}"
+    );
+}

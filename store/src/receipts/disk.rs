@@ -44,7 +44,12 @@ impl DiskFolder {
         self.path.join(chain.as_str())
     }
 
-    fn list_chain(&self, chain: &ChainId, listing: &mut Listing) -> io::Result<()> {
+    /// The files of one chain. Names that are not Holdpoint's are added to `foreign`.
+    pub(super) fn list_chain(
+        &self,
+        chain: &ChainId,
+        foreign: &mut Vec<String>,
+    ) -> io::Result<ChainListing> {
         let mut found = ChainListing::default();
         for entry in fs::read_dir(self.chain_path(chain))? {
             let entry = entry?;
@@ -61,12 +66,11 @@ impl DiskFolder {
                 Some((number, "checkpoint")) if is_file => found.checkpoints.push(number),
                 Some((_, UNFINISHED_CHECKPOINT)) if is_file => {}
                 None if name == LOCK && is_file => {}
-                _ => listing.foreign.push(format!("{chain}/{name}")),
+                _ => foreign.push(format!("{chain}/{name}")),
             }
         }
         found.checkpoints.sort();
-        listing.chains.insert(chain.clone(), found);
-        Ok(())
+        Ok(found)
     }
 }
 
@@ -86,12 +90,13 @@ impl Folder for DiskFolder {
             });
             match chain {
                 Some(chain) => {
-                    if let Err(error) = self.list_chain(&chain, &mut listing) {
-                        listing
-                            .unreadable
-                            .push(format!("chain {chain} cannot be looked at: {error}"));
-                        listing.chains.insert(chain, ChainListing::default());
-                    }
+                    let found = self.list_chain(&chain, &mut listing.foreign);
+                    let found = found.unwrap_or_else(|error| {
+                        let what = format!("chain {chain} cannot be looked at: {error}");
+                        listing.unreadable.push(what);
+                        ChainListing::default()
+                    });
+                    listing.chains.insert(chain, found);
                 }
                 None => listing.foreign.push(name.into_owned()),
             }

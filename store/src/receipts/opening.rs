@@ -58,10 +58,9 @@ fn take_over(
     let Ok(Some(mut files)) = DiskChain::try_lock(&folder.chain_path(chain), is_synced) else {
         return Ok(None);
     };
-    // Listed anew: its last writer may have gone on until just now.
-    let newest = folder.listing().map_err(ReceiptsError::io("look at", folder.path()))?;
-    let Some(found) = newest.chains.get(chain) else { return Ok(None) };
-    let Ok(tail) = read_tail(&folder, chain, found, &journal.keys) else { return Ok(None) };
+    // Listed again, this chain alone: its last writer may have gone on until just now.
+    let Ok(found) = folder.list_chain(chain, &mut Vec::new()) else { return Ok(None) };
+    let Ok(tail) = read_tail(&folder, chain, &found, &journal.keys) else { return Ok(None) };
     if !journal.index().chains.contains_key(chain) {
         // Its writer was stopped before it listed the chain, so it wrote nothing but the first line.
         if tail.head().seq > 0 || tail.unsigned_lines() > 0 {
