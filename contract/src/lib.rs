@@ -10,6 +10,7 @@ pub mod client;
 pub mod decimal;
 pub mod diff;
 pub mod hash;
+pub mod hidden;
 pub mod inert;
 pub mod json;
 pub mod markers;

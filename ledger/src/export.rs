@@ -13,6 +13,7 @@ mod ocsf;
 mod text;
 
 pub use ocsf::OCSF_VERSION;
+use text::visible_json;
 pub use text::{Weight, message, visible, weight_of};
 
 /// How an item is written.
@@ -56,9 +57,12 @@ impl Format {
     /// Writes an item with the end of its line.
     pub fn write(self, item: &Item, out: &mut String) -> Result<(), serde_json::Error> {
         match self {
-            Format::Jsonl => out.push_str(&serde_json::to_string(item)?),
+            Format::Jsonl => out.push_str(&visible_json(&serde_json::to_string(item)?)),
             Format::Csv => return csv::write(item, out),
-            Format::Ocsf => out.push_str(&serde_json::to_string(&ocsf::document(item)?)?),
+            Format::Ocsf => {
+                let document = serde_json::to_string(&ocsf::document(item)?)?;
+                out.push_str(&visible_json(&document));
+            }
             Format::Cef => cef::write(item, out),
         }
         out.push('\n');

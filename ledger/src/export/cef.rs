@@ -32,7 +32,7 @@ pub(super) fn write(item: &Item, out: &mut String) {
         Item::Receipt(receipt) => receipt_fields(receipt, &mut extension),
         Item::Event(event) => event_fields(event, &mut extension),
     }
-    extension.add("msg", &message(item));
+    extension.add_visible("msg", &message(item));
     out.push_str(&extension.0.join(" "));
 }
 
@@ -41,6 +41,11 @@ struct Extension(Vec<String>);
 
 impl Extension {
     fn add(&mut self, key: &str, value: &str) {
+        self.add_visible(key, &visible(value));
+    }
+
+    /// Adds a text whose hidden characters are spelled out already.
+    fn add_visible(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
             self.0.push(format!("{key}={}", in_extension(value)));
         }
@@ -108,5 +113,5 @@ fn in_header(text: &str) -> String {
 
 /// In the extension an equals sign and a backslash are escaped. Line ends were spelled out before.
 fn in_extension(text: &str) -> String {
-    visible(text).replace('\\', "\\\\").replace('=', "\\=")
+    text.replace('\\', "\\\\").replace('=', "\\=")
 }

@@ -143,7 +143,8 @@ fn event_cells(event: &EventReceipt) -> Result<[String; COLUMNS.len()], serde_js
 fn write_cell(text: &str, out: &mut String) {
     let text = visible(text);
     let is_formula = text.trim_start().starts_with(FORMULA_STARTS);
-    if !is_formula && !text.contains(['"', ',']) {
+    // Some spreadsheets separate cells by semicolons.
+    if !is_formula && !text.contains(['"', ',', ';']) {
         out.push_str(&text);
         return;
     }

@@ -316,3 +316,58 @@ fn collect(value: &Value, leaves: &mut Vec<Value>) {
         leaf => leaves.push(leaf.clone()),
     }
 }
+
+/// One of each kind of character that a reader cannot see: a soft hyphen, bidi and zero-width characters, a tag character, a
+/// variation selector, a blank letter, a private-use character, and controls.
+const HIDDEN: &str = "a\u{ad}\u{61c}\u{200b}\u{200d}\u{202e}\u{2066}\u{2028}\u{e0041}\u{fe0f}\u{3164}\u{feff}\u{e000}\u{f0000}\u{0}\u{85}b";
+
+/// Reads back what [`visible`] shows.
+fn told_back(shown: &str) -> String {
+    let mut parts = shown.split("\\u{");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (code, rest) = part.split_once('}').unwrap();
+        text.push(char::from_u32(u32::from_str_radix(code, 16).unwrap()).unwrap());
+        text.push_str(rest);
+    }
+    text
+}
+
+#[test]
+fn no_format_keeps_a_character_that_hides() {
+    let Item::Event(mut event) = folder().swap_remove(4) else { panic!("no event") };
+    event.name = HIDDEN.to_owned();
+    event.by = Some(HIDDEN.to_owned());
+    event.server_id = Some(HIDDEN.to_owned());
+    event.data = Some(serde_json::json!({ HIDDEN: HIDDEN }));
+    let item = Item::Event(event.clone());
+    for format in Format::ALL {
+        let mut out = String::new();
+        format.write(&item, &mut out).unwrap();
+        let line = out.trim_end_matches(['\r', '\n']);
+        assert!(!line.chars().any(contract::hidden::is_hidden), "{format}: {line:?}");
+    }
+    let mut out = String::new();
+    Format::Jsonl.write(&item, &mut out).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(read["name"], HIDDEN, "a parser reads what was there");
+    assert_eq!(read["data"][HIDDEN], HIDDEN);
+}
+
+#[test]
+fn what_is_shown_can_be_told_back() {
+    for text in [HIDDEN, "\\u{202e}", "C:\\users\\u{1}", "\\\\u{a}\n", "plain \\ text", ""] {
+        assert_eq!(told_back(&visible(text)), text, "{}", visible(text));
+    }
+    assert_eq!(visible("C:\\users"), "C:\\users", "other backslashes stay");
+    assert_ne!(visible("\\u{202e}"), visible("\u{202e}"));
+}
+
+#[test]
+fn a_sentence_is_spelled_out_once() {
+    let Item::Event(mut event) = folder().swap_remove(4) else { panic!("no event") };
+    event.by = Some("eve\n".to_owned());
+    let mut out = String::new();
+    Format::Cef.write(&Item::Event(event), &mut out).unwrap();
+    assert!(out.contains("by eve\\\\u{a}"), "{out}");
+}

@@ -2,6 +2,7 @@
 
 use crate::receipt::{EventReceipt, Item, Receipt, State};
 use crate::record::{OutcomeStatus, RulingResult};
+use contract::hidden::is_hidden;
 
 /// How grave an item is, from least to most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,14 +82,30 @@ pub fn message(item: &Item) -> String {
     }
 }
 
-/// Control characters, line ends among them, and characters that turn the direction of writing, spelled out.
+/// Text with its hidden characters, line ends among them, spelled out as `\u{…}`. A backslash that stands before `u{` is spelled
+/// out too, so the text can be told back from what is shown.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        let hides = character.is_control()
-            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        if hides {
-            shown.push_str(&format!("\\u{{{:x}}}", u32::from(character)));
+    for (at, character) in text.char_indices() {
+        let looks_spelled =
+            || character == '\\' && text.get(at..).is_some_and(|rest| rest.starts_with("\\u{"));
+        if is_hidden(character) || looks_spelled() {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// JSON with the hidden characters of its strings in JSON's own escapes: a parser reads the same, and a person sees them.
+pub(super) fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_hidden(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
         } else {
             shown.push(character);
         }
