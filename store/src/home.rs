@@ -61,6 +61,12 @@ impl Home {
         self.keys_path().join("receipts.key")
     }
 
+    /// There from before the signing key is made until the first index is signed with it. A signing key without this file
+    /// shows that there were receipts.
+    pub(crate) fn receipts_key_unused_path(&self) -> PathBuf {
+        self.keys_path().join("receipts.key.unused")
+    }
+
     pub(crate) fn args_key_path(&self) -> PathBuf {
         self.keys_path().join("args.key")
     }

@@ -48,7 +48,7 @@ struct Seen {
     statuses: BTreeMap<String, String>,
     /// The number of the newest event of the database.
     events: u64,
-    /// When the index took the place of one that was gone: what that one knew is not known any more.
+    /// When the index took the place of one that was gone. What that one had seen is not known any more, of any server.
     begun_anew: Option<String>,
     /// Why the index itself cannot be trusted.
     fault: Option<String>,
@@ -101,7 +101,8 @@ impl Witnessed {
         let newest = seen.seals.get(id.as_str()).copied();
         if let (Some(moment), None) = (&seen.begun_anew, newest) {
             return Some(format!(
-                "the receipts were removed and begun anew at {moment}, so nothing shows that this is the newest state of the server"
+                "the receipts were removed and started over at {moment}, so nothing shows what was accepted of the server before, or \
+                 that it is new: review and approve it again; to start over with all servers, move the whole home folder away"
             ));
         }
         let newest = newest.unwrap_or(0);
@@ -119,10 +120,11 @@ impl Witnessed {
         record
     }
 
-    /// Whether the ledger knows the server, or cannot tell.
+    /// Whether the ledger knows the server, or cannot tell because it or the one before it is gone.
     fn is_in_doubt_or_seen(&self, id: &ServerId) -> bool {
         let seen = self.seen.borrow();
-        seen.fault.is_some() || seen.seals.contains_key(id.as_str())
+        let is_in_doubt = seen.fault.is_some() || seen.begun_anew.is_some();
+        is_in_doubt || seen.seals.contains_key(id.as_str())
     }
 
     fn is_quarantined(&self, id: &ServerId) -> bool {
@@ -214,10 +216,11 @@ impl Store for Witnessed {
         let mut journal = self.journal.lock(act.at)?;
         let seen = journal.index().seals.get(act.server.as_str()).copied().unwrap_or(0);
         act.seals_seen = i64::try_from(seen).unwrap_or(i64::MAX);
-        // What the index before this one has seen is not known: only an approval ends the doubt.
+        // What the index before this one had seen is not known, and a server that the database does not know may have been in
+        // it: only an approval ends the doubt.
         if seen == 0 && journal.index().begun_anew.is_some() {
             let sealed = self.store.server(act.server)?.map_or(0, |server| server.seal_count);
-            act.seals_seen = if sealed > 0 { sealed.saturating_add(1) } else { 0 };
+            act.seals_seen = sealed.saturating_add(1);
         }
         let (name, by, at, server) = (act.name, act.by, act.at, act.server);
         let said = said(&act);

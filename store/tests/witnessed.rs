@@ -13,7 +13,7 @@ use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use std::fs;
 use std::path::PathBuf;
-use store::receipts::{DiskFolder, public_keys};
+use store::receipts::{DiskFolder, Settings, public_keys};
 use store::{
     Act, By, Home, IncidentStore, NewPin, Observation, RevokedKind, SqliteStore, Store, Witnessed,
 };
@@ -219,7 +219,7 @@ fn receipts_that_were_removed_witness_nothing() {
     let mut act = Act::new(&other, Timestamp(3), "ada", "server.quarantine");
     act.status = Some(ServerStatus::Quarantined);
     bench.store().record(act).unwrap();
-    assert!(bench.lost().unwrap().contains("begun anew"));
+    assert!(bench.lost().unwrap().contains("started over"));
     // An act that approves nothing does not end the doubt.
     bench.set_status("server.quarantine", ServerStatus::Quarantined);
     assert!(bench.lost().is_some());
@@ -272,4 +272,85 @@ fn an_act_over_the_worst_names_is_recorded() {
     bench.store().record(act).unwrap();
     assert_eq!(bench.lost(), None);
     bench.assert_receipts_are_sound();
+}
+
+impl Bench {
+    /// The database and the receipts are deleted, and `keys/` stays.
+    fn lose_all_but_keys(&self) {
+        self.put_back(None);
+        fs::remove_dir_all(self.home.receipts_path()).unwrap();
+    }
+
+    /// What a gate does when it starts, before it has seen anything of a server.
+    fn begin_receipts(&self) {
+        drop(store::receipts::Receipts::open(&self.home, Settings::default()).unwrap());
+    }
+
+    fn first_use(&self) -> Result<store::Recorded, store::StoreError> {
+        let surface = surface("other");
+        let mut act = Act::new(&self.id, Timestamp(9), "holdpoint", "server.first_use");
+        act.status = Some(ServerStatus::Verified);
+        act.pins = surface
+            .entries()
+            .map(|entry| NewPin { entry: entry.clone(), basis: Basis::FirstUse })
+            .collect();
+        self.store().record(act)
+    }
+}
+
+#[test]
+fn a_home_of_which_only_the_keys_are_left_is_not_trusted_on_first_use() {
+    for has_gate_started in [false, true] {
+        let bench = Bench::new();
+        bench.pin("one", false).unwrap();
+        bench.lose_all_but_keys();
+        if has_gate_started {
+            bench.begin_receipts();
+        }
+        let lost = bench.store().snapshot(&bench.id).unwrap().pins.lost;
+        assert!(lost.is_some(), "{has_gate_started}");
+        let refused = bench.first_use();
+        assert!(matches!(refused, Err(store::StoreError::Untrusted { .. })), "{refused:?}");
+        assert!(bench.store().snapshot(&bench.id).unwrap().pins.lost.is_some());
+        // What was only seen ends no doubt either.
+        let observation = Observation::of(&surface("other"), Timestamp(9));
+        let mut act = Act::new(&bench.id, Timestamp(9), "holdpoint", "server.observe");
+        act.observation = Some(&observation);
+        bench.store().record(act).unwrap();
+        let lost = bench.lost().unwrap();
+        assert!(lost.contains("review and approve it again"), "{lost}");
+        bench.pin("other", true).unwrap();
+        assert_eq!(bench.lost(), None);
+        // Another server, which may have been known before, too.
+        let other: ServerId = "other".parse().unwrap();
+        assert!(bench.store().snapshot(&other).unwrap().pins.lost.is_some());
+    }
+}
+
+#[test]
+fn a_home_that_was_moved_away_with_its_keys_is_a_new_one() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    bench.lose_all_but_keys();
+    fs::remove_dir_all(bench.home.keys_path()).unwrap();
+    let bench = Bench { home: Home::open(bench.home.path()).unwrap(), ..bench };
+    bench.first_use().unwrap();
+    assert_eq!(bench.lost(), None);
+}
+
+/// A full disk or a crash between the making of the key and the first index.
+#[test]
+fn a_key_that_signed_nothing_yet_says_nothing_of_an_earlier_store() {
+    let bench = Bench::new();
+    bench.begin_receipts();
+    bench.lose_all_but_keys();
+    fs::write(bench.home.keys_path().join("receipts.key.unused"), b"").unwrap();
+    assert_eq!(bench.store().snapshot(&bench.id).unwrap().pins.lost, None);
+    bench.first_use().unwrap();
+    assert_eq!(bench.lost(), None);
+    bench.assert_receipts_are_sound();
+    assert!(!bench.home.keys_path().join("receipts.key.unused").exists());
+    // From the first index on it does.
+    bench.lose_all_but_keys();
+    assert!(bench.store().snapshot(&bench.id).unwrap().pins.lost.is_some());
 }

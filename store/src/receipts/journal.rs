@@ -4,7 +4,7 @@
 
 use super::disk::{DiskChain, DiskFolder, UNFINISHED, lock_file};
 use super::error::ReceiptsError;
-use super::keys::{read_signing_key, signing_key};
+use super::keys::{has_signed, note_signed, read_signing_key, signing_key};
 use crate::home::{Home, check_directory, create_directory, failed};
 use contract::time::Timestamp;
 use ledger::chain::{ChainWriter, Head, Rotation, Written, head, read_signed_tail};
@@ -66,9 +66,9 @@ impl Journal {
         self.sound_index(&Keyring::from(key.verifying_key().clone()))
     }
 
-    /// No index is right only before the first act, which makes the key and the index together.
+    /// There is no index before the first act, which makes the key and the index together.
     fn without_index(&self, listing: &Listing) -> Result<Index, ReceiptsError> {
-        if listing.chains.is_empty() && !self.home.receipts_key_path().exists() {
+        if listing.chains.is_empty() && !has_signed(&self.home) {
             Ok(Index::default())
         } else {
             Err(self.damaged("it is gone".to_owned()))
@@ -88,7 +88,7 @@ impl Journal {
         let lock = wait_for_lock(path)?;
         let listing = self.listing()?;
         let index = ChainId::index();
-        let has_signed = self.home.receipts_key_path().exists();
+        let has_signed = has_signed(&self.home);
         let key = Arc::new(signing_key(&self.home, listing.chains.is_empty())?);
         let keys = Keyring::from(key.verifying_key().clone());
         remove_unfinished(path);
@@ -110,10 +110,13 @@ impl Journal {
             writer.checkpoint().map_err(full)?;
             (writer, found)
         } else if listing.chains.is_empty() {
-            (self.create(&key, has_signed, now)?, Index::default())
+            let created = self.create(&key, has_signed, now)?;
+            let begun_anew = has_signed.then(|| now.precise().to_string());
+            (created, Index { begun_anew, ..Index::default() })
         } else {
             return Err(self.damaged("it is gone, and chains are there".to_owned()));
         };
+        note_signed(&self.home)?;
         Ok(LockedJournal { _lock: lock, folder: self.folder.clone(), key, keys, writer, index })
     }
 

@@ -53,6 +53,25 @@ fn find_key(home: &Home, may_create: bool) -> Result<SigningKey, ReceiptsError> 
     }
 }
 
+/// Whether the signing key says that there were receipts. A process that was stopped, or met a full disk, between making the
+/// key and signing the first index leaves a key that signed nothing.
+pub(super) fn has_signed(home: &Home) -> bool {
+    home.receipts_key_path().exists() && !home.receipts_key_unused_path().exists()
+}
+
+/// Notes that an index is signed with the key.
+///
+/// INVARIANT: the caller holds the lock of the folder, and the index is on disk.
+pub(super) fn note_signed(home: &Home) -> Result<(), ReceiptsError> {
+    let path = home.receipts_key_unused_path();
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed("remove", &path)(error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Who verifies with the home's own public key has to have the one that signs. One that is gone is made again.
 fn check_public_key(home: &Home, key: &SigningKey) -> Result<(), ReceiptsError> {
     let path = home.receipts_public_key_path();
@@ -79,6 +98,7 @@ fn create(home: &Home) -> Result<SigningKey, ReceiptsError> {
     let wrong = |what: String| ReceiptsError::Key { path: path.clone(), what };
     let key = SigningKey::generate(&format!("holdpoint/{}", hex::encode(name)), seed)
         .map_err(|error| wrong(format!("cannot be made ({error})")))?;
+    create_file(&home.receipts_key_unused_path(), b"")?;
     // The public half first: a signing key whose public half is missing would sign what nobody can check.
     let public = home.receipts_public_key_path();
     let _ = fs::remove_file(&public);

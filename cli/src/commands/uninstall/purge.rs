@@ -19,7 +19,8 @@ const FILES: [&str; 9] = [
 ];
 /// Written by a person, for Holdpoint.
 const SETTINGS: &str = "holdpoint.toml";
-const KEYS: [&str; 4] = ["pins.key", "receipts.key", "receipts.pub", "args.key"];
+const KEYS: [&str; 5] =
+    ["pins.key", "receipts.key", "receipts.key.unused", "receipts.pub", "args.key"];
 /// Folders that are ours as a whole.
 const FOLDERS: [&str; 2] = ["receipts", "wiring"];
 
