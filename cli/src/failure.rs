@@ -120,6 +120,7 @@ impl From<store::StoreError> for Failure {
             Error::Damaged { .. }
             | Error::Busy { .. }
             | Error::Database { .. }
+            | Error::DiskFull { .. }
             | Error::Unreachable { .. }
             | Error::Unresolved { .. }
             | Error::Server { .. }
