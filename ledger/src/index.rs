@@ -32,8 +32,8 @@ pub struct Index {
     pub seals: BTreeMap<String, u64>,
     /// The status that each server was last given.
     pub statuses: BTreeMap<String, String>,
-    /// The number of the newest event of the store, as far as the ledger has seen.
-    pub events: u64,
+    /// How often the switches were sealed, as far as the ledger has seen.
+    pub switch_seals: u64,
     /// When it was begun in the place of another one that was gone.
     pub begun_anew: Option<String>,
 }
@@ -113,8 +113,10 @@ impl Index {
                     let seen = self.seals.entry(server.to_owned()).or_default();
                     *seen = seal.max(*seen);
                 }
-                let events = data.get("events").and_then(Value::as_u64);
-                self.events = self.events.max(events.unwrap_or(0));
+                // Before there were seals, the number of the newest event stood in their place; seals count on from it.
+                let number = data.get("switch_seal").or_else(|| data.get("events"));
+                let number = number.and_then(Value::as_u64).filter(|number| *number < MAX_SEAL);
+                self.switch_seals = self.switch_seals.max(number.unwrap_or(0));
                 let status = data.get("status").and_then(Value::as_str);
                 if let (Some(server), Some(status)) = (server, status) {
                     self.statuses.insert(server.to_owned(), status.to_owned());

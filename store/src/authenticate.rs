@@ -2,6 +2,7 @@
 //!
 //! Every field is written with its length before it, so that no two different rows have the same bytes.
 
+use crate::database::Cell;
 use crate::key::Key;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -104,6 +105,52 @@ impl Seal {
         self.0.optional_text(fields.launch);
         self.0.number(fields.first_seen);
         self.0.number(fields.seal_count);
+        self.0
+    }
+}
+
+/// The seal over rows that stand for no server.
+#[derive(Debug)]
+pub(crate) struct StateSeal(Authenticator);
+
+impl StateSeal {
+    pub(crate) fn new(key: &Key) -> StateSeal {
+        StateSeal(Authenticator::new(key, "holdpoint switches 1"))
+    }
+
+    /// The rows that follow are of this table.
+    pub(crate) fn table(&mut self, name: &str) {
+        self.0.text("table");
+        self.0.text(name);
+    }
+
+    pub(crate) fn row<'c>(&mut self, cells: impl Iterator<Item = Cell<'c>>) {
+        self.0.text("row");
+        for cell in cells {
+            let (kind, number) = match cell {
+                Cell::Null => (0, 0),
+                Cell::Integer(number) => (1, number),
+                Cell::Text(_) => (2, 0),
+                Cell::Bytes(_) => (3, 0),
+                Cell::Other => (4, 0),
+            };
+            self.0.number(kind);
+            self.0.number(number);
+            self.0.bytes(cell.raw_bytes());
+        }
+    }
+
+    pub(crate) fn finish(self, count: i64) -> [u8; 32] {
+        self.counted(count).finish()
+    }
+
+    pub(crate) fn matches(self, count: i64, seal: &[u8]) -> bool {
+        self.counted(count).matches(seal)
+    }
+
+    fn counted(mut self, count: i64) -> Authenticator {
+        self.0.text("count");
+        self.0.number(count);
         self.0
     }
 }

@@ -43,7 +43,9 @@ pub enum StoreError {
     Home(#[from] HomeError),
     #[error(transparent)]
     Ledger(#[from] crate::receipts::ReceiptsError),
-    #[error("{reason}: end the doubt by setting incident mode and keys anew")]
+    #[error(
+        "{reason}: look at `holdpoint incident status`, then end it with `holdpoint incident off`"
+    )]
     OlderStore { reason: String },
     /// It was done, and holds.
     #[error("it was done, but the ledger did not record who did it: {source}")]

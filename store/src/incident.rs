@@ -101,9 +101,56 @@ pub struct IncidentState {
     pub revocations: Vec<Revocation>,
 }
 
+impl IncidentState {
+    /// What counts while nothing shows which switches were on: every one of them. `incident off` ends it.
+    #[must_use]
+    fn in_doubt(self, doubt: &str) -> IncidentState {
+        let newest = self.revocations.iter().map(|revocation| revocation.signed.at).max();
+        let signed = self.incident.map(|(_, signed)| signed).or(self.egress_blocked);
+        let at = signed.map(|signed| signed.at).or(newest).unwrap_or_default();
+        let signed = Signed { by: "holdpoint".to_owned(), at };
+        let reason = format!(
+            "{doubt}; all calls are denied, since an incident may have been on: compare with `holdpoint receipts list`, revoke \
+             again what is missing, then `holdpoint incident off`"
+        );
+        let incident = Incident {
+            level: IncidentLevel::High,
+            scope: IncidentScope::All,
+            reason: Some(reason),
+        };
+        IncidentState {
+            incident: Some((incident, signed.clone())),
+            egress_blocked: Some(signed),
+            revocations: self.revocations,
+        }
+    }
+}
+
+/// How the seal over the state stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IncidentSeal {
+    /// How often the state was sealed: an older copy that was put back has a smaller number.
+    pub count: i64,
+    /// Why the state cannot be trusted, in words.
+    pub doubt: Option<String>,
+}
+
 /// Incident mode, shared by all processes.
 pub trait IncidentStore {
-    fn incident(&self) -> Result<IncidentState, StoreError>;
+    /// What counts now. A state that is in doubt is an incident on all servers that is still on.
+    fn incident(&self) -> Result<IncidentState, StoreError> {
+        let (state, seal) = self.sealed_incident()?;
+        Ok(match seal.doubt {
+            None => state,
+            Some(doubt) => state.in_doubt(&doubt),
+        })
+    }
+
+    /// What the database says, and how the seal over it stands.
+    fn sealed_incident(&self) -> Result<(IncidentState, IncidentSeal), StoreError>;
+
+    /// Seals the state as it is, beyond `seen`: a person decided that it counts.
+    fn accept_incident_state(&mut self, seen: i64, by: By<'_>) -> Result<(), StoreError>;
 
     /// Declares an incident. One that is on is replaced.
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError>;

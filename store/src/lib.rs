@@ -43,8 +43,9 @@ pub use by::{By, Signed, StoreEvent};
 pub use error::{HomeError, Refusal, StoreError};
 pub use home::Home;
 pub use incident::{
-    Incident, IncidentLevel, IncidentScope, IncidentState, IncidentStore, MAX_INCIDENT_SERVERS,
-    MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation, RevokedKind,
+    Incident, IncidentLevel, IncidentScope, IncidentSeal, IncidentState, IncidentStore,
+    MAX_INCIDENT_SERVERS, MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation,
+    RevokedKind,
 };
 pub use location::{Location, LocationError, open};
 pub use named::{BadId, MAX_ID_BYTES};

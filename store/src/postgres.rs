@@ -8,6 +8,7 @@ use crate::database::{Backend, Transaction};
 use crate::error::StoreError;
 use crate::home::Home;
 use crate::key::{KeyProblem, Keys, Required, create_key, read_key};
+use crate::tables::switch_seal;
 use crate::write::Limits;
 use std::cell::{Cell, Ref, RefCell};
 use std::io;
@@ -71,7 +72,7 @@ impl PostgresStore {
             crate::home::failed("find randomness for", place)(io::Error::other(error))
         })?;
         let session = Session::open(address)?;
-        migrate::migrate(&session, address, migrate::MIGRATIONS)?;
+        let found = migrate::migrate(&session, address, migrate::MIGRATIONS)?;
         let mut store = PostgresStore {
             address: address.clone(),
             home: home.clone(),
@@ -84,6 +85,9 @@ impl PostgresStore {
         };
         store.check = store.shared_check()?;
         store.keys().read()?.ok();
+        if (1..migrate::SEALED_SWITCHES).contains(&found) {
+            store.write(switch_seal::seal_older)?;
+        }
         Ok(store)
     }
 

@@ -22,7 +22,7 @@ struct Table {
 }
 
 /// In an order in which nothing is written before what it refers to.
-const TABLES: [Table; 11] = [
+const TABLES: [Table; 12] = [
     Table {
         name: "servers",
         columns: &[
@@ -109,6 +109,7 @@ const TABLES: [Table; 11] = [
             "last_used_day",
         ],
     },
+    Table { name: "switch_seal", columns: &["name", "seal_count", "seal"] },
     Table {
         name: "call_approvals",
         columns: &[

@@ -6,6 +6,7 @@ use crate::database::{Backend, Transaction};
 use crate::error::StoreError;
 use crate::home::{Home, failed, private_file};
 use crate::key::Keys;
+use crate::tables::switch_seal;
 use crate::write::Limits;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -65,13 +66,17 @@ impl SqliteStore {
         let mut connection = Connection::open_with_flags(&path, flags).map_err(|e| fault.of(e))?;
         configure(&connection, fault)?;
         drop(looking);
-        migrate::migrate(&mut connection, migrations, fault)?;
-        Ok(SqliteStore {
+        let found = migrate::migrate(&mut connection, migrations, fault)?;
+        let mut store = SqliteStore {
             connection,
             home: home.clone(),
             limits: Limits::default(),
             seen: Cell::new(Seen::default()),
-        })
+        };
+        if migrate::needs_switch_seal(found, migrations) {
+            store.write(switch_seal::seal_older)?;
+        }
+        Ok(store)
     }
 
     fn fault(&self) -> FaultAt {

@@ -10,3 +10,4 @@ pub(crate) mod observation;
 pub(crate) mod pins;
 pub(crate) mod servers;
 mod statistics;
+pub(crate) mod switch_seal;

@@ -46,8 +46,8 @@ struct Seen {
     index_bytes: Option<u64>,
     seals: BTreeMap<String, u64>,
     statuses: BTreeMap<String, String>,
-    /// The number of the newest event of the database.
-    events: u64,
+    /// How often the switches were sealed.
+    switch_seals: u64,
     /// When the index took the place of one that was gone. What that one had seen is not known any more, of any server.
     begun_anew: Option<String>,
     /// Why the index itself cannot be trusted.
@@ -82,7 +82,7 @@ impl Witnessed {
                 index_bytes: length,
                 seals: index.seals,
                 statuses: index.statuses,
-                events: index.events,
+                switch_seals: index.switch_seals,
                 begun_anew: index.begun_anew,
                 fault: None,
             },

@@ -15,7 +15,8 @@ use std::fs;
 use std::path::PathBuf;
 use store::receipts::{DiskFolder, Settings, public_keys};
 use store::{
-    Act, By, Home, IncidentStore, NewPin, Observation, RevokedKind, SqliteStore, Store, Witnessed,
+    Act, By, Home, IncidentState, IncidentStore, NewPin, Observation, RevokedKind, SqliteStore,
+    Store, Witnessed,
 };
 use tempfile::TempDir;
 
@@ -236,8 +237,16 @@ fn an_older_copy_does_not_end_an_incident() {
     bench.store().block_egress(by).unwrap();
     assert!(bench.store().incident().is_ok());
     bench.put_back(Some(&older));
-    let answer = bench.store().incident();
-    assert!(matches!(answer, Err(store::StoreError::OlderStore { .. })), "{answer:?}");
+    let state = bench.store().incident().unwrap();
+    let (incident, _) = state.incident.unwrap();
+    assert!(incident.reason.unwrap().contains("older copy"));
+    assert!(state.egress_blocked.is_some());
+    // A person ends it, and what is switched from then on counts.
+    bench.store().end_incident(by).unwrap();
+    assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
+    bench.store().block_egress(by).unwrap();
+    assert!(bench.store().incident().unwrap().egress_blocked.is_some());
+    bench.assert_receipts_are_sound();
 }
 
 #[test]
@@ -353,4 +362,32 @@ fn a_key_that_signed_nothing_yet_says_nothing_of_an_earlier_store() {
     // From the first index on it does.
     bench.lose_all_but_keys();
     assert!(bench.store().snapshot(&bench.id).unwrap().pins.lost.is_some());
+}
+
+#[test]
+fn a_deleted_row_leaves_the_incident_on_until_a_person_ends_it() {
+    let bench = Bench::new();
+    let by = By { name: "ada", at: Timestamp(7) };
+    bench.store().block_egress(by).unwrap();
+    let database = rusqlite::Connection::open(bench.database()).unwrap();
+    let all = "DELETE FROM switches; DELETE FROM switch_seal; DROP TRIGGER events_are_not_removed; DELETE FROM events";
+    database.execute_batch(all).unwrap();
+    drop(database);
+    let (incident, _) = bench.store().incident().unwrap().incident.unwrap();
+    assert!(incident.reason.unwrap().contains("the ledger has seen newer switches"));
+    bench.store().end_incident(by).unwrap();
+    assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
+}
+
+#[test]
+fn an_incident_that_only_the_keys_could_tell_of_is_on() {
+    let bench = Bench::new();
+    let by = By { name: "ada", at: Timestamp(7) };
+    bench.store().block_egress(by).unwrap();
+    bench.lose_all_but_keys();
+    assert!(bench.store().incident().unwrap().incident.is_some());
+    bench.begin_receipts();
+    assert!(bench.store().incident().unwrap().incident.is_some());
+    bench.store().end_incident(by).unwrap();
+    assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
 }

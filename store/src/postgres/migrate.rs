@@ -10,10 +10,14 @@ use crate::error::StoreError;
 const LOCK: i32 = 0x486f_6c64;
 
 /// What each version adds to the one before. Never edited, only added to: `holdpoint_format` lists those that were made.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+pub(super) const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+
+/// The first version whose switches are sealed.
+pub(super) const SEALED_SWITCHES: i64 = 2;
 
 /// The tables of which others are told when they change.
-const WATCHED: [&str; 10] = [
+const WATCHED: [&str; 11] = [
     "servers",
     "pins",
     "observations",
@@ -21,6 +25,7 @@ const WATCHED: [&str; 10] = [
     "switches",
     "revocations",
     "api_keys",
+    "switch_seal",
     "call_approvals",
     "statistics",
     "events",
@@ -89,15 +94,17 @@ fn version(session: &Session, address: &Address, known: i64) -> Result<i64, Stor
     }
 }
 
-/// Brings the schema to the newest version, in one transaction: another process sees the old form or the new one.
+/// Brings the schema to the newest version, in one transaction: another process sees the old form or the new one. Returns the
+/// version that it had before.
 pub(super) fn migrate(
     session: &Session,
     address: &Address,
     migrations: &[&str],
-) -> Result<(), StoreError> {
+) -> Result<i64, StoreError> {
     let newest = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
-    if version(session, address, newest)? == newest {
-        return Ok(());
+    let found = version(session, address, newest)?;
+    if found == newest {
+        return Ok(found);
     }
     session.batch("BEGIN")?;
     let migrated = migrate_within(session, address, migrations, newest);
@@ -109,13 +116,13 @@ fn migrate_within(
     address: &Address,
     migrations: &[&str],
     newest: i64,
-) -> Result<(), StoreError> {
+) -> Result<i64, StoreError> {
     let schema = &address.schema;
     session.batch(&format!("SELECT pg_advisory_xact_lock({LOCK}, hashtext('{schema}'))"))?;
     // Asked again under the lock: another process may have migrated while this one waited.
     let found = version(session, address, newest)?;
     if found == newest {
-        return Ok(());
+        return Ok(found);
     }
     let rows: &dyn Transaction = &Rows { session };
     // Asked first: `IF NOT EXISTS` needs the right to make schemas even where there is nothing to make.
@@ -129,7 +136,8 @@ fn migrate_within(
         session.batch(migration)?;
         rows.execute("INSERT INTO holdpoint_format (version) VALUES ($1)", &[number.into()])?;
     }
-    session.batch(&triggers())
+    session.batch(&triggers())?;
+    Ok(found)
 }
 
 #[cfg(test)]

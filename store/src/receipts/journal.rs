@@ -52,23 +52,25 @@ impl Journal {
 
     /// What the index says now; nothing where there is none yet.
     pub fn read(&self) -> Result<Index, ReceiptsError> {
+        // Asked before the folder is looked at: another process may be making the first index just now.
+        let has_signed = has_signed(&self.home);
         match fs::symlink_metadata(self.folder.path()) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.without_index(&Listing::default());
+                return self.without_index(&Listing::default(), has_signed);
             }
             _ => {}
         }
         let listing = self.listing()?;
         if !listing.chains.contains_key(&ChainId::index()) {
-            return self.without_index(&listing);
+            return self.without_index(&listing, has_signed);
         }
         let key = read_signing_key(&self.home)?;
         self.sound_index(&Keyring::from(key.verifying_key().clone()))
     }
 
     /// There is no index before the first act, which makes the key and the index together.
-    fn without_index(&self, listing: &Listing) -> Result<Index, ReceiptsError> {
-        if listing.chains.is_empty() && !has_signed(&self.home) {
+    fn without_index(&self, listing: &Listing, has_signed: bool) -> Result<Index, ReceiptsError> {
+        if listing.chains.is_empty() && !has_signed {
             Ok(Index::default())
         } else {
             Err(self.damaged("it is gone".to_owned()))

@@ -10,7 +10,16 @@ const APPLICATION_ID: i64 = 0x486f_6c64;
 /// What each version adds to the one before. Never edited, only added to: `PRAGMA user_version` counts them.
 ///
 /// In `pins` the columns that are long come last, so that sealing reads no entry's text.
-pub(super) const MIGRATIONS: &[&str] = &[PINS_AND_HISTORY, include_str!("migrations/2.sql")];
+pub(super) const MIGRATIONS: &[&str] =
+    &[PINS_AND_HISTORY, include_str!("migrations/2.sql"), include_str!("migrations/3.sql")];
+
+/// The first version whose switches are sealed.
+const SEALED_SWITCHES: i64 = 3;
+
+/// Whether a file that had this version before has switches that were never sealed.
+pub(super) fn needs_switch_seal(found: i64, migrations: &[&str]) -> bool {
+    (1..SEALED_SWITCHES).contains(&found) && newest(migrations) >= SEALED_SWITCHES
+}
 
 const PINS_AND_HISTORY: &str = "
 CREATE TABLE servers (
@@ -121,14 +130,16 @@ fn version_within(
     if found < 1 { Err(foreign()) } else { Ok(found) }
 }
 
-/// Brings the file to the newest version, in one transaction: another process sees the old form or the new one.
+/// Brings the file to the newest version, in one transaction: another process sees the old form or the new one. Returns the
+/// version that it had before.
 pub(super) fn migrate(
     connection: &mut Connection,
     migrations: &[&str],
     fault: Fault<'_>,
-) -> Result<(), StoreError> {
-    if check_version(connection, migrations, fault)? == newest(migrations) {
-        return Ok(());
+) -> Result<i64, StoreError> {
+    let found = check_version(connection, migrations, fault)?;
+    if found == newest(migrations) {
+        return Ok(found);
     }
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -143,7 +154,8 @@ pub(super) fn migrate(
         transaction.pragma_update(None, "user_version", newest(migrations))
     };
     apply().map_err(|e| fault.of(e))?;
-    transaction.commit().map_err(|e| fault.of(e))
+    transaction.commit().map_err(|e| fault.of(e))?;
+    Ok(found)
 }
 
 #[cfg(test)]

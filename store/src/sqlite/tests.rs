@@ -3,7 +3,7 @@
 use super::SqliteStore;
 use crate::sqlite::migrate::MIGRATIONS;
 use crate::tests::bench::{Bench, Kind, act, id, pin_tools, pinned};
-use crate::{Store, StoreError};
+use crate::{IncidentSeal, IncidentStore, Store, StoreError};
 use rusqlite::Connection;
 use std::fs;
 
@@ -178,4 +178,19 @@ fn a_writer_that_is_kept_out_gives_up_with_a_sentence() {
     assert!(store.servers().unwrap().is_empty(), "reading goes on meanwhile");
     other.execute_batch("ROLLBACK").unwrap();
     store.record(act(&server, "server.observe")).unwrap();
+}
+
+#[test]
+fn switches_of_an_older_home_are_sealed_as_they_are() {
+    let bench = Bench::new(Kind::Sqlite);
+    drop(SqliteStore::open_with(&bench.home, &MIGRATIONS[..2]).unwrap());
+    bench.edit(
+        "INSERT INTO switches (name, at, by) VALUES ('block_egress', 5, 'ada');
+         INSERT INTO events (seq, at, by, action) VALUES (7, 5, 'ada', 'incident.block_egress')",
+    );
+    let (state, seal) = bench.sqlite().sealed_incident().unwrap();
+    assert!(state.egress_blocked.is_some());
+    assert_eq!(seal, IncidentSeal { count: 8, doubt: None }, "it counts on from the events");
+    bench.edit("DELETE FROM switches");
+    assert!(bench.sqlite().sealed_incident().unwrap().1.doubt.is_some());
 }

@@ -2,6 +2,7 @@
 
 use super::events::Event;
 use super::incident::signed;
+use super::switch_seal;
 use crate::act::within;
 use crate::api_key::{
     ActorType, ApiKey, ApiKeyHash, ApiKeyId, ApiKeyStore, MAX_API_KEYS, NewApiKey,
@@ -22,12 +23,15 @@ impl<B: Backend> ApiKeyStore for B {
     fn add_api_key(&mut self, key: &NewApiKey, by: By<'_>) -> Result<(), StoreError> {
         by.check()?;
         key.check_limits()?;
-        self.write(|rows, _| add(rows, key, by))
+        switch_seal::change(self, |rows| add(rows, key, by))
     }
 
     fn api_key(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         let query = format!("SELECT {COLUMNS} FROM api_keys WHERE hash = $1");
         self.read(|rows| {
+            if let Some(reason) = switch_seal::read(rows, &self.keys())?.doubt {
+                return Err(StoreError::OlderStore { reason });
+            }
             rows.first(&query, &[hash.0.as_slice().into()], |row| from_row(row).ok_or(GARBLED))
         })
     }
@@ -39,7 +43,7 @@ impl<B: Backend> ApiKeyStore for B {
 
     fn revoke_api_key(&mut self, id: &ApiKeyId, by: By<'_>) -> Result<(), StoreError> {
         by.check()?;
-        self.write(|rows, _| {
+        switch_seal::change(self, |rows| {
             check_known(rows, id)?;
             let sql = "UPDATE api_keys SET revoked_at = $2, revoked_by = $3
                        WHERE id = $1 AND revoked_at IS NULL";

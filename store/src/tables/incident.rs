@@ -1,13 +1,14 @@
 //! The switches and revocations of incident mode. What cannot be read is an error: nothing is taken to be off.
 
 use super::events::Event;
+use super::switch_seal;
 use crate::act::within;
 use crate::by::{By, Signed};
 use crate::database::{Backend, Cell, Row, Transaction};
 use crate::error::StoreError;
 use crate::incident::{
-    Incident, IncidentLevel, IncidentScope, IncidentState, IncidentStore, MAX_REVOCATIONS,
-    MAX_REVOKED_BYTES, Revocation, RevokedKind,
+    Incident, IncidentLevel, IncidentScope, IncidentSeal, IncidentState, IncidentStore,
+    MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation, RevokedKind,
 };
 use gate::time::Timestamp;
 use std::collections::BTreeSet;
@@ -18,8 +19,16 @@ const INCIDENT: &str = "incident";
 const BLOCK_EGRESS: &str = "block_egress";
 
 impl<B: Backend> IncidentStore for B {
-    fn incident(&self) -> Result<IncidentState, StoreError> {
-        self.read(read)
+    fn sealed_incident(&self) -> Result<(IncidentState, IncidentSeal), StoreError> {
+        self.read(|rows| Ok((read(rows)?, switch_seal::read(rows, &self.keys())?)))
+    }
+
+    fn accept_incident_state(&mut self, seen: i64, by: By<'_>) -> Result<(), StoreError> {
+        by.check()?;
+        self.write(|rows, keys| {
+            Event { action: "incident.accept", subject: None, detail: None }.write(rows, by)?;
+            switch_seal::accept(rows, keys, seen)
+        })
     }
 
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError> {
@@ -40,7 +49,7 @@ impl<B: Backend> IncidentStore for B {
             subject: Some(incident.level.as_str()),
             detail: incident.reason.as_deref(),
         };
-        self.write(|rows, _| {
+        switch_seal::change(self, |rows| {
             switch.turn_on(rows, by)?;
             event.write(rows, by)
         })
@@ -54,7 +63,7 @@ impl<B: Backend> IncidentStore for B {
         by.check()?;
         let switch = Switch { name: BLOCK_EGRESS, level: None, scope: None, reason: None };
         let event = Event { action: "incident.block_egress", subject: None, detail: None };
-        self.write(|rows, _| {
+        switch_seal::change(self, |rows| {
             switch.turn_on(rows, by)?;
             event.write(rows, by)
         })
@@ -69,7 +78,7 @@ impl<B: Backend> IncidentStore for B {
         within("the name of what is revoked", value.len(), MAX_REVOKED_BYTES)?;
         let event =
             Event { action: "incident.revoke", subject: Some(value), detail: Some(kind.as_str()) };
-        self.write(|rows, _| {
+        switch_seal::change(self, |rows| {
             revoke(rows, kind, value, by)?;
             event.write(rows, by)
         })
@@ -108,7 +117,7 @@ fn turn_off(
     by: By<'_>,
 ) -> Result<(), StoreError> {
     by.check()?;
-    backend.write(|rows, _| {
+    switch_seal::change(backend, |rows| {
         if rows.execute("DELETE FROM switches WHERE name = $1", &[switch.into()])? == 0 {
             return Ok(());
         }

@@ -156,7 +156,8 @@ pub(crate) fn seen(
 /// Whether anything was ever sealed here, so that a key must be there.
 pub(crate) fn any_sealed(rows: &dyn Transaction) -> Result<bool, StoreError> {
     Ok(rows.any("SELECT id FROM servers LIMIT 1", &[])?
-        || rows.any("SELECT seq FROM pins LIMIT 1", &[])?)
+        || rows.any("SELECT seq FROM pins LIMIT 1", &[])?
+        || rows.any("SELECT name FROM switch_seal LIMIT 1", &[])?)
 }
 
 /// Whether something is left of a server that has no row of its own.

@@ -9,7 +9,9 @@ use crate::approval::{
 };
 use crate::by::By;
 use crate::error::StoreError;
-use crate::incident::{Incident, IncidentScope, IncidentState, IncidentStore, RevokedKind};
+use crate::incident::{
+    Incident, IncidentScope, IncidentSeal, IncidentState, IncidentStore, RevokedKind,
+};
 use crate::statistics::{Count, Day, StatisticsStore};
 use gate::time::Timestamp;
 use ledger::record::{Event, Text};
@@ -28,7 +30,8 @@ impl Witnessed {
         doing(&mut *self.store)?;
         let mut data = data.clone();
         if let Value::Object(members) = &mut data {
-            members.insert("events".to_owned(), self.newest_event()?.into());
+            let sealed = self.store.sealed_incident()?.1.count;
+            members.insert("switch_seal".to_owned(), sealed.into());
         }
         let person = (by.name != NOBODY).then_some(Text(by.name));
         let event = Event { ts: by.at, name, by: person, server_id: None, data: Some(&data) };
@@ -36,31 +39,35 @@ impl Witnessed {
         Ok(())
     }
 
-    /// The number of the newest event in the database.
-    fn newest_event(&self) -> Result<i64, StoreError> {
-        Ok(self.store.events()?.iter().map(|event| event.seq).max().unwrap_or(0))
-    }
-
-    /// Refuses to say that there is no incident, or that a key counts, out of a database that is older than the ledger.
-    fn check_age(&self) -> Result<(), StoreError> {
-        self.look();
+    /// Why the switches and keys that were sealed so often cannot be trusted.
+    fn doubt_switches(&self, seal_count: i64) -> Option<String> {
         let seen = self.seen.borrow();
         if let Some(fault) = &seen.fault {
-            return Err(StoreError::OlderStore { reason: fault.clone() });
+            return Some(fault.clone());
         }
-        if u64::try_from(self.newest_event()?).unwrap_or(0) < seen.events {
-            return Err(StoreError::OlderStore { reason: OLDER_STORE.to_owned() });
+        if let (Some(moment), 0) = (&seen.begun_anew, seen.switch_seals) {
+            return Some(format!(
+                "the receipts were removed and started over at {moment}, so nothing shows which switches were on"
+            ));
         }
-        Ok(())
+        let is_older = u64::try_from(seal_count).unwrap_or(0) < seen.switch_seals;
+        is_older.then(|| OLDER_STORE.to_owned())
     }
 }
 
 const OLDER_STORE: &str = "the ledger has seen newer switches and keys: the database was deleted, or put back from an older copy";
 
 impl IncidentStore for Witnessed {
-    fn incident(&self) -> Result<IncidentState, StoreError> {
-        self.check_age()?;
-        self.store.incident()
+    fn sealed_incident(&self) -> Result<(IncidentState, IncidentSeal), StoreError> {
+        self.look();
+        let (state, seal) = self.store.sealed_incident()?;
+        let doubt = self.doubt_switches(seal.count).or(seal.doubt);
+        Ok((state, IncidentSeal { doubt, ..seal }))
+    }
+
+    fn accept_incident_state(&mut self, seen: i64, by: By<'_>) -> Result<(), StoreError> {
+        let data = json!({});
+        self.witness("incident.accept", by, &data, |store| store.accept_incident_state(seen, by))
     }
 
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError> {
@@ -73,7 +80,14 @@ impl IncidentStore for Witnessed {
     }
 
     fn end_incident(&mut self, by: By<'_>) -> Result<(), StoreError> {
-        self.witness("incident.off", by, &json!({}), |store| store.end_incident(by))
+        let is_in_doubt = self.sealed_incident()?.1.doubt.is_some();
+        self.witness("incident.off", by, &json!({}), |store| store.end_incident(by))?;
+        if is_in_doubt {
+            self.look();
+            let seen = i64::try_from(self.seen.borrow().switch_seals).unwrap_or(i64::MAX);
+            self.accept_incident_state(seen, by)?;
+        }
+        Ok(())
     }
 
     fn block_egress(&mut self, by: By<'_>) -> Result<(), StoreError> {
@@ -99,7 +113,9 @@ impl ApiKeyStore for Witnessed {
     }
 
     fn api_key(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
-        self.check_age()?;
+        if let Some(reason) = self.sealed_incident()?.1.doubt {
+            return Err(StoreError::OlderStore { reason });
+        }
         self.store.api_key(hash)
     }
 

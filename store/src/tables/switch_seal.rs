@@ -1,0 +1,126 @@
+//! The seal over the switches, the revocations and the API keys: a row that something other than Holdpoint changed, added or
+//! removed breaks it. Whoever reads them takes a broken seal for an incident that is on.
+//!
+//! INVARIANT: a change is sealed only if the seal held before it. Only a person's decision seals a state that is in doubt.
+
+use super::servers::any_sealed;
+use crate::authenticate::StateSeal;
+use crate::database::{Backend, Transaction};
+use crate::error::StoreError;
+use crate::incident::IncidentSeal;
+use crate::key::{Key, KeyProblem, Keys};
+use std::ops::ControlFlow;
+
+/// What is sealed, in this order. When a key was last used is not: it changes every day, and nothing depends on it.
+const SEALED: [(&str, usize); 4] = [
+    ("SELECT name, level, scope, reason, at, by FROM switches ORDER BY name", 6),
+    ("SELECT kind, value, at, by FROM revocations ORDER BY kind, value", 4),
+    (
+        "SELECT id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at, revoked_at, revoked_by
+         FROM api_keys ORDER BY id",
+        11,
+    ),
+    // So that older rows put back with their older seal do not fit.
+    ("SELECT max(seq) FROM events WHERE action LIKE 'incident.%' OR action LIKE 'key.%'", 1),
+];
+
+const CHANGED: &str = "the switches, revocations or API keys in the database were changed by something other than holdpoint";
+const REMOVED: &str = "the seal over the switches, revocations and API keys was removed from the database by something other than holdpoint";
+
+/// How the seal stands.
+pub(super) fn read(rows: &dyn Transaction, keys: &Keys) -> Result<IncidentSeal, StoreError> {
+    let query = "SELECT seal_count, seal FROM switch_seal WHERE name = 'switches'";
+    let found = rows.first(query, &[], |row| {
+        Ok((row.cell(0).integer().unwrap_or_default(), row.cell(1).raw_bytes().to_vec()))
+    })?;
+    let Some((count, seal)) = found else {
+        let doubt = has_anything(rows)?.then(|| REMOVED.to_owned());
+        return Ok(IncidentSeal { count: 0, doubt });
+    };
+    let doubt = match keys.read()? {
+        Err(problem) => Some(problem.to_string()),
+        Ok(key) => {
+            let holds = fed(rows, &key)?.matches(count, &seal);
+            (!holds).then(|| CHANGED.to_owned())
+        }
+    };
+    Ok(IncidentSeal { count, doubt })
+}
+
+/// Changes what is sealed. Where the seal did not hold before, the change is made and the seal stays broken.
+pub(super) fn change(
+    backend: &mut impl Backend,
+    doing: impl Fn(&dyn Transaction) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    backend.write(|rows, keys| {
+        let before = read(rows, keys)?;
+        doing(rows)?;
+        match before.doubt {
+            None => write(rows, &key_for(rows, keys, false)?, before.count.saturating_add(1)),
+            Some(_) => Ok(()),
+        }
+    })
+}
+
+/// Seals the state as it is, beyond what the ledger has seen: a person decided that it counts.
+pub(super) fn accept(rows: &dyn Transaction, keys: &Keys, seen: i64) -> Result<(), StoreError> {
+    let count = read(rows, keys)?.count.max(seen).saturating_add(1);
+    write(rows, &key_for(rows, keys, true)?, count)
+}
+
+/// Seals what a database held before there were seals. Without a key nothing is sealed, and a person has to decide.
+pub(crate) fn seal_older(rows: &dyn Transaction, keys: &Keys) -> Result<(), StoreError> {
+    if !has_anything(rows)? {
+        return Ok(());
+    }
+    let newest = rows.first("SELECT max(seq) FROM events", &[], |row| Ok(row.cell(0).integer()))?;
+    match key_for(rows, keys, false) {
+        Ok(key) => write(rows, &key, newest.flatten().unwrap_or_default().saturating_add(1)),
+        Err(StoreError::NoKey { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The key. It is made where nothing was sealed with one yet, or where a person may replace one that is gone.
+fn key_for(rows: &dyn Transaction, keys: &Keys, may_replace: bool) -> Result<Key, StoreError> {
+    match keys.read()? {
+        Ok(key) => Ok(key),
+        Err(KeyProblem::Missing(_)) if may_replace || !any_sealed(rows)? => keys.create(),
+        Err(problem) => Err(StoreError::NoKey { problem: problem.to_string() }),
+    }
+}
+
+fn has_anything(rows: &dyn Transaction) -> Result<bool, StoreError> {
+    for (query, columns) in SEALED {
+        // The last one always has a row, which is empty where there is no event.
+        let has_row = rows.first(query, &[], |row| {
+            Ok((0..columns).any(|index| row.cell(index) != crate::database::Cell::Null))
+        })?;
+        if has_row == Some(true) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn fed(rows: &dyn Transaction, key: &Key) -> Result<StateSeal, StoreError> {
+    let mut seal = StateSeal::new(key);
+    for (query, columns) in SEALED {
+        seal.table(query);
+        rows.query(query, &[], &mut |row| {
+            seal.row((0..columns).map(|index| row.cell(index)));
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(seal)
+}
+
+fn write(rows: &dyn Transaction, key: &Key, count: i64) -> Result<(), StoreError> {
+    let seal = fed(rows, key)?.finish(count);
+    rows.execute(
+        "INSERT INTO switch_seal (name, seal_count, seal) VALUES ('switches', $1, $2)
+         ON CONFLICT (name) DO UPDATE SET seal_count = $1, seal = $2",
+        &[count.into(), seal.as_slice().into()],
+    )?;
+    Ok(())
+}
