@@ -114,8 +114,9 @@ impl Seal {
 pub(crate) struct StateSeal(Authenticator);
 
 impl StateSeal {
-    pub(crate) fn new(key: &Key) -> StateSeal {
-        StateSeal(Authenticator::new(key, "holdpoint switches 1"))
+    /// `purpose` keeps one seal from passing as another.
+    pub(crate) fn new(key: &Key, purpose: &str) -> StateSeal {
+        StateSeal(Authenticator::new(key, purpose))
     }
 
     /// The rows that follow are of this table.

@@ -3,6 +3,7 @@
 use crate::act::within;
 use crate::by::{By, Signed};
 use crate::error::StoreError;
+use crate::receipts::now;
 use gate::server::ServerId;
 use std::collections::BTreeSet;
 
@@ -107,11 +108,11 @@ impl IncidentState {
     fn in_doubt(self, doubt: &str) -> IncidentState {
         let newest = self.revocations.iter().map(|revocation| revocation.signed.at).max();
         let signed = self.incident.map(|(_, signed)| signed).or(self.egress_blocked);
-        let at = signed.map(|signed| signed.at).or(newest).unwrap_or_default();
+        let at = signed.map(|signed| signed.at).or(newest).unwrap_or_else(now);
         let signed = Signed { by: "holdpoint".to_owned(), at };
         let reason = format!(
-            "{doubt}; all calls are denied, since an incident may have been on: compare with `holdpoint receipts list`, revoke \
-             again what is missing, then `holdpoint incident off`"
+            "{doubt}; all calls are denied, since an incident may have been on: compare with `holdpoint receipts list --events`, \
+             revoke again what is missing, then `holdpoint incident off`"
         );
         let incident = Incident {
             level: IncidentLevel::High,

@@ -18,4 +18,5 @@ pub use journal::{Journal, LOCK_PATIENCE_SECONDS, LockedJournal};
 pub use keys::{ArgsKey, check_args_key, public_keys};
 pub use retention::Keep;
 pub use settings::{Fsync, OnFull, Settings};
+pub(crate) use writer::now;
 pub use writer::{Batch, MAX_WAITING_OUTCOMES, Receipts, SYNC_INTERVAL_MILLISECONDS};

@@ -125,6 +125,7 @@ const TABLES: [Table; 12] = [
             "decided_at",
             "decided_by",
             "used_at",
+            "authentication",
         ],
     },
     Table { name: "statistics", columns: &["day", "server", "name", "value"] },

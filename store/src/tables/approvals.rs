@@ -1,19 +1,24 @@
-//! Rows of calls that wait for a person. Every step is one that the state allows, under the writers' lock.
+//! Rows of calls that wait for a person. Every step is one that the state allows, under the writers' lock. A grant is
+//! authenticated, and one that something other than Holdpoint wrote is not taken.
 
 use super::events::Event;
 use super::incident::signed;
+use super::switch_seal::key_for;
 use crate::act::within;
 use crate::approval::{
     ApprovalDecision, ApprovalId, ApprovalState, ApprovalStore, ArgsHash, CallApproval,
     CallBinding, KEPT_APPROVAL_DAYS, MAX_PARKED_CALLS, Taken,
 };
+use crate::authenticate::StateSeal;
 use crate::by::By;
 use crate::database::{Backend, Cell, Row, Transaction};
 use crate::error::{Refusal, StoreError};
+use crate::key::{Key, Keys};
 use gate::time::Timestamp;
 
 const COLUMNS: &str = "id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at, decided_at,
                        decided_by, used_at";
+const COLUMN_COUNT: usize = 12;
 
 const GARBLED: StoreError = StoreError::Garbled { what: "an approval" };
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
@@ -49,7 +54,7 @@ impl<B: Backend> ApprovalStore for B {
         by: By<'_>,
     ) -> Result<(), StoreError> {
         by.check()?;
-        self.write(|rows, _| decide(rows, id, decision, by))
+        self.write(|rows, keys| decide(rows, keys, id, decision, by))
     }
 
     fn take_approval(
@@ -58,7 +63,7 @@ impl<B: Backend> ApprovalStore for B {
         call: &CallBinding,
         at: Timestamp,
     ) -> Result<Taken, StoreError> {
-        self.write(|rows, _| take(rows, id, call, at))
+        self.write(|rows, keys| take(rows, keys, id, call, at))
     }
 
     fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError> {
@@ -132,6 +137,7 @@ fn state_at(approval: &CallApproval, now: Timestamp) -> ApprovalState {
 
 fn decide(
     rows: &dyn Transaction,
+    keys: &Keys,
     id: &ApprovalId,
     decision: ApprovalDecision,
     by: By<'_>,
@@ -153,12 +159,37 @@ fn decide(
         "UPDATE call_approvals SET state = $2, decided_at = $3, decided_by = $4 WHERE id = $1",
         &[id.as_str().into(), state.as_str().into(), by.at.0.into(), by.name.into()],
     )?;
+    if state == ApprovalState::Granted {
+        let authentication = fed(rows, &key_for(rows, keys, false)?, id)?.finish(0);
+        let sql = "UPDATE call_approvals SET authentication = $2 WHERE id = $1";
+        rows.execute(sql, &[id.as_str().into(), authentication.as_slice().into()])?;
+    }
     let detail = format!("{} of {}", approval.call.principal, approval.call.server);
     Event { action, subject: Some(id.as_str()), detail: Some(&detail) }.write(rows, by)
 }
 
+/// What authenticates a grant: all of its row.
+fn fed(rows: &dyn Transaction, key: &Key, id: &ApprovalId) -> Result<StateSeal, StoreError> {
+    let query = format!("SELECT {COLUMNS} FROM call_approvals WHERE id = $1");
+    let mut seal = StateSeal::new(key, "holdpoint approval 1");
+    rows.first(&query, &[id.as_str().into()], |row| {
+        seal.row((0..COLUMN_COUNT).map(|index| row.cell(index)));
+        Ok(())
+    })?;
+    Ok(seal)
+}
+
+fn is_authentic(rows: &dyn Transaction, keys: &Keys, id: &ApprovalId) -> Result<bool, StoreError> {
+    let Ok(key) = keys.read()? else { return Ok(false) };
+    let query = "SELECT authentication FROM call_approvals WHERE id = $1";
+    let found =
+        rows.first(query, &[id.as_str().into()], |row| Ok(row.cell(0).raw_bytes().to_vec()))?;
+    Ok(fed(rows, &key, id)?.matches(0, &found.unwrap_or_default()))
+}
+
 fn take(
     rows: &dyn Transaction,
+    keys: &Keys,
     id: &ApprovalId,
     call: &CallBinding,
     at: Timestamp,
@@ -170,6 +201,9 @@ fn take(
     let state = state_at(&approval, at);
     if state != ApprovalState::Granted {
         return Ok(Taken::Not(state));
+    }
+    if !is_authentic(rows, keys, id)? {
+        return Err(GARBLED);
     }
     // INVARIANT: the writers' lock is held, and the state is asked for once more in the statement itself.
     let sql = "UPDATE call_approvals SET state = 'used', used_at = $2 WHERE id = $1 AND state = 'granted'";

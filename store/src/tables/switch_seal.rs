@@ -82,7 +82,11 @@ pub(crate) fn seal_older(rows: &dyn Transaction, keys: &Keys) -> Result<(), Stor
 }
 
 /// The key. It is made where nothing was sealed with one yet, or where a person may replace one that is gone.
-fn key_for(rows: &dyn Transaction, keys: &Keys, may_replace: bool) -> Result<Key, StoreError> {
+pub(super) fn key_for(
+    rows: &dyn Transaction,
+    keys: &Keys,
+    may_replace: bool,
+) -> Result<Key, StoreError> {
     match keys.read()? {
         Ok(key) => Ok(key),
         Err(KeyProblem::Missing(_)) if may_replace || !any_sealed(rows)? => keys.create(),
@@ -104,7 +108,7 @@ fn has_anything(rows: &dyn Transaction) -> Result<bool, StoreError> {
 }
 
 fn fed(rows: &dyn Transaction, key: &Key) -> Result<StateSeal, StoreError> {
-    let mut seal = StateSeal::new(key);
+    let mut seal = StateSeal::new(key, "holdpoint switches 1");
     for (query, columns) in SEALED {
         seal.table(query);
         rows.query(query, &[], &mut |row| {

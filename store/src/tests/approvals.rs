@@ -195,7 +195,29 @@ fn what_waits_is_bounded(kind: Kind) {
     assert_eq!(error.to_string(), "there is an approval `later` already");
 }
 
+/// An edit of the row does what a person did not.
+fn a_grant_that_something_else_wrote_is_not_taken(kind: Kind) {
+    for edit in [
+        "state = 'granted'",
+        "state = 'granted', decided_at = 1, decided_by = 'bob'",
+        "state = 'granted', decided_at = 1, decided_by = 'bob', authentication = authentication",
+    ] {
+        let bench = Bench::new(kind);
+        let mut store = parked(&bench);
+        bench.edit(&format!("UPDATE call_approvals SET {edit}"));
+        let taken = store.take_approval(&approval("a1"), &call(), at(2));
+        assert!(matches!(taken, Err(StoreError::Garbled { .. })), "{edit}: {taken:?}");
+    }
+    // A real one that was stretched is none either.
+    let bench = Bench::new(kind);
+    let mut store = granted(&bench);
+    bench.edit("UPDATE call_approvals SET expires_at = expires_at + 1000000");
+    let taken = store.take_approval(&approval("a1"), &call(), at(200));
+    assert!(matches!(taken, Err(StoreError::Garbled { .. })), "{taken:?}");
+}
+
 on_both![
+    a_grant_that_something_else_wrote_is_not_taken,
     a_parked_call_is_granted_by_another_and_used_once,
     a_refused_call_is_not_made,
     nobody_decides_on_their_own_call,
