@@ -115,6 +115,56 @@ fn an_incident_counts_for_the_next_call_until_it_is_over() {
     client.end().exits(0);
 }
 
+/// Somebody with a shell ends it in the database instead of asking a person.
+#[test]
+fn deleting_the_row_of_an_incident_does_not_end_it() {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    bench.run(["incident", "on"]).exits(0);
+    let database = rusqlite::Connection::open(bench.home().join("state.db")).unwrap();
+    database.execute_batch("DELETE FROM switches").unwrap();
+    assert_eq!(refused(&report(&mut client, "row-deleted"), DENIED)["reason"], "kill_switch");
+    database
+        .execute_batch(
+            "DELETE FROM switch_seal; DROP TRIGGER events_are_not_removed; DELETE FROM events",
+        )
+        .unwrap();
+    assert_eq!(refused(&report(&mut client, "all-deleted"), DENIED)["reason"], "kill_switch");
+    bench.run(["incident", "status"]).exits(0).says("INCIDENT").says("holdpoint incident off");
+    bench.run(["incident", "off"]).exits(0).says("no incident");
+    text(&report(&mut client, "ended"));
+    assert!(!scenario.record().contains("deleted"), "{}", scenario.record());
+    client.end().exits(0);
+}
+
+/// The database and the receipts are deleted, and `keys/` stays: the next start must not trust the server as a new one.
+#[test]
+fn a_home_of_which_only_the_keys_are_left_holds_its_servers() {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    text(&report(&mut client, "first"));
+    client.end().exits(0);
+    std::fs::remove_dir_all(bench.home().join("receipts")).unwrap();
+    for name in ["state.db", "state.db-wal", "state.db-shm"] {
+        let _ = std::fs::remove_file(bench.home().join(name));
+    }
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    assert_eq!(refused(&report(&mut client, "lost"), HELD)["reason"], "baseline_lost");
+    bench.run(["review", ID]).exits(10).says("started over").says("holdpoint approve");
+    let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
+    bench.run(["approve", ID, "--hash", &surface]).exits(0).says("verified");
+    assert_eq!(refused(&report(&mut client, "stopped"), DENIED)["reason"], "kill_switch");
+    bench.run(["incident", "off"]).exits(0);
+    text(&report(&mut client, "approved"));
+    assert!(!scenario.record().contains("lost"), "{}", scenario.record());
+    client.end().exits(0);
+}
+
 #[test]
 fn an_incident_of_one_server_stops_no_other() {
     let bench = Bench::unattended();
