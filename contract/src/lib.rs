@@ -14,6 +14,7 @@ pub mod hidden;
 pub mod inert;
 pub mod json;
 pub mod markers;
+pub mod names;
 pub mod origin;
 pub mod schema;
 pub mod surface;

@@ -16,6 +16,7 @@ mod lexicon;
 mod text;
 mod words;
 
+pub(crate) use hidden::is_invisible;
 pub(crate) use known::KnownStrings;
 use text::TextScanner;
 

@@ -248,6 +248,10 @@ fn list_view(
     }
     let pages = pages?;
     let Materials { book, surface, judgement, mode, .. } = *materials;
+    if judgement.posture == Posture::Monitor && surface.unreadable().contains_key(&list) {
+        // Monitor shows what the server said, also where no entry could be made of it.
+        return Some(ListView::verbatim(pages.clone()));
+    }
     let entries: Vec<&str> = shown(book, surface, judgement, list, mode)
         .into_iter()
         .filter(|(id, _)| is_offered(id))

@@ -214,7 +214,7 @@ fn flag_tags(character: char, rest: &str) -> usize {
 }
 
 /// Whether a character shows nothing, so that it has to be escaped to be seen.
-pub(super) fn is_invisible(character: char) -> bool {
+pub(crate) fn is_invisible(character: char) -> bool {
     is_removed_in_folding(character)
         || is_blank_letter(character)
         || matches!(character, '\u{2028}' | '\u{2029}')

@@ -5,6 +5,7 @@ use super::{
     MAX_LIST_PAGES, Surface, Text, member_name,
 };
 use crate::json::{Document, Kind, Node, ReadError, escape_into};
+use crate::names;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -167,6 +168,7 @@ impl SurfaceReader {
 
     fn page(&mut self, list: ListKind, page: &str, size: &mut Size) -> Result<(), Unreadable> {
         let document = Document::parse(page)?;
+        refuse_lookalikes(document.root(), &[names::PAGE, &[list.member()]], "the answer")?;
         let array = document.root().get(list.member());
         let array =
             array.ok_or_else(|| Unreadable(format!("an answer without `{}`", list.member())))?;
@@ -190,6 +192,10 @@ impl SurfaceReader {
     }
 
     fn capture(&mut self, root: Node<'_>) {
+        let lists = ListKind::ALL.map(ListKind::member);
+        if let Err(unreadable) = refuse_lookalikes(root, &[&lists], "the capture") {
+            return self.unreadable(ListKind::Tools, unreadable.0);
+        }
         for list in ListKind::ALL {
             if let Some(array) = root.get(list.member())
                 && !array.is_null()
@@ -268,6 +274,7 @@ impl SurfaceReader {
             let message = format!("an entry larger than {MAX_ENTRY_BYTES} bytes");
             return Err(Unreadable(message));
         }
+        refuse_lookalikes_in_entry(list, node)?;
         let id = EntryId::new(list.entry_type(), key);
         let hashes = Hashes::of(list.entry_type(), node);
         let known = self.surface.entries.get(&id).map(|entry| entry.entry_hash);
@@ -300,6 +307,7 @@ impl SurfaceReader {
 
     /// Instructions, identity and versions, from a handshake's result or a capture: the members have the same names.
     fn self_description(&mut self, root: Node<'_>) -> Result<(), Unreadable> {
+        refuse_lookalikes(root, &[names::HANDSHAKE], "the handshake")?;
         let text = |node: Option<Node<'_>>| node.and_then(Node::as_str).map(String::from);
         self.surface.protocol_version = text(root.get("protocolVersion"));
         if let Some(instructions) = root.get("instructions")
@@ -320,9 +328,15 @@ impl SurfaceReader {
         let server_info = root
             .get("serverInfo")
             .or_else(|| metadata.and_then(|metadata| metadata.get(STATELESS_SERVER_INFO)));
+        if let Some(server_info) = server_info {
+            refuse_lookalikes(server_info, &[names::SERVER_INFO], "`serverInfo`")?;
+        }
         self.surface.server_version = text(server_info.and_then(|info| info.get("version")));
         let name = server_info.and_then(|info| info.get("name"));
         let capabilities = root.get("capabilities");
+        if let Some(capabilities) = capabilities {
+            refuse_lookalikes(capabilities, &[names::CAPABILITIES], "`capabilities`")?;
+        }
         if name.is_some() || capabilities.is_some() {
             let raw = identity_json(name, capabilities);
             if raw.len() > MAX_ENTRY_BYTES {
@@ -332,6 +346,46 @@ impl SurfaceReader {
             self.surface.insert(Entry::from_raw(EntryId::only(EntryType::Identity), &raw)?);
         }
         Ok(())
+    }
+}
+
+/// Refuses an object with a member that is none of `known`, and that some clients read as one of them.
+fn refuse_lookalikes(node: Node<'_>, known: &[&[&str]], what: &str) -> Result<(), Unreadable> {
+    for (name, _) in node.members() {
+        let name = name.as_str().unwrap_or_default();
+        if known.iter().any(|known| known.contains(&name.as_ref())) {
+            continue;
+        }
+        if let Some(member) = known.iter().find_map(|known| names::reads_as(&name, known)) {
+            // The server's spelling is not repeated: whoever reads this has not accepted it.
+            let message = format!("{what} has a member that some clients read as `{member}`");
+            return Err(Unreadable(message));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_lookalikes_in_entry(list: ListKind, entry: Node<'_>) -> Result<(), Unreadable> {
+    let inside = |member: &str, known: &[&str], what: &str| {
+        entry.get(member).map_or(Ok(()), |node| refuse_lookalikes(node, &[known], what))
+    };
+    match list {
+        ListKind::Tools => {
+            refuse_lookalikes(entry, &[names::TOOL], "a tool")?;
+            inside("annotations", names::TOOL_ANNOTATIONS, "the annotations of a tool")?;
+            inside("execution", names::EXECUTION, "the `execution` of a tool")
+        }
+        ListKind::Prompts => {
+            refuse_lookalikes(entry, &[names::PROMPT], "a prompt")?;
+            let mut arguments = entry.get("arguments").into_iter().flat_map(Node::items);
+            arguments.try_for_each(|argument| {
+                refuse_lookalikes(argument, &[names::PROMPT_ARGUMENT], "an argument of a prompt")
+            })
+        }
+        ListKind::Resources | ListKind::ResourceTemplates => {
+            refuse_lookalikes(entry, &[names::RESOURCE], "a resource")?;
+            inside("annotations", names::RESOURCE_ANNOTATIONS, "the annotations of a resource")
+        }
     }
 }
 

@@ -155,3 +155,62 @@ fn both_protocol_eras_give_the_same_identity() {
     assert_eq!(older.surface_hash(), newer.surface_hash());
     assert_eq!(newer.server_version.as_deref(), Some("1"));
 }
+
+#[test]
+fn a_member_that_some_clients_read_as_one_of_mcp_makes_its_list_unreadable() {
+    let tool = |member: &str| TOOL.replacen('{', &format!(r#"{{"{member}":"x","#), 1);
+    for member in [
+        "Description",
+        "InputSchema",
+        "input_schema",
+        "Name",
+        "name\\u0000",
+        " title",
+        "de\u{17f}cription",
+    ] {
+        let reason = unreadable(&format!("[{}]", tool(member)));
+        assert!(reason.contains("some clients read as"), "{member}: {reason}");
+        assert!(!reason.contains(member), "the server's spelling is not repeated: {reason}");
+    }
+    for hint in ["ReadOnlyHint", "read_only_hint", "destructive-hint"] {
+        let annotations = format!(r#"}},"annotations":{{"{hint}":true}}}}"#);
+        unreadable(&format!("[{}]", TOOL.replace("}}", &annotations)));
+    }
+    unreadable(&format!(
+        "[{}]",
+        TOOL.replace("}}", r#"},"execution":{"TaskSupport":"required"}}"#)
+    ));
+    for capture in [
+        format!(r#"{{"tools":[{TOOL}],"Tools":[]}}"#),
+        format!(r#"{{"tools":[{TOOL}],"Instructions":"x"}}"#),
+        r#"{"serverInfo":{"Name":"x"}}"#.to_owned(),
+        r#"{"capabilities":{"Tools":{}}}"#.to_owned(),
+        r#"{"prompts":[{"name":"p","Arguments":[]}]}"#.to_owned(),
+        r#"{"prompts":[{"name":"p","arguments":[{"name":"a","Description":"x"}]}]}"#.to_owned(),
+        r#"{"resources":[{"uri":"a:b","mime_type":"x"}]}"#.to_owned(),
+    ] {
+        unreadable(&capture);
+    }
+    // Members that MCP does not define, as real servers have them.
+    read(&format!("[{}]", tool("mcp_enabled")));
+    read(&format!("[{}]", TOOL.replace("}}", r#"},"annotations":{"category":"x"}}"#)));
+}
+
+#[test]
+fn pages_and_handshakes_are_refused_for_such_members_too() {
+    let mut reader = SurfaceReader::default();
+    reader.list(ListKind::Tools, &[format!(r#"{{"tools":[{TOOL}],"NextCursor":"x"}}"#)]);
+    assert!(reader.finish().unreadable().contains_key(&ListKind::Tools));
+    let mut reader = SurfaceReader::default();
+    reader.list(ListKind::Tools, &[format!(r#"{{"tools":[],"TOOLS":[{TOOL}]}}"#)]);
+    assert!(reader.finish().unreadable().contains_key(&ListKind::Tools));
+    for handshake in [
+        r#"{"Instructions":"x"}"#,
+        r#"{"instructions":"x","instructions\u0000":"y"}"#,
+        r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"NAME":"x"}}}"#,
+    ] {
+        assert!(SurfaceReader::default().handshake(handshake).is_err(), "{handshake}");
+    }
+    let other = r#"{"instructions":"x","vendorInstructions":"y","_meta":{"a/b":1}}"#;
+    assert!(SurfaceReader::default().handshake(other).is_ok());
+}

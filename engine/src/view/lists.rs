@@ -26,7 +26,7 @@ pub struct Page<'v> {
 }
 
 impl ListView {
-    /// The server's only page, as it came.
+    /// The server's pages, as they came.
     pub(super) fn verbatim(pages: Arc<Vec<Arc<str>>>) -> ListView {
         ListView { pages: Pages::Sent(pages) }
     }
