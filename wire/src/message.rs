@@ -100,19 +100,11 @@ pub(crate) fn classify(root: Node<'_>) -> Result<Incoming<'_>, EnvelopeError> {
 fn refuse_folded(root: Node<'_>) -> Result<(), EnvelopeError> {
     for (name, _) in root.members() {
         let Some(name) = name.as_str() else { continue };
-        let folded = fold(&name);
-        if let Some(member) = ENVELOPE.into_iter().find(|&member| member == folded)
-            && name != member
-        {
+        if let Some(member) = contract::names::folds_to(&name, &ENVELOPE) {
             return Err(EnvelopeError::FoldedMember(name.into_owned(), member));
         }
     }
     Ok(())
-}
-
-/// Simple case folding. Upper case first, because the long s and the Kelvin sign fold to `s` and `k` one way each.
-fn fold(name: &str) -> String {
-    name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
 /// The code and message of an error object; a code that is no integer of 64 bits is 0.

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wire::envelope::{
-    Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned, read_torn, scan,
+    Ambiguity, Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned,
+    read_torn, scan,
 };
 use wire::remote::{FailureKind, RemoteFailure};
 
@@ -216,7 +217,9 @@ impl Session {
             };
             self.remark(&format!("a line of the server was dropped: {what} ({count} so far)"));
         }
-        if let Some(id) = &error.id {
+        // The id of a request is the server's own, not one of the client's.
+        let is_request = matches!(error.kind, ScanErrorKind::Ambiguous(Ambiguity::FoldedMethod(_)));
+        if let Some(id) = error.id.as_ref().filter(|_| !is_request) {
             self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
         }
     }

@@ -111,6 +111,36 @@ fn messages_that_two_readers_could_read_differently_are_refused() {
 }
 
 #[test]
+fn a_method_that_some_readers_take_for_another_passes_in_neither_direction() {
+    let script = Script { answers_calls: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.list(1);
+    let count = stage.server.all().len();
+    let methods =
+        ["TOOLS/CALL", "tools/call/", "tools/call\u{0}", "tool\u{17f}/call", "Tools/List"];
+    for (id, method) in (10..).zip(methods) {
+        stage
+            .say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"name": "add"}}));
+        let answer = stage.answer(&json!(id));
+        assert_eq!(answer["error"]["code"], -32600, "{method}: {answer}");
+        assert_eq!(answer["error"]["data"]["reason"], "ambiguous_message");
+        stage.say(&json!({"jsonrpc": "2.0", "method": method}));
+    }
+    assert_eq!(stage.server.all().len(), count, "nothing of it was passed on");
+    // The id of the server's request is its own: the client's call with that id goes on.
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    stage.server_hears("the call", |message| message["id"] == 5);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5,"method":"Sampling/createMessage","params":{}}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/List_changed"}"#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5,"result":{"real":1}}"#);
+    assert_eq!(stage.answer(&json!(5))["result"]["real"], 1);
+    let told = stage.client.texts();
+    assert!(!told.iter().any(|text| text.contains("Sampling") || text.contains("List_changed")));
+}
+
+#[test]
 fn a_second_request_with_an_id_that_is_out_is_refused() {
     let script = Script { answers_calls: false, ..Script::default() };
     let stage = Stage::greeted(Setting { script, ..Setting::default() });

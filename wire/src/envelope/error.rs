@@ -70,12 +70,12 @@ pub enum Ambiguity {
     RepeatedMember,
     #[error("a member of `params` appears twice")]
     RepeatedParameter,
-    #[error(
-        "a member of the message is read as `{0}` only where the case of letters does not count"
-    )]
+    #[error("some readers take a member of the message for `{0}`, which it is not")]
     FoldedMember(&'static str),
-    #[error("a member of `params` is read as `{0}` only where the case of letters does not count")]
+    #[error("some readers take a member of `params` for `{0}`, which it is not")]
     FoldedParameter(&'static str),
+    #[error("some readers take its method for `{0}`, which it is not")]
+    FoldedMethod(&'static str),
     #[error("both a `method` and a `result` or an `error`")]
     MethodAndOutcome,
     #[error("both a `result` and an `error`")]

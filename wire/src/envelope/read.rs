@@ -279,6 +279,9 @@ impl<'a> Found<'a> {
 fn request<'a>(method: Value<'a>, id: Option<&ReadId<'a>>) -> Result<Kind<'a>, ScanErrorKind> {
     let method = method.text.ok_or(ScanErrorKind::NotAMessage)?;
     let method = method.decode().ok_or(ScanErrorKind::Ambiguous(Ambiguity::LoneSurrogate))?;
+    if let Some(meant) = contract::names::method_reads_as(&method) {
+        return Err(ScanErrorKind::Ambiguous(Ambiguity::FoldedMethod(meant)));
+    }
     match id {
         Some(ReadId::Known(id)) => Ok(Kind::Request { id: id.clone(), method }),
         Some(ReadId::Null) => Err(ScanErrorKind::Ambiguous(Ambiguity::NullId)),

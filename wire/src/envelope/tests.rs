@@ -305,6 +305,9 @@ fn members_that_fold_to_the_protocols_are_refused_alone_too() {
         ("Error", "error"),
         ("JSONRPC", "jsonrpc"),
         ("jſonrpc", "jsonrpc"),
+        ("id ", "id"),
+        (r"id\u0000", "id"),
+        ("met\u{200d}hod", "method"),
     ] {
         for frame in [
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","{name}":0}}"#),
@@ -342,14 +345,37 @@ fn parameters_that_fold_to_the_protocols_are_refused_alone_too() {
         ("_Meta", "_meta"),
         ("clientinfo", "clientInfo"),
         ("uRı", "uri"),
+        ("uri ", "uri"),
+        (r"name\u0000", "name"),
+        ("na\u{200b}me", "name"),
+        ("\u{feff}arguments", "arguments"),
     ] {
         assert_eq!(ambiguity(with(name)), Ambiguity::FoldedParameter(member), "{name}");
     }
-    for name in ["names", "Argument2", "meta", "request_id", "uri ", "ｎame", "nаme"] {
+    for name in ["names", "Argument2", "meta", "request_id", "na me", "ｎame", "nаme"] {
         message(&with(name));
     }
     // What folds in `params` is free at the top, and the other way round.
     message(r#"{"jsonrpc":"2.0","method":"m","Name":1,"params":{"Method":1,"ID":1}}"#);
+}
+
+#[test]
+fn a_method_that_some_readers_take_for_one_of_mcp_is_refused() {
+    for (method, meant) in [
+        ("TOOLS/CALL", "tools/call"),
+        ("tools/call/", "tools/call"),
+        (r"tools/call\u0000", "tools/call"),
+        (r"tool\u017f/call", "tools/call"),
+        ("Sampling/createMessage", "sampling/createMessage"),
+        ("notifications/tools/List_changed", "notifications/tools/list_changed"),
+    ] {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        assert_eq!(ambiguity(&request), Ambiguity::FoldedMethod(meant), "{method}");
+        assert_eq!(id_of(&refusal(&request)), Some("1"), "{method}");
+        let notification = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
+        assert_eq!(ambiguity(&notification), Ambiguity::FoldedMethod(meant), "{method}");
+    }
+    message(r#"{"jsonrpc":"2.0","id":1,"method":"ui/initialize"}"#);
 }
 
 #[test]
@@ -503,8 +529,7 @@ fn two_requests_of_a_batch_with_one_id_are_refused() {
 #[test]
 fn words_of_an_error_hold_nothing_of_the_frame() {
     let error = refusal(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"NAME":"secret"}}"#);
-    let words =
-        "a member of `params` is read as `name` only where the case of letters does not count";
+    let words = "some readers take a member of `params` for `name`, which it is not";
     assert_eq!(error.to_string(), words);
     assert_eq!(kind("secret").to_string(), "not JSON");
 }

@@ -1,4 +1,4 @@
-//! The strings of a message: unescaped where somebody reads them, and member names that fold to a protocol member's.
+//! The strings of a message: unescaped where they are read, and member names that fold to a protocol member's.
 
 use std::borrow::Cow;
 
@@ -88,18 +88,7 @@ fn hexadecimal(digits: Option<&str>) -> u32 {
     digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
 }
 
-/// The one of `members` that a name is read as by those who do not mind the case of letters, where it is not spelled so.
-///
-/// Upper case first, because the long s and the Kelvin sign fold to `s` and `k` one way each. `members` are ASCII.
+/// The one of `members` that a lenient reader takes a name for, if it is spelled differently.
 pub(super) fn folded_member(name: &[u8], members: &[&'static str]) -> Option<&'static str> {
-    if name.is_ascii() {
-        let folds_to = |member: &str| name.eq_ignore_ascii_case(member.as_bytes());
-        return members
-            .iter()
-            .copied()
-            .find(|member| folds_to(member) && name != member.as_bytes());
-    }
-    let name = std::str::from_utf8(name).ok()?;
-    let folded = || name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
-    members.iter().copied().find(|member| folded().eq(member.chars().flat_map(char::to_lowercase)))
+    contract::names::folds_to(std::str::from_utf8(name).ok()?, members)
 }
