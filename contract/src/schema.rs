@@ -3,6 +3,7 @@
 //! The rule behind it: narrowing means that some input valid before is refused now. Where neither a breaking nor a
 //! fail-safe kind is reported, every instance that the old schema accepts is accepted by the new one.
 
+mod additions;
 mod arrays;
 mod combinators;
 mod compare;
@@ -19,6 +20,7 @@ mod view;
 use crate::canonical::{Position, canonical};
 use crate::change::{ChangeKind, Finding};
 use crate::json::Node;
+pub use additions::{Additions, CallPlace};
 use compare::Comparison;
 use document::{Declared, Dialect, Features, SchemaDocument};
 pub(crate) use path::pointer_step;

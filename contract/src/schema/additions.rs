@@ -1,0 +1,282 @@
+//! The members of a call that only a new definition declares.
+//!
+//! While a new definition waits for a person, calls go on under the approved one. A call that uses a parameter that only
+//! the new one has must not, wherever in the call it stands: nested, behind a reference, in a branch or in a map.
+
+use super::document::{Dialect, Features, Place, SchemaDocument, Target};
+use super::path::Path;
+use crate::json::{Document, Node};
+use crate::surface::{Entry, EntryType};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The work that is done to tell two definitions apart. Past it every call counts as using an addition.
+const MAX_WORK: u64 = 200_000;
+
+/// What a new definition adds, ready to be looked up in calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Additions {
+    None,
+    /// Places of a call, the first one for its arguments. A schema that refers to itself leads back to a place.
+    At(Vec<CallPlace>),
+    /// The definitions are too large to be told apart, or cannot be read.
+    Unknown,
+}
+
+/// What may stand at one place of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallPlace {
+    members: BTreeMap<Box<str>, Member>,
+    /// Members that are not declared by name.
+    further: Option<usize>,
+    items: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Added,
+    /// Both definitions declare it; what is in it is at this place.
+    Known(usize),
+}
+
+impl Additions {
+    /// What `new` declares and `old` does not.
+    pub fn between(old: &Entry, new: &Entry) -> Additions {
+        let (Ok(old_document), Ok(new_document)) =
+            (Document::parse(old.raw()), Document::parse(new.raw()))
+        else {
+            return Additions::Unknown;
+        };
+        let (old, new, entry_type) = (old_document.root(), new_document.root(), new.entry_type());
+        match entry_type {
+            EntryType::Tool => {
+                let Some(new) = new.get("inputSchema") else { return Additions::None };
+                let empty = Document::parse("{}");
+                let empty = empty.as_ref().ok().map(Document::root);
+                let old = old.get("inputSchema").or(empty);
+                old.map_or(Additions::Unknown, |old| between_schemas(old, new))
+            }
+            EntryType::Prompt => between_arguments(old, new),
+            EntryType::Resource
+            | EntryType::Template
+            | EntryType::Instructions
+            | EntryType::Identity
+            | EntryType::Origin => Additions::None,
+        }
+    }
+
+    /// Whether a call with these arguments uses any of it. Arguments that cannot be read in exactly one way do.
+    pub fn are_used_by(&self, arguments: &[u8]) -> bool {
+        match self {
+            Additions::None => false,
+            Additions::Unknown => true,
+            Additions::At(places) => Document::parse_bytes(arguments)
+                .map_or(true, |document| is_used(places, 0, document.root())),
+        }
+    }
+
+    fn of(places: Vec<CallPlace>) -> Additions {
+        let mut members = places.iter().flat_map(|place| place.members.values());
+        if members.any(|member| *member == Member::Added) {
+            Additions::At(places)
+        } else {
+            Additions::None
+        }
+    }
+}
+
+fn is_used(places: &[CallPlace], place: usize, value: Node<'_>) -> bool {
+    let Some(place) = places.get(place) else { return false };
+    let is_used_in =
+        |next: Option<usize>, value| next.is_some_and(|next| is_used(places, next, value));
+    let in_members = value.members().any(|(name, value)| {
+        match place.members.get(name.as_str().unwrap_or_default().as_ref()) {
+            Some(Member::Added) => true,
+            Some(Member::Known(next)) => is_used_in(Some(*next), value),
+            None => is_used_in(place.further, value),
+        }
+    });
+    in_members || value.items().any(|item| is_used_in(place.items, item))
+}
+
+fn between_arguments(old: Node<'_>, new: Node<'_>) -> Additions {
+    let names = |prompt: Node<'_>| -> BTreeSet<Box<str>> {
+        let arguments = prompt.get("arguments").into_iter().flat_map(Node::items);
+        arguments.filter_map(|argument| Some(argument.get("name")?.as_str()?.into())).collect()
+    };
+    let (old, new) = (names(old), names(new));
+    let members = new.difference(&old).map(|name| (name.clone(), Member::Added)).collect();
+    Additions::of(vec![CallPlace { members, ..CallPlace::default() }])
+}
+
+fn between_schemas(old: Node<'_>, new: Node<'_>) -> Additions {
+    let mut comparison = Comparison {
+        old: Side::of(old),
+        new: Side::of(new),
+        places: Vec::new(),
+        known: HashMap::new(),
+        waiting: Vec::new(),
+        work: MAX_WORK,
+    };
+    comparison.place(vec![old], vec![new]);
+    while let Some((place, old, new)) = comparison.waiting.pop() {
+        comparison.look_into(place, &old, &new);
+        if comparison.work == 0 {
+            return Additions::Unknown;
+        }
+    }
+    Additions::of(comparison.places)
+}
+
+struct Side<'a> {
+    document: SchemaDocument<'a>,
+}
+
+/// The schemas that apply to one place of a call, each by its index in its document.
+type Key = (Vec<u32>, Vec<u32>);
+
+struct Comparison<'a> {
+    old: Side<'a>,
+    new: Side<'a>,
+    places: Vec<CallPlace>,
+    known: HashMap<Key, usize>,
+    waiting: Vec<(usize, Vec<Node<'a>>, Vec<Node<'a>>)>,
+    work: u64,
+}
+
+impl<'a> Comparison<'a> {
+    /// The place where these schemas apply; one that is new is looked into later.
+    fn place(&mut self, old: Vec<Node<'a>>, new: Vec<Node<'a>>) -> usize {
+        let old = self.old.applied(old, &mut self.work);
+        let new = self.new.applied(new, &mut self.work);
+        let indexes = |nodes: &[Node<'_>]| nodes.iter().map(|node| node.index()).collect();
+        let key = (indexes(&old), indexes(&new));
+        let next = self.places.len();
+        let place = *self.known.entry(key).or_insert(next);
+        if place == next {
+            self.places.push(CallPlace::default());
+            self.waiting.push((place, old, new));
+        }
+        place
+    }
+
+    fn look_into(&mut self, place: usize, old: &[Node<'a>], new: &[Node<'a>]) {
+        let mut found = CallPlace::default();
+        let (old_declared, new_declared) = (declared(old), declared(new));
+        let names: BTreeSet<&Cow<'a, str>> =
+            new_declared.iter().flat_map(|schema| schema.named.keys()).collect();
+        for name in names {
+            self.work = self.work.saturating_sub(1 + (old.len() + new.len()) as u64);
+            if self.work == 0 {
+                return;
+            }
+            let of = |schemas: &[DeclaredMembers<'a>]| {
+                schemas.iter().filter_map(|schema| schema.member(name)).collect()
+            };
+            let is_known = old_declared.iter().any(|schema| schema.named.contains_key(name));
+            let member = match is_known {
+                true => Member::Known(self.place(of(&old_declared), of(&new_declared))),
+                false => Member::Added,
+            };
+            found.members.insert(name.as_ref().into(), member);
+        }
+        let all = |schemas: &[Node<'a>], of: fn(Node<'a>) -> Vec<Node<'a>>| {
+            schemas.iter().flat_map(|schema| of(*schema)).collect::<Vec<_>>()
+        };
+        for (of, slot) in [
+            (further as fn(Node<'a>) -> Vec<Node<'a>>, &mut found.further),
+            (items, &mut found.items),
+        ] {
+            let (old, new) = (all(old, of), all(new, of));
+            if !new.is_empty() {
+                *slot = Some(self.place(old, new));
+            }
+        }
+        if let Some(place) = self.places.get_mut(place) {
+            *place = found;
+        }
+    }
+}
+
+impl<'a> Side<'a> {
+    fn of(root: Node<'a>) -> Side<'a> {
+        let root_place = Place { node: root, path: Path::root("") };
+        // Only references are followed, and those are the same in every dialect.
+        let dialect = Dialect::Draft2020;
+        Side {
+            document: SchemaDocument { root: root_place, dialect, features: Features::of(root) },
+        }
+    }
+
+    /// The schemas themselves and all that they apply to the same value: references and branches.
+    fn applied(&self, schemas: Vec<Node<'a>>, work: &mut u64) -> Vec<Node<'a>> {
+        let mut found: BTreeMap<u32, Node<'a>> = BTreeMap::new();
+        let mut waiting = schemas;
+        while let Some(schema) = waiting.pop() {
+            *work = work.saturating_sub(1);
+            if *work == 0 {
+                break;
+            }
+            if found.insert(schema.index(), schema).is_some() {
+                continue;
+            }
+            for (keyword, value) in schema.members() {
+                match keyword.as_str().as_deref() {
+                    Some("$ref") => {
+                        let reference = value.as_str().unwrap_or_default();
+                        if let Target::Schema(place) = self.document.resolve(&reference, work) {
+                            waiting.push(place.node);
+                        }
+                    }
+                    Some("allOf" | "anyOf" | "oneOf") => waiting.extend(value.items()),
+                    Some("if" | "then" | "else") => waiting.push(value),
+                    Some("dependentSchemas" | "dependencies") => {
+                        waiting.extend(value.members().map(|(_, schema)| schema));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found.into_values().collect()
+    }
+}
+
+/// The members that one schema declares.
+struct DeclaredMembers<'a> {
+    named: BTreeMap<Cow<'a, str>, Node<'a>>,
+    further: Option<Node<'a>>,
+}
+
+impl<'a> DeclaredMembers<'a> {
+    /// What is said of a member: by its name, or as of any further one.
+    fn member(&self, name: &str) -> Option<Node<'a>> {
+        self.named.get(name).copied().or(self.further)
+    }
+}
+
+fn declared<'a>(schemas: &[Node<'a>]) -> Vec<DeclaredMembers<'a>> {
+    let declared = schemas.iter().map(|schema| {
+        let properties = schema.get("properties").into_iter().flat_map(Node::members);
+        let named = properties.filter_map(|(name, schema)| Some((name.as_str()?, schema)));
+        DeclaredMembers { named: named.collect(), further: schema.get("additionalProperties") }
+    });
+    declared.collect()
+}
+
+fn further(schema: Node<'_>) -> Vec<Node<'_>> {
+    let patterns = schema.get("patternProperties").into_iter().flat_map(Node::members);
+    let others = ["additionalProperties", "unevaluatedProperties"];
+    let others = others.into_iter().filter_map(|keyword| schema.get(keyword));
+    patterns.map(|(_, schema)| schema).chain(others).collect()
+}
+
+fn items(schema: Node<'_>) -> Vec<Node<'_>> {
+    let keywords = ["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"];
+    let values = keywords.into_iter().filter_map(|keyword| schema.get(keyword));
+    values
+        .flat_map(|value| if value.is_array() { value.items().collect() } else { vec![value] })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
