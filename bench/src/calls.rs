@@ -56,9 +56,12 @@ pub fn decision(number: u64) -> Decision<'static> {
                 after: Some(Digest32([7; 32])),
                 before: Some(Digest32([7; 32])),
             },
+            framing: Some("visibility-not-blame"),
             kinds: Words(&[]),
+            safety_relevant: false,
             tier_reached: 0,
             verdict: "PROCEED",
+            verdict_scope: Some("structural"),
             view_age_ms: 1_204,
         }),
         admission: Some(Admission {

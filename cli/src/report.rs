@@ -7,7 +7,7 @@ use contract::surface::EntryType;
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::posture::Posture;
 use gate::reason::Reason;
-use gate::verdict::{Provenance, Verdict};
+use gate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use gate::words::{self, Audience};
 use serde::Serialize;
 
@@ -16,15 +16,14 @@ use serde::Serialize;
 pub(crate) struct VerdictDocument<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<&'a str>,
-    verdict: Verdict,
+    #[serde(flatten)]
+    surfaced: SurfacedVerdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     posture: Posture,
-    safety_relevant: bool,
     entries: Vec<EntryDocument<'a>>,
-    provenance: Provenance,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) behavioral: Option<&'static str>,
 }
@@ -34,7 +33,8 @@ pub(crate) struct EntryDocument<'a> {
     #[serde(rename = "type")]
     entry_type: EntryType,
     key: &'a str,
-    verdict: Verdict,
+    #[serde(flatten)]
+    surfaced: SurfacedVerdict,
     deferred: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
@@ -69,22 +69,21 @@ impl<'a> VerdictDocument<'a> {
         let is_unreadable = !judgement.unreadable.is_empty();
         VerdictDocument {
             server: None,
-            verdict: judgement.verdict,
+            surfaced: judgement.surfaced(),
             reason: is_unreadable.then_some(Reason::SurfaceUnreadable),
             detail: is_unreadable.then(|| judgement.unreadable.join("; ")),
             posture: judgement.posture,
-            safety_relevant: judgement.is_safety_relevant(),
             entries: judgement.entries.iter().map(EntryDocument::of).collect(),
-            provenance: judgement.provenance(),
             behavioral: None,
         }
     }
 
     /// Whatever was found, a quarantined server is held, and that is the first thing to know of it.
     pub(crate) fn quarantined(&mut self) {
-        self.verdict = Verdict::Hold;
         self.reason = Some(Reason::ServerQuarantined);
-        self.provenance = Provenance::structural(self.verdict, !self.entries.is_empty());
+        let provenance = Provenance::structural(Verdict::Hold, !self.entries.is_empty());
+        let is_relevant = self.surfaced.is_safety_relevant();
+        self.surfaced = SurfacedVerdict::new(Verdict::Hold, is_relevant, Some(provenance));
     }
 }
 
@@ -103,7 +102,7 @@ impl<'a> EntryDocument<'a> {
         EntryDocument {
             entry_type: judgement.id.entry_type,
             key: &judgement.id.key,
-            verdict: judgement.verdict,
+            surfaced: judgement.surfaced(),
             deferred: judgement.is_deferred,
             reason: judgement.reason,
             definition_hash: is_tool.then(|| Change {

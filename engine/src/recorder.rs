@@ -9,6 +9,7 @@ use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use crate::view::{Found, Hashes};
 use contract::time::Timestamp;
+use gate::verdict::SurfacedVerdict;
 use ledger::record::{
     ActorType, Admission, BeforeAfter, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome,
     OutcomeStatus, Principal, ReceiptId, Request, Ruling, RulingResult, Text, TokenHandling,
@@ -222,8 +223,7 @@ struct Drifted<'a> {
     before: Option<Hashes>,
     after: Option<Hashes>,
     kinds: &'a [&'static str],
-    tier_reached: u8,
-    verdict: &'static str,
+    surfaced: SurfacedVerdict,
 }
 
 impl<'a> Drifted<'a> {
@@ -239,8 +239,7 @@ impl<'a> Drifted<'a> {
                         before: same,
                         after: same,
                         kinds: &[],
-                        tier_reached: 0,
-                        verdict: gate::verdict::Verdict::Proceed.as_str(),
+                        surfaced: SurfacedVerdict::unchanged(),
                     });
                 }
                 Found::Unknown => return None,
@@ -250,8 +249,7 @@ impl<'a> Drifted<'a> {
             before: standing.before,
             after: standing.after,
             kinds: &standing.kinds,
-            tier_reached: standing.provenance.tier_reached,
-            verdict: standing.verdict.as_str(),
+            surfaced: standing.surfaced,
         })
     }
 
@@ -261,12 +259,16 @@ impl<'a> Drifted<'a> {
             before: self.before.and_then(of).map(Digest32),
         };
         let age = view_age.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        let provenance = self.surfaced.provenance();
         Drift {
             definition_hash: digests(|hashes| hashes.definition),
             entry_hash: digests(|hashes| Some(hashes.entry)),
+            framing: provenance.map(|provenance| provenance.framing.as_str()),
             kinds: Words(self.kinds),
-            tier_reached: self.tier_reached,
-            verdict: self.verdict,
+            safety_relevant: self.surfaced.is_safety_relevant(),
+            tier_reached: provenance.map_or(0, |provenance| provenance.tier_reached),
+            verdict: self.surfaced.verdict().as_str(),
+            verdict_scope: provenance.map(|provenance| provenance.verdict_scope.as_str()),
             view_age_ms: age,
         }
     }

@@ -60,7 +60,8 @@ impl Tally {
             _ => None,
         };
         if let Some(standing) = standing {
-            count(Counter::Tier(standing.provenance.tier_reached));
+            let provenance = standing.surfaced.provenance();
+            count(Counter::Tier(provenance.map_or(0, |provenance| provenance.tier_reached)));
             // What is deferred is held where a call needs it, under every posture but monitor.
             let is_needed = matches!(answer, Answer::Hold(_)) && standing.is_deferred();
             let would_hold =

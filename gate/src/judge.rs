@@ -3,7 +3,7 @@
 use crate::pins::{Basis, EntryPins, Pin, PinBook};
 use crate::posture::{Circumstances, Posture, Ruling, Settings};
 use crate::reason::Reason;
-use crate::verdict::{Provenance, Verdict};
+use crate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use contract::change::{ChangeKind, Finding};
 use contract::diff::{diff_entry, mark_renames};
 use contract::inert::{NotInert, not_inert};
@@ -56,6 +56,14 @@ impl SurfaceJudgement {
         Provenance::structural(self.verdict, !self.entries.is_empty())
     }
 
+    /// The verdict as it may be shown.
+    pub fn surfaced(&self) -> SurfacedVerdict {
+        let entries = self.entries.iter().map(Judgement::surfaced);
+        let is_known = entries.into_iter().all(|entry| entry.provenance().is_some());
+        let provenance = is_known.then(|| self.provenance());
+        SurfacedVerdict::new(self.verdict, self.is_safety_relevant(), provenance)
+    }
+
     /// The entries to pin anew without asking.
     pub fn accepted(&self) -> impl Iterator<Item = &Entry> {
         let accepted = self.entries.iter().filter(|judgement| judgement.is_accepted);
@@ -84,6 +92,13 @@ impl Judgement {
 
     pub fn provenance(&self) -> Provenance {
         Provenance::structural(self.verdict, !self.findings.is_empty())
+    }
+
+    /// The verdict as it may be shown. Where nothing says what held it, there is no provenance to show.
+    pub fn surfaced(&self) -> SurfacedVerdict {
+        let has_cause = !self.findings.is_empty() || self.detail.is_some();
+        let provenance = (has_cause || !self.verdict.is_held()).then(|| self.provenance());
+        SurfacedVerdict::new(self.verdict, self.is_safety_relevant(), provenance)
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod counters;
 pub mod first_use;
 pub mod judge;
+pub mod naming;
 pub mod pins;
 pub mod posture;
 pub mod reason;

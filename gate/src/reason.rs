@@ -16,6 +16,18 @@ pub enum Reason {
 }
 
 impl Reason {
+    pub const ALL: [Reason; 9] = [
+        Reason::ContractDrift,
+        Reason::NoPin,
+        Reason::Marker,
+        Reason::SurfaceUnreadable,
+        Reason::ServerChanged,
+        Reason::ServerPending,
+        Reason::ServerQuarantined,
+        Reason::BaselineLost,
+        Reason::UnapprovedParameter,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::ContractDrift => "contract_drift",

@@ -45,17 +45,31 @@ impl serde::Serialize for Verdict {
 }
 
 /// What kind of evidence stands behind a verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Structural,
     Semantic,
     Behavioral,
 }
 
+impl Scope {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Scope::Structural => "structural",
+            Scope::Semantic => "semantic",
+            Scope::Behavioral => "behavioral",
+        }
+    }
+}
+
+impl serde::Serialize for Scope {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 /// What a verdict says and, above all, what it does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Nothing changed.
     Healthy,
@@ -65,6 +79,23 @@ pub enum Framing {
     BehavioralNeeded,
     /// It is shown, nobody is blamed and nothing is stopped.
     VisibilityNotBlame,
+}
+
+impl Framing {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Framing::Healthy => "healthy",
+            Framing::ContractDiffNotSafety => "contract-diff-not-safety",
+            Framing::BehavioralNeeded => "behavioral-needed",
+            Framing::VisibilityNotBlame => "visibility-not-blame",
+        }
+    }
+}
+
+impl serde::Serialize for Framing {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 /// How a verdict came about.
@@ -86,5 +117,63 @@ impl Provenance {
             Verdict::Proceed => Framing::Healthy,
         };
         Provenance { tier_reached: 0, verdict_scope: Scope::Structural, framing }
+    }
+}
+
+/// A verdict as it leaves the gate, in a refusal, a receipt or a document: with what stands behind it.
+///
+/// INVARIANT: no verdict but HOLD is shown without its provenance.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct SurfacedVerdict {
+    verdict: Verdict,
+    safety_relevant: bool,
+    /// Absent where it could not be made; then the verdict is a hold.
+    provenance: Option<Provenance>,
+}
+
+impl SurfacedVerdict {
+    pub fn new(
+        verdict: Verdict,
+        is_safety_relevant: bool,
+        provenance: Option<Provenance>,
+    ) -> SurfacedVerdict {
+        match provenance {
+            Some(_) => SurfacedVerdict { verdict, safety_relevant: is_safety_relevant, provenance },
+            None => SurfacedVerdict { verdict: Verdict::Hold, safety_relevant: true, provenance },
+        }
+    }
+
+    /// The verdict of an entry that is what was accepted.
+    pub fn unchanged() -> SurfacedVerdict {
+        let provenance = Provenance::structural(Verdict::Proceed, false);
+        SurfacedVerdict::new(Verdict::Proceed, false, Some(provenance))
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    pub fn is_safety_relevant(&self) -> bool {
+        self.safety_relevant
+    }
+
+    pub fn provenance(&self) -> Option<Provenance> {
+        self.provenance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_without_its_provenance_is_a_hold() {
+        for verdict in Verdict::ALL {
+            let shown = SurfacedVerdict::new(verdict, false, None);
+            assert_eq!((shown.verdict(), shown.is_safety_relevant()), (Verdict::Hold, true));
+            let provenance = Provenance::structural(verdict, true);
+            assert_eq!(SurfacedVerdict::new(verdict, false, Some(provenance)).verdict(), verdict);
+        }
     }
 }

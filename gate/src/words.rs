@@ -3,42 +3,45 @@
 //! The voice is "a silent change was caught", never "this tool is unsafe". What goes to a model carries no text that
 //! nobody accepted.
 
+use crate::naming::{Approved, quoted_name, shown_name};
 use crate::reason::Reason;
-use contract::change::{ChangeKind, Finding};
-use contract::hash::sha256_hex;
-use contract::json::Document;
-use contract::markers;
+use crate::verdict::Verdict;
+use contract::change::{ChangeClass, ChangeKind, Finding};
 use contract::surface::EntryType;
 
 /// Who reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
+#[derive(Debug, Clone, Copy)]
+pub enum Audience<'a> {
     /// On a terminal or a page: names are quoted as they are, hidden characters escaped.
     Person,
-    /// In a refusal: a new name only if it can carry no message.
-    Model,
+    /// In a refusal: places and names as far as the approved definition has them.
+    Model(&'a Approved<'a>),
 }
 
 /// One finding as the end of a sentence that begins with the entry's name.
-pub fn say(finding: &Finding, audience: Audience) -> String {
+pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
     use ChangeKind as Kind;
-    let old = |path: &str| quoted(&parameter(path), audience, true);
-    let new = |path: &str| quoted(&parameter(path), audience, false);
     let path = finding.path.as_str();
-    // Without a before, the name itself may be new.
-    let is_known = finding.before.is_some();
-    let about = subject(path, audience, is_known);
+    let parameter = named_parameter(finding, audience);
+    let of_parameter = |noun: &str| match &parameter {
+        Some(name) => format!("{noun} {name}"),
+        None => noun.to_owned(),
+    };
+    let about = subject(path, parameter.as_deref());
+    let place = place_of_text(path, parameter.as_deref());
     match finding.kind {
         Kind::AddedRequiredParam => {
-            format!(
-                "now requires a new parameter {}: existing calls that omit it will fail",
-                new(path)
-            )
+            let added = of_parameter("a new parameter");
+            format!("now requires {added}: existing calls that omit it will fail")
         }
-        Kind::RequiredSetExpanded => {
-            format!("now requires the parameter {}, which could be left out", old(path))
-        }
-        Kind::RemovedParam => format!("no longer has the parameter {}", old(path)),
+        Kind::RequiredSetExpanded => match &parameter {
+            Some(name) => format!("now requires the parameter {name}, which could be left out"),
+            None => "now requires a parameter that could be left out".to_owned(),
+        },
+        Kind::RemovedParam => match &parameter {
+            Some(name) => format!("no longer has the parameter {name}"),
+            None => "no longer has one of its parameters".to_owned(),
+        },
         Kind::TypeChanged => format!("{about} no longer accepts every type of value that it did"),
         Kind::EnumValuesRemoved => format!("{about} no longer accepts every value that it did"),
         Kind::ConstraintNarrowed => format!("{about} now refuses values that it accepted"),
@@ -48,19 +51,20 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         }
         Kind::AnnotationFlipToDestructive => "now says that it may destroy".to_owned(),
         Kind::OutputSchemaChanged => "declares another form of result".to_owned(),
-        Kind::AddedOptionalParam => format!("has a new optional parameter {}", new(path)),
+        Kind::AddedOptionalParam => format!("has {}", of_parameter("a new optional parameter")),
         Kind::OutputSchemaAdded => "now declares the form of its result".to_owned(),
         Kind::ToolAdded => "is a new tool".to_owned(),
-        Kind::DescriptionOnly => {
-            format!("says something else {}", place_of_text(path, audience, is_known))
-        }
+        Kind::DescriptionOnly => format!("says something else {place}"),
         Kind::DeepSchemaUndiffable => {
             format!("{about} changed in a way that cannot be compared; look at it in full")
         }
         Kind::EnumValuesAdded => format!("{about} accepts further values"),
         Kind::TypeWidened => format!("{about} accepts further types of value"),
         Kind::ConstraintWidened => format!("{about} accepts values that it refused"),
-        Kind::RequiredSetReduced => format!("no longer requires the parameter {}", old(path)),
+        Kind::RequiredSetReduced => match &parameter {
+            Some(name) => format!("no longer requires the parameter {name}"),
+            None => "no longer requires one of its parameters".to_owned(),
+        },
         Kind::DefaultChanged => {
             format!("{about} has another default: calls that omit it now mean something else")
         }
@@ -80,7 +84,7 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
         Kind::PromptAdded => "is a new prompt".to_owned(),
         Kind::PromptRemoved => "is not offered any more".to_owned(),
         Kind::PromptChanged | Kind::ResourceChanged | Kind::TemplateChanged => {
-            format!("says something else {}", place_of_text(path, audience, is_known))
+            format!("says something else {place}")
         }
         Kind::ResourceAdded => "is a new resource".to_owned(),
         Kind::ResourceRemoved => "is not listed any more".to_owned(),
@@ -96,15 +100,9 @@ pub fn say(finding: &Finding, audience: Audience) -> String {
             "is started in another version or with other arguments".to_owned()
         }
         Kind::MarkerFound if is_about_hidden_characters(finding) => {
-            format!(
-                "has characters that a reader cannot see, {}",
-                place_of_text(path, audience, is_known)
-            )
+            format!("has characters that a reader cannot see, {place}")
         }
-        Kind::MarkerFound => format!(
-            "has wording that is written to steer a model, {}",
-            place_of_text(path, audience, is_known)
-        ),
+        Kind::MarkerFound => format!("has wording that is written to steer a model, {place}"),
     }
 }
 
@@ -118,82 +116,135 @@ pub fn entry_name(
     entry_type: EntryType,
     key: &str,
     is_accepted: bool,
-    audience: Audience,
+    audience: Audience<'_>,
 ) -> String {
-    match entry_type {
-        EntryType::Instructions => "the server's instructions".to_owned(),
-        EntryType::Identity | EntryType::Origin => "the server".to_owned(),
-        EntryType::Tool | EntryType::Prompt | EntryType::Resource | EntryType::Template => {
-            match audience {
-                Audience::Person => escape_hidden(key),
-                Audience::Model => model_name(key, is_accepted),
-            }
+    match (entry_type, audience) {
+        (EntryType::Instructions, _) => "the server's instructions".to_owned(),
+        (EntryType::Identity | EntryType::Origin, _) => "the server".to_owned(),
+        (_, Audience::Person) => escape_hidden(key),
+        (EntryType::Tool, Audience::Model(_)) => quoted_name(key, is_accepted),
+        (EntryType::Prompt, Audience::Model(_)) => {
+            format!("the prompt {}", quoted_name(key, is_accepted))
+        }
+        (EntryType::Resource | EntryType::Template, Audience::Model(_)) => {
+            format!("the resource {}", quoted_name(key, is_accepted))
         }
     }
 }
 
-/// The banner of a held call.
-pub fn banner(server: &str, subject: &str, findings: &[Finding]) -> String {
-    let said = findings.iter().max_by_key(|finding| finding.class);
-    let change = said.map_or_else(
-        || "its contract could not be compared with what you approved".to_owned(),
-        |finding| say(finding, Audience::Model),
+/// What a refusal is about.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldCall<'a> {
+    pub server: &'a str,
+    /// The entry's name, as [`entry_name`] has it.
+    pub subject: &'a str,
+    pub verdict: Verdict,
+    pub findings: &'a [Finding],
+    pub approved: &'a Approved<'a>,
+    pub versions: Versions<'a>,
+}
+
+/// The versions of a server, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Versions<'a> {
+    pub before: Option<&'a str>,
+    pub now: Option<&'a str>,
+}
+
+impl Versions<'_> {
+    fn say(self) -> String {
+        // The server writes them: one that cannot be shown as it is says nothing as a hash.
+        let shown = |version: Option<&str>| {
+            version.filter(|version| shown_name(version, false) == *version).map(str::to_owned)
+        };
+        match (shown(self.before), shown(self.now)) {
+            (Some(before), Some(now)) if before != now => {
+                format!(" Version `{before}` before, `{now}` now.")
+            }
+            (_, Some(now)) => format!(" Server version `{now}`."),
+            (_, None) => String::new(),
+        }
+    }
+}
+
+/// The finding that decides a verdict. In every posture a behavioral finding alone is inconclusive, so that a hold is
+/// always decided by another one.
+pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
+    let is_preferred = |finding: &Finding| match verdict {
+        Verdict::Proceed => true,
+        Verdict::Inconclusive => finding.class == ChangeClass::Behavioral,
+        Verdict::Hold => finding.class != ChangeClass::Behavioral,
+    };
+    findings.iter().max_by_key(|finding| (is_preferred(finding), finding.class))
+}
+
+/// What every refusal ends with. The model reads it, so it says what the model has to do: nothing.
+const STOP: &str = "Held before your agent ran it. Agent: stop, tell your user, and run nothing.";
+
+/// The banner of a call that is held because its contract changed.
+fn banner(call: &HeldCall<'_>, review: &str) -> String {
+    let HeldCall { subject, findings, .. } = call;
+    let change = deciding(findings, call.verdict).map_or_else(
+        || "could not be compared with what you approved".to_owned(),
+        |finding| say(finding, Audience::Model(call.approved)),
     );
+    let more = match findings.len().saturating_sub(1) {
+        0 => String::new(),
+        1 => " (and 1 more change)".to_owned(),
+        more => format!(" (and {more} more changes)"),
+    };
+    let versions = call.versions.say();
     format!(
-        "○ holdpoint — caught a silent change: {subject} {change}. Held before your agent ran it. \
-         A person decides: holdpoint review {server}  [Review · Re-pin · Validate]"
+        "○ holdpoint — caught a silent change: {subject} {change}{more}.{versions} {STOP} {review}  [Review · Re-pin · Validate]"
     )
 }
 
 /// What the model is told of a held call, whatever holds it.
-pub fn held(reason: Reason, server: &str, subject: &str, findings: &[Finding]) -> String {
+pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
+    let HeldCall { server, subject, .. } = call;
     let review = format!("A person decides: holdpoint review {server}");
-    match reason {
-        Reason::ContractDrift | Reason::Marker if !findings.is_empty() => {
-            banner(server, subject, findings)
+    let said = match reason {
+        Reason::ContractDrift | Reason::Marker if !call.findings.is_empty() => {
+            return banner(call, &review);
         }
-        Reason::ContractDrift | Reason::Marker => format!(
-            "○ holdpoint — {subject} waits for a look. Held before your agent ran it. {review}"
-        ),
-        Reason::NoPin => format!(
-            "○ holdpoint — {subject} is not among what was accepted of this server. Held before your agent ran it. {review}"
-        ),
-        Reason::SurfaceUnreadable => format!(
-            "○ holdpoint — what the server says of {subject} cannot be read in exactly one way. Held before your agent ran it. {review}"
-        ),
-        Reason::ServerChanged => format!(
-            "○ holdpoint — the server changed since it was accepted, so none of its calls goes through. Held before your agent ran it. {review}"
-        ),
-        Reason::ServerPending => format!(
-            "○ holdpoint — the server is new and waits for a first look. Held before your agent ran it. {review}"
-        ),
-        Reason::ServerQuarantined => format!(
-            "○ holdpoint — a person stopped this server. Held before your agent ran it. A person decides: holdpoint release {server}"
-        ),
+        Reason::ContractDrift | Reason::Marker => format!("{subject} waits for a look"),
+        Reason::NoPin => format!("{subject} is not among what was accepted of this server"),
+        Reason::SurfaceUnreadable => {
+            format!("what the server says of {subject} cannot be read in exactly one way")
+        }
+        Reason::ServerChanged => {
+            "the server changed since it was accepted, so none of its calls goes through".to_owned()
+        }
+        Reason::ServerPending => "the server is new and waits for a first look".to_owned(),
+        Reason::ServerQuarantined => {
+            let release = format!("A person decides: holdpoint release {server}");
+            return format!("○ holdpoint — a person stopped this server. {STOP} {release}");
+        }
         Reason::BaselineLost => format!(
-            "○ holdpoint — what was accepted of {subject} is lost or was changed by something else than holdpoint. Held before your agent ran it. {review}"
+            "what was accepted of {subject} is lost or was changed by something else than holdpoint"
         ),
-        Reason::UnapprovedParameter => format!(
-            "○ holdpoint — the call to {subject} uses a parameter that nobody accepted yet. Held before your agent ran it. {review}"
-        ),
-    }
+        Reason::UnapprovedParameter => {
+            format!("the call to {subject} uses a parameter that nobody accepted yet")
+        }
+    };
+    format!("○ holdpoint — {said}. {STOP} {review}")
 }
 
-/// A JSON Pointer for a model: steps that are neither a word of JSON Schema or MCP nor harmless are told by their hash.
-pub fn model_path(path: &str) -> String {
-    let steps = path
-        .split('/')
-        .map(|step| if step.is_empty() { String::new() } else { model_name(step, false) });
-    steps.collect::<Vec<_>>().join("/")
+/// What the model is told where a verdict's record cannot be made: the hold stands all the same.
+pub fn held_without_provenance(server: &str) -> String {
+    format!(
+        "○ holdpoint — held (provenance unavailable). {STOP} A person decides: holdpoint review {server}"
+    )
 }
 
-/// The banner where a verdict's record cannot be made: the hold stands all the same.
-pub const BANNER_WITHOUT_PROVENANCE: &str = "○ holdpoint — held (provenance unavailable)";
-
-fn quoted(name: &str, audience: Audience, is_accepted: bool) -> String {
+/// The parameter that a finding is about, in backticks, if it is about one that may be named.
+fn named_parameter(finding: &Finding, audience: Audience<'_>) -> Option<String> {
     match audience {
-        Audience::Person => format!("`{}`", escape_hidden(name)),
-        Audience::Model => format!("({})", model_name(name, is_accepted)),
+        Audience::Model(approved) => approved.parameter(finding),
+        Audience::Person => {
+            let name = parameter(&finding.path);
+            (!name.is_empty()).then(|| format!("`{}`", escape_hidden(&name)))
+        }
     }
 }
 
@@ -209,28 +260,22 @@ fn hint(path: &str) -> &'static str {
 }
 
 /// What within the entry a finding is about: a parameter, or the whole of it.
-fn subject(path: &str, audience: Audience, is_known: bool) -> String {
-    let name = parameter(path);
-    if name.is_empty() {
-        return if path.starts_with("/inputSchema") {
-            "its input".to_owned()
-        } else {
-            "it".to_owned()
-        };
+fn subject(path: &str, parameter: Option<&str>) -> String {
+    match parameter {
+        Some(name) => format!("the parameter {name}"),
+        None if path.starts_with("/inputSchema") => "its input".to_owned(),
+        None => "it".to_owned(),
     }
-    format!("the parameter {}", quoted(&name, audience, is_known))
 }
 
-fn place_of_text(path: &str, audience: Audience, is_known: bool) -> String {
-    let name = parameter(path);
-    if name.is_empty() {
-        match path.rsplit('/').next() {
-            Some("description") => "in its description".to_owned(),
-            Some("title") => "in its title".to_owned(),
-            _ => "of itself".to_owned(),
-        }
-    } else {
-        format!("about the parameter {}", quoted(&name, audience, is_known))
+fn place_of_text(path: &str, parameter: Option<&str>) -> String {
+    let own = path.strip_prefix("/inputSchema").unwrap_or(path);
+    match (parameter, own) {
+        (Some(name), _) => format!("about the parameter {name}"),
+        (None, "/description") => "in its description".to_owned(),
+        (None, "/title" | "/annotations/title") => "in its title".to_owned(),
+        (None, _) if path.starts_with("/inputSchema/") => "about its input".to_owned(),
+        (None, _) => "of itself".to_owned(),
     }
 }
 
@@ -249,36 +294,6 @@ fn parameter(path: &str) -> String {
         }
     }
     names.join(".")
-}
-
-/// A name that a model may be told: one that was accepted, or one that can carry no message; else part of its hash.
-pub fn model_name(name: &str, is_accepted: bool) -> String {
-    if is_accepted && name.chars().all(|c| !c.is_control()) && name.len() <= 128
-        || is_harmless_name(name)
-    {
-        return name.to_owned();
-    }
-    sha256_hex(name.as_bytes()).chars().take(8).collect()
-}
-
-/// `[A-Za-z0-9_-]{1,32}`, without a marker and without a word that reads like an all-clear.
-fn is_harmless_name(name: &str) -> bool {
-    const GREEN_WORDS: [&str; 8] =
-        ["safe", "verified", "trusted", "approved", "allowed", "clear", "passed", "secure"];
-    let is_plain = (1..=32).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    let lower = name.to_ascii_lowercase();
-    is_plain && !GREEN_WORDS.iter().any(|word| lower.contains(word)) && !has_marker(name)
-}
-
-fn has_marker(name: &str) -> bool {
-    let spaced = name.replace(['_', '-'], " ");
-    [name, spaced.as_str()].into_iter().any(|text| {
-        let mut json = Vec::new();
-        contract::json::escape_into(text, &mut json);
-        let json = String::from_utf8(json).unwrap_or_default();
-        Document::parse(&json).is_ok_and(|document| !markers::scan(document.root()).is_empty())
-    })
 }
 
 /// A text for a terminal or a page: nothing in it can move the cursor, reorder letters or hide.

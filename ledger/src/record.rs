@@ -226,10 +226,14 @@ pub enum StepUp {
 pub struct Drift<'a> {
     pub definition_hash: BeforeAfter,
     pub entry_hash: BeforeAfter,
+    /// What the verdict says and does not say; absent where its provenance could not be made, as is `verdict_scope`.
+    pub framing: Option<&'static str>,
     pub kinds: Words<'a>,
+    pub safety_relevant: bool,
     pub tier_reached: u8,
     /// `PROCEED`, `HOLD` or `INCONCLUSIVE`.
     pub verdict: &'static str,
+    pub verdict_scope: Option<&'static str>,
     /// How long ago the surface was seen that the verdict rests on.
     pub view_age_ms: u64,
 }

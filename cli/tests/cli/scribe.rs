@@ -117,9 +117,12 @@ impl Ledger {
                         after: Some(Digest32([2; 32])),
                     },
                     entry_hash: BeforeAfter::default(),
+                    framing: Some("visibility-not-blame"),
                     kinds: Words(&["description-only"]),
+                    safety_relevant: false,
                     tier_reached: 0,
                     verdict: "PROCEED",
+                    verdict_scope: Some("structural"),
                     view_age_ms: 12,
                 }),
                 admission: Some(Admission {

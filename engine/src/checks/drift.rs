@@ -1,12 +1,13 @@
-//! Has the contract moved since somebody accepted it? One look-up in the view.
+//! Has the contract changed since it was accepted? One look-up in the view.
 
 use crate::call::{Call, Method, Target};
 use crate::path::{Answer, Check, Denial};
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use crate::view::Found;
+use contract::surface::{EntryType, ListKind};
+use gate::naming::quoted_name;
 use gate::reason::Reason;
-use wire::envelope::member_names;
 
 #[derive(Debug)]
 pub struct DriftCheck;
@@ -32,12 +33,21 @@ impl Check for DriftCheck {
         match situation.view.find(target) {
             Found::Unchanged(_) => Answer::Continue,
             Found::Changed(standing) if standing.is_held() => Answer::Hold(standing.clone()),
-            Found::Changed(standing) if uses_any(call, standing.unapproved_parameters()) => {
+            Found::Changed(standing) if standing.is_beyond_approved(call.arguments) => {
                 let server = situation.server.as_str();
                 Answer::Hold(standing.because(Reason::UnapprovedParameter, target, server))
             }
             Found::Changed(_) => Answer::Continue,
             Found::Unknown if is_open(target, situation) => Answer::Continue,
+            Found::Unknown if is_unlisted_tool(target, situation) => {
+                let name = quoted_name(target.key, false);
+                Answer::Deny(Denial {
+                    reason: ReasonCode::UnknownTool,
+                    message: format!(
+                        "○ holdpoint — the server lists no tool called {name}; look at its list for the right name"
+                    ),
+                })
+            }
             Found::Unknown => Answer::Hold(situation.view.unknown(target, situation)),
         }
     }
@@ -45,14 +55,13 @@ impl Check for DriftCheck {
 
 /// Whether what no pin knows may be used: always under monitor; and a resource by its address, since most are not listed.
 fn is_open(target: Target<'_>, situation: &Situation) -> bool {
-    !situation.is_holding() || target.entry_type == contract::surface::EntryType::Resource
+    !situation.is_holding() || target.entry_type == EntryType::Resource
 }
 
-/// Whether a call uses a parameter that only the new definition has.
-fn uses_any(call: &Call<'_>, unapproved: &[Box<str>]) -> bool {
-    if unapproved.is_empty() {
-        return false;
-    }
-    let mut names = call.arguments.into_iter().flat_map(member_names);
-    names.any(|name| unapproved.iter().any(|unapproved| **unapproved == *name))
+/// Whether neither a pin nor the server's current list has a tool: it waits for nobody, its name is wrong.
+fn is_unlisted_tool(target: Target<'_>, situation: &Situation) -> bool {
+    let view = &situation.view;
+    target.entry_type == EntryType::Tool
+        && view.has_lists()
+        && view.unreadable(ListKind::Tools).is_none()
 }

@@ -5,8 +5,9 @@ use contract::hash::EntryHash;
 use contract::surface::EntryId;
 use gate::counters::Counter;
 use gate::judge::SurfaceJudgement;
+use gate::naming::Approved;
 use gate::posture::Posture;
-use gate::words::{Audience, entry_name, say};
+use gate::words::{Audience, deciding, entry_name, say};
 use std::collections::HashSet;
 
 /// The most notes that are remembered as told.
@@ -30,12 +31,13 @@ impl Notes {
             if !self.told.insert((judged.id.clone(), version)) {
                 continue;
             }
-            let is_known = judged.before.is_some();
-            let name = entry_name(judged.id.entry_type, &judged.id.key, is_known, Audience::Model);
-            let strongest = judged.findings.iter().max_by_key(|finding| finding.class);
-            let change = strongest.map_or_else(
+            let is_accepted = judged.before.is_some();
+            let approved = Approved::of(judged.before.as_ref());
+            let audience = Audience::Model(&approved);
+            let name = entry_name(judged.id.entry_type, &judged.id.key, is_accepted, audience);
+            let change = deciding(&judged.findings, judged.verdict).map_or_else(
                 || "could not be compared with what was accepted".to_owned(),
-                |finding| say(finding, Audience::Model),
+                |finding| say(finding, audience),
             );
             session.tally.add(Counter::Notes);
             session

@@ -2,18 +2,22 @@
 
 use super::Materials;
 use crate::call::Target;
-use contract::change::{ChangeKind, Finding};
-use contract::json::{Document, Node};
-use contract::surface::{Entry, EntryType, ListKind};
+use contract::json::Document;
+use contract::schema::Additions;
+use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 use gate::judge::Judgement;
+use gate::naming::{Approved, shown_name};
+use gate::pins::{EntryPins, PinBook};
 use gate::posture::{Posture, Settings};
 use gate::reason::Reason;
 use gate::unseen::judge_server_entry;
-use gate::verdict::{Provenance, Verdict};
-use gate::words::{self, Audience, entry_name, model_path};
+use gate::verdict::{Provenance, SurfacedVerdict, Verdict};
+use gate::words::{self, Audience, HeldCall, Versions, entry_name};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// The version of what `data` of a refusal says.
+const VERDICT_CONTRACT_VERSION: &str = "1.0.0";
 /// The most findings that a refusal lists.
 const MAX_EVIDENCE: usize = 20;
 
@@ -36,19 +40,18 @@ impl Hashes {
 /// An entry that moved, or a server that is stopped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    pub verdict: Verdict,
+    pub surfaced: SurfacedVerdict,
     /// Why a call is held; nothing where it goes on.
     pub reason: Option<Reason>,
     pub before: Option<Hashes>,
     pub after: Option<Hashes>,
     pub kinds: Vec<&'static str>,
-    pub provenance: Provenance,
     /// What each posture would have done with a call, in the order of [`Posture::ALL`].
     pub would_hold: [bool; 4],
     evidence: Vec<Value>,
     message: String,
-    /// Parameters that only the new definition has, where the approved one goes on being served.
-    unapproved: Vec<Box<str>>,
+    /// What only the new definition has, where the approved one goes on being served.
+    additions: Additions,
     is_deferred: bool,
 }
 
@@ -56,33 +59,33 @@ impl Standing {
     pub(super) fn of(judgement: &Judgement, materials: &Materials<'_>) -> Standing {
         // A new entry that waits is nobody's yet: there is no approved definition to go on with.
         let is_new = judgement.is_deferred && judgement.before.is_none();
-        let held = judgement.reason.filter(|_| judgement.verdict.is_held());
+        let is_held = judgement.verdict.is_held();
+        let held = is_held.then(|| judgement.reason.unwrap_or(Reason::ContractDrift));
         let reason = held.or(is_new.then_some(Reason::NoPin));
-        let verdict = if is_new { Verdict::Hold } else { judgement.verdict };
-        let is_known = judgement.before.is_some();
-        let name =
-            entry_name(judgement.id.entry_type, &judgement.id.key, is_known, Audience::Model);
-        let message = reason.map_or_else(String::new, |reason| {
-            words::held(reason, materials.server.as_str(), &name, &judgement.findings)
-        });
+        let surfaced = match is_new {
+            true => held_verdict(judgement.is_safety_relevant()),
+            false => judgement.surfaced(),
+        };
+        let approved = Approved::of(judgement.before.as_ref());
+        let message = reason
+            .map_or_else(String::new, |reason| message(judgement, materials, reason, &approved));
         let evidence = judgement.findings.iter().take(MAX_EVIDENCE).map(
-            |finding| json!({"kind": finding.kind.as_str(), "path": model_path(&finding.path)}),
+            |finding| json!({"kind": finding.kind.as_str(), "path": approved.pointer(finding)}),
         );
         let mut kinds: Vec<&'static str> =
             judgement.findings.iter().map(|finding| finding.kind.as_str()).collect();
         kinds.sort_unstable();
         kinds.dedup();
         Standing {
-            verdict,
+            surfaced,
             reason,
             before: judgement.before.as_ref().map(Hashes::of),
             after: judgement.after.as_ref().map(Hashes::of),
             kinds,
-            provenance: judgement.provenance(),
             would_hold: would_hold(judgement, materials),
             evidence: evidence.collect(),
             message,
-            unapproved: if judgement.is_deferred { unapproved(judgement) } else { Vec::new() },
+            additions: additions(judgement, materials.book),
             is_deferred: judgement.is_deferred,
         }
     }
@@ -91,7 +94,10 @@ impl Standing {
     pub(super) fn for_server(reason: Reason, server: &str, target: Option<Target<'_>>) -> Standing {
         let name = target.map_or_else(
             || "the server".to_owned(),
-            |target| entry_name(target.entry_type, target.key, false, Audience::Model),
+            |target| {
+                let audience = Audience::Model(&Approved::default());
+                entry_name(target.entry_type, target.key, false, audience)
+            },
         );
         Standing::without_comparison(reason, server, &name)
     }
@@ -103,16 +109,15 @@ impl Standing {
 
     fn without_comparison(reason: Reason, server: &str, name: &str) -> Standing {
         Standing {
-            verdict: Verdict::Hold,
+            surfaced: held_verdict(true),
             reason: Some(reason),
             before: None,
             after: None,
             kinds: Vec::new(),
-            provenance: Provenance::structural(Verdict::Hold, false),
             would_hold: [reason == Reason::ServerQuarantined, true, true, true],
             evidence: Vec::new(),
-            message: words::held(reason, server, name, &[]),
-            unapproved: Vec::new(),
+            message: held_without_findings(reason, server, name),
+            additions: Additions::None,
             is_deferred: false,
         }
     }
@@ -121,9 +126,9 @@ impl Standing {
         self.reason.is_some()
     }
 
-    /// Parameters that a call may not use, because nobody accepted them yet.
-    pub fn unapproved_parameters(&self) -> &[Box<str>] {
-        &self.unapproved
+    /// Whether a call with these arguments uses what nobody accepted yet.
+    pub fn is_beyond_approved(&self, arguments: Option<&[u8]>) -> bool {
+        arguments.is_some_and(|arguments| self.additions.are_used_by(arguments))
     }
 
     pub fn is_deferred(&self) -> bool {
@@ -132,11 +137,12 @@ impl Standing {
 
     /// The same entry, held for another reason.
     pub fn because(&self, reason: Reason, target: Target<'_>, server: &str) -> Arc<Standing> {
-        let name = entry_name(target.entry_type, target.key, true, Audience::Model);
+        let audience = Audience::Model(&Approved::default());
+        let name = entry_name(target.entry_type, target.key, self.before.is_some(), audience);
         Arc::new(Standing {
-            verdict: Verdict::Hold,
+            surfaced: held_verdict(true),
             reason: Some(reason),
-            message: words::held(reason, server, &name, &[]),
+            message: held_without_findings(reason, server, &name),
             ..self.clone()
         })
     }
@@ -153,18 +159,21 @@ impl Standing {
             Reason::ServerQuarantined => "release",
             _ => "review",
         };
-        let is_known = self.before.is_some();
+        let is_accepted = self.before.is_some();
+        let provenance = self.surfaced.provenance();
         json!({
-            "verdict": "HOLD",
+            "verdict": self.surfaced.verdict(),
+            "verdict_contract_version": VERDICT_CONTRACT_VERSION,
+            "safety_relevant": self.surfaced.is_safety_relevant(),
             "reason": reason,
             "server": server,
-            "tool": tool.map(|tool| words::model_name(tool, is_known)),
+            "tool": tool.map(|tool| shown_name(tool, is_accepted)),
             "kinds": self.kinds,
             "definition_hash": before_after(self.before, self.after, |hashes| hashes.definition),
             "entry_hash": before_after(self.before, self.after, |hashes| Some(hashes.entry)),
-            "tier_reached": self.provenance.tier_reached,
-            "verdict_scope": self.provenance.verdict_scope,
-            "framing": self.provenance.framing,
+            "tier_reached": provenance.map(|provenance| provenance.tier_reached),
+            "verdict_scope": provenance.map(|provenance| provenance.verdict_scope),
+            "framing": provenance.map(|provenance| provenance.framing),
             "evidence": self.evidence,
             "receipt_id": receipt_id,
             "review": ["holdpoint", command, server],
@@ -189,53 +198,65 @@ fn would_hold(judgement: &Judgement, materials: &Materials<'_>) -> [bool; 4] {
     })
 }
 
-/// The names of parameters that the new definition has and the approved one does not, and of those in which it has such
-/// ones further in: arguments are not read deeper than their names, so all of one that gained something counts as new.
-fn unapproved(judgement: &Judgement) -> Vec<Box<str>> {
-    let before = judgement.before.as_ref().map(parameters).unwrap_or_default();
-    let after = judgement.after.as_ref().map(parameters).unwrap_or_default();
-    let is_added = |finding: &&Finding| finding.kind == ChangeKind::AddedOptionalParam;
-    let mut gained = Vec::new();
-    for finding in judgement.findings.iter().filter(is_added) {
-        match outermost(&finding.path) {
-            Some(name) => gained.push(name),
-            // Behind a reference or a choice it may be in any of them.
-            None => gained.extend(after.iter().cloned().chain(last(&finding.path))),
+/// A hold that is not the comparison's own verdict.
+fn held_verdict(is_safety_relevant: bool) -> SurfacedVerdict {
+    let provenance = Provenance::structural(Verdict::Hold, true);
+    SurfacedVerdict::new(Verdict::Hold, is_safety_relevant, Some(provenance))
+}
+
+/// What a call may not use while the new definition waits. The client sees the accepted definition, so that is what calls
+/// may use.
+fn additions(judgement: &Judgement, book: &PinBook) -> Additions {
+    let accepted = book.get(&judgement.id).and_then(EntryPins::accepted).map(|pin| &pin.entry);
+    match (accepted, &judgement.after) {
+        (Some(accepted), Some(after)) if judgement.is_deferred => {
+            Additions::between(accepted, after)
         }
+        _ => Additions::None,
     }
-    let new = after.into_iter().filter(|name| !before.contains(name) && !gained.contains(name));
-    let new: Vec<Box<str>> = new.collect();
-    gained.into_iter().chain(new).collect()
 }
 
-/// The parameter that a pointer into a tool leads to, or into.
-fn outermost(path: &str) -> Option<Box<str>> {
-    let inside = path.strip_prefix("/inputSchema/properties/")?;
-    inside.split('/').next().map(unescaped)
-}
-
-fn last(path: &str) -> Option<Box<str>> {
-    path.rsplit('/').next().map(unescaped)
-}
-
-/// A name as it was before it became a part of a JSON Pointer.
-fn unescaped(part: &str) -> Box<str> {
-    part.replace("~1", "/").replace("~0", "~").into()
-}
-
-fn parameters(entry: &Entry) -> Vec<Box<str>> {
-    let Ok(document) = Document::parse(entry.raw()) else { return Vec::new() };
-    let root = document.root();
-    match entry.entry_type() {
-        EntryType::Tool => {
-            let properties = root.get("inputSchema").and_then(|schema| schema.get("properties"));
-            let names = properties.into_iter().flat_map(Node::members);
-            names.filter_map(|(name, _)| Some(name.as_str()?.into())).collect()
-        }
-        EntryType::Prompt => {
-            let arguments = root.get("arguments").into_iter().flat_map(Node::items);
-            arguments.filter_map(|argument| Some(argument.get("name")?.as_str()?.into())).collect()
-        }
-        _ => Vec::new(),
+fn message(
+    judgement: &Judgement,
+    materials: &Materials<'_>,
+    reason: Reason,
+    approved: &Approved<'_>,
+) -> String {
+    let server = materials.server.as_str();
+    if judgement.surfaced().provenance().is_none() {
+        return words::held_without_provenance(server);
     }
+    let EntryId { entry_type, key } = &judgement.id;
+    let is_accepted = judgement.before.is_some();
+    let subject = entry_name(*entry_type, key, is_accepted, Audience::Model(approved));
+    let (before, now) = versions(materials.book, materials.surface);
+    let versions = Versions { before: before.as_deref(), now: now.as_deref() };
+    let (subject, findings) = (subject.as_str(), judgement.findings.as_slice());
+    let verdict = judgement.verdict;
+    words::held(reason, &HeldCall { server, subject, verdict, findings, approved, versions })
+}
+
+fn held_without_findings(reason: Reason, server: &str, subject: &str) -> String {
+    let approved = Approved::default();
+    let call = HeldCall {
+        server,
+        subject,
+        verdict: Verdict::Hold,
+        findings: &[],
+        approved: &approved,
+        versions: Versions::default(),
+    };
+    words::held(reason, &call)
+}
+
+/// The version of the package when it was approved, and the one that runs now, as far as the origin or the server says.
+fn versions(book: &PinBook, surface: &Surface) -> (Option<String>, Option<String>) {
+    let id = EntryId::only(EntryType::Origin);
+    let version = |origin: &Entry| {
+        let document = Document::parse(origin.raw()).ok()?;
+        Some(document.root().get("version")?.as_str()?.into_owned())
+    };
+    let before = book.get(&id).and_then(EntryPins::approved).and_then(|pin| version(&pin.entry));
+    let now = surface.entry(&id).and_then(version).or_else(|| surface.server_version.clone());
+    (before, now)
 }

@@ -245,3 +245,17 @@ fn a_detail_of_the_origin_holds_only_where_it_is_set_to() {
     settings.hold_origin_detail = true;
     assert_eq!(judge_surface(&pins, &at("2"), &settings, 0).verdict, Verdict::Hold);
 }
+
+#[test]
+fn a_verdict_that_nothing_stands_behind_is_shown_as_a_hold_without_provenance() {
+    let (old, new) = (surface(&[tool("")]), surface(&[tool("").replace("\"d\"", "\"e\"")]));
+    let mut judgement = judge(&book(&[(Basis::Person, &old)]), &new, Posture::Guard);
+    let shown = judgement.surfaced();
+    assert_eq!(shown.verdict(), Verdict::Hold);
+    assert_eq!(shown.provenance(), Some(judgement.provenance()));
+    judgement.entries[0].findings.clear();
+    judgement.entries[0].verdict = Verdict::Inconclusive;
+    for shown in [judgement.entries[0].surfaced(), judgement.surfaced()] {
+        assert_eq!((shown.verdict(), shown.provenance()), (Verdict::Hold, None));
+    }
+}

@@ -157,6 +157,13 @@ pub struct Drift {
     pub definition_hash: BeforeAfter,
     pub entry_hash: BeforeAfter,
     pub tier_reached: u8,
+    /// Older receipts lack it, as they do the next two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict_scope: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety_relevant: Option<bool>,
     pub view_age_ms: u64,
 }
 

@@ -141,9 +141,12 @@ pub(crate) fn decision<'a>(
         drift: Some(record::Drift {
             definition_hash: record::BeforeAfter::default(),
             entry_hash: record::BeforeAfter::default(),
+            framing: Some("visibility-not-blame"),
             kinds: Words(&["description-only"]),
+            safety_relevant: false,
             tier_reached: 0,
             verdict: "PROCEED",
+            verdict_scope: Some("structural"),
             view_age_ms: 12,
         }),
         admission: Some(record::Admission {

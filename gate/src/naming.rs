@@ -1,0 +1,217 @@
+//! Names and places as a refusal shows them. A refusal goes to a model, so no name in it may carry a message of the server.
+//!
+//! INVARIANT: every name that the server chose reaches a client through [`shown_name`] or [`Approved`].
+
+use contract::change::{ChangeKind, Finding};
+use contract::hash::sha256_hex;
+use contract::json::{Document, Node};
+use contract::markers;
+use contract::names;
+use contract::surface::Entry;
+
+/// The longest accepted name that is shown.
+const MAX_ACCEPTED_CHARACTERS: usize = 64;
+/// The longest new name that is shown.
+const MAX_NEW_CHARACTERS: usize = 40;
+/// Words that make a refusal read like an all-clear.
+const REASSURING: [&str; 8] =
+    ["safe", "verified", "trusted", "approved", "allowed", "clear", "passed", "secure"];
+
+/// A name as a program reads it in a refusal: itself if it can carry no message, else the first 8 digits of its hash.
+pub fn shown_name(name: &str, is_accepted: bool) -> String {
+    let (longest, reassuring) =
+        if is_accepted { (MAX_ACCEPTED_CHARACTERS, 1) } else { (MAX_NEW_CHARACTERS, 0) };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    let is_shown = (1..=longest).contains(&name.len())
+        && name.bytes().all(is_plain)
+        && reassuring_words(name) <= reassuring
+        && !has_marker(name);
+    if is_shown { name.to_owned() } else { first_digits(name) }
+}
+
+/// The same within a sentence.
+pub fn quoted_name(name: &str, is_accepted: bool) -> String {
+    format!("`{}`", shown_name(name, is_accepted))
+}
+
+fn first_digits(name: &str) -> String {
+    sha256_hex(name.as_bytes()).chars().take(8).collect()
+}
+
+fn reassuring_words(name: &str) -> usize {
+    let lower = name.to_ascii_lowercase();
+    REASSURING.iter().map(|word| lower.matches(word).count()).sum()
+}
+
+fn has_marker(name: &str) -> bool {
+    let spaced = name.replace(['_', '-', '.'], " ");
+    [name, spaced.as_str()].into_iter().any(|text| {
+        let mut json = Vec::new();
+        contract::json::escape_into(text, &mut json);
+        let json = String::from_utf8(json).unwrap_or_default();
+        Document::parse(&json).is_ok_and(|document| !markers::scan(document.root()).is_empty())
+    })
+}
+
+/// The approved definition of an entry: a refusal shows the places of findings as far as it has them.
+#[derive(Debug, Default)]
+pub struct Approved<'e> {
+    document: Option<Document<'e>>,
+}
+
+impl<'e> Approved<'e> {
+    pub fn of(entry: Option<&'e Entry>) -> Approved<'e> {
+        Approved { document: entry.and_then(|entry| Document::parse(entry.raw()).ok()) }
+    }
+
+    /// Where a finding is, as a JSON Pointer that ends where the approved definition does.
+    pub fn pointer(&self, finding: &Finding) -> String {
+        let steps = self.walk(finding).steps.into_iter();
+        steps.map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()
+    }
+
+    /// The parameter that a finding is about, with dots for what is nested and in backticks. Returns `None` if it is about
+    /// no parameter, or about one that may not be named.
+    pub fn parameter(&self, finding: &Finding) -> Option<String> {
+        let Walk { names, is_whole, .. } = self.walk(finding);
+        let path = names.join(".");
+        // Each of the names is harmless; all of them together have to be.
+        (is_whole && !names.is_empty()).then(|| quoted_name(&path, true))
+    }
+
+    fn walk(&self, finding: &Finding) -> Walk {
+        let mut walk = Walk { steps: Vec::new(), names: Vec::new(), is_whole: false };
+        let mut node = self.document.as_ref().map(Document::root);
+        let mut is_name = false;
+        let mut steps = finding.path.split('/').skip(1).peekable();
+        while let Some(step) = steps.next() {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            node = node.and_then(|node| child(node, &step));
+            if is_name {
+                // The one new name that is told is that of the parameter that was added.
+                let is_added = steps.peek().is_none() && adds_parameter(finding.kind);
+                if node.is_none() && !is_added {
+                    return walk;
+                }
+                let shown = shown_name(&step, node.is_some());
+                walk.names.push(shown.clone());
+                walk.steps.push(shown);
+                is_name = false;
+                continue;
+            }
+            is_name = HOLDS_NAMES.contains(&step.as_str());
+            let is_ours = is_name || is_index(&step) || is_keyword(&step);
+            if !is_ours && node.is_none() {
+                return walk;
+            }
+            let is_of_definitions = matches!(step.as_str(), "$defs" | "definitions");
+            walk.steps.push(if is_ours { step } else { shown_name(&step, true) });
+            if is_of_definitions {
+                return walk;
+            }
+        }
+        walk.is_whole = true;
+        walk
+    }
+}
+
+/// How far a pointer is shown.
+struct Walk {
+    steps: Vec<String>,
+    /// The names of parameters among the steps.
+    names: Vec<String>,
+    is_whole: bool,
+}
+
+fn child<'a>(node: Node<'a>, step: &str) -> Option<Node<'a>> {
+    if node.is_array() {
+        return node.items().nth(step.parse().ok()?);
+    }
+    node.get(step)
+}
+
+fn adds_parameter(kind: ChangeKind) -> bool {
+    matches!(kind, ChangeKind::AddedRequiredParam | ChangeKind::AddedOptionalParam)
+}
+
+fn is_index(step: &str) -> bool {
+    (1..=5).contains(&step.len()) && step.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Keywords whose members have names that the server chose.
+const HOLDS_NAMES: [&str; 5] =
+    ["properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies"];
+
+fn is_keyword(step: &str) -> bool {
+    let members = [names::TOOL, names::TOOL_ANNOTATIONS, names::EXECUTION, names::PROMPT];
+    let members = members.into_iter().chain([names::RESOURCE, &OF_SERVERS, &OF_SCHEMAS]);
+    members.into_iter().any(|known| known.contains(&step))
+}
+
+/// Members of identities and origins, which Holdpoint itself writes.
+const OF_SERVERS: [&str; 10] = [
+    "attestedId",
+    "capabilities",
+    "signer",
+    "kind",
+    "package",
+    "program",
+    "url",
+    "version",
+    "digest",
+    "tls",
+];
+
+/// Keywords of JSON Schema, and of MCP in schemas.
+const OF_SCHEMAS: [&str; 47] = [
+    "$comment",
+    "$defs",
+    "$id",
+    "$ref",
+    "$schema",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "default",
+    "definitions",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "prefixItems",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "writeOnly",
+    "deprecated",
+    "x-mcp-header",
+];
+
+#[cfg(test)]
+mod tests;
