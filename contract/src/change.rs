@@ -117,6 +117,7 @@ change_kinds! {
     AnnotationChanged = "annotation-changed", Behavioral;
     AnnotationLoosened = "annotation-loosened", Additive;
     HeaderBindingChanged = "header-binding-changed", Breaking;
+    ExecutionChanged = "execution-changed", Breaking;
     MetadataChanged = "metadata-changed", Metadata;
     InstructionsChanged = "instructions-changed", Text;
     PromptAdded = "prompt-added", Additive;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod annotations;
+mod extras;
 
 /// An entry that changed, with what is found between before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +158,8 @@ fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
             "annotations" => {
                 findings.extend(annotations::compare(before, after, name.as_deref()));
             }
+            "execution" => findings.extend(extras::execution(before, after)),
+            "_meta" => findings.extend(extras::meta(before, after)),
             _ => findings.push(finding(ChangeKind::MetadataChanged, &path, before, after)),
         }
     }

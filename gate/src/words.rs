@@ -54,6 +54,9 @@ pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
         Kind::AddedOptionalParam => format!("has {}", of_parameter("a new optional parameter")),
         Kind::OutputSchemaAdded => "now declares the form of its result".to_owned(),
         Kind::ToolAdded => "is a new tool".to_owned(),
+        Kind::DescriptionOnly if path.starts_with("/_meta/ui") => {
+            "shows its user another page".to_owned()
+        }
         Kind::DescriptionOnly => format!("says something else {place}"),
         Kind::DeepSchemaUndiffable => {
             format!("{about} changed in a way that cannot be compared; look at it in full")
@@ -76,6 +79,9 @@ pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
             format!("now claims to be less risky than it did{}", hint(path))
         }
         Kind::HeaderBindingChanged => format!("{about} is now copied into another header"),
+        Kind::ExecutionChanged => {
+            "now refuses plain calls, or calls as a task, that it accepted".to_owned()
+        }
         Kind::MetadataChanged if path.is_empty() || path.starts_with("/inputSchema") => {
             format!("{about} is written differently; every call means the same")
         }
