@@ -230,7 +230,7 @@ fn the_demonstration_goes_as_it_says() {
     let document = bench.run(["demo", "--json"]).exits(0).json();
     assert_eq!(document["held"]["verdict"], "HOLD");
     assert_eq!(document["after_approval"]["verdict"], "PROCEED");
-    bench.run(["demo", "--all"]).exits(0).says("14/14 scenarios as predicted");
+    bench.run(["demo", "--all"]).exits(0).says("14/14 scenarios PASS");
     assert_eq!(bench.run(["demo", "--all", "--json"]).exits(0).json()["passed"], 14);
     assert!(!bench.home().exists(), "the demonstration keeps nothing");
 }

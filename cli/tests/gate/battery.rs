@@ -233,7 +233,11 @@ fn the_demonstration_plays_through_the_real_gate() {
         assert_eq!(document["held"]["verdict"], "HOLD", "{options:?}");
         assert_eq!(document["after_approval"]["verdict"], "PROCEED", "{options:?}");
     }
-    bench.run(["demo", "--all"]).exits(0).says("14/14 scenarios as predicted");
+    let battery = bench.run(["demo", "--all"]).exits(0).says("14/14 scenarios PASS");
+    let lines: Vec<&str> = battery.out.lines().collect();
+    assert_eq!(lines.last(), Some(&"14/14 scenarios PASS"));
+    assert!(lines.iter().any(|line| line.starts_with("base ") && line.ends_with("(baseline)")));
+    assert_eq!(lines.iter().filter(|line| line.contains("INCONCLUSIVE  INCONCLUSIVE")).count(), 2);
     bench.run(["demo", "--all", "--restart"]).exits(2);
     assert!(!bench.home().exists(), "the demonstration keeps nothing");
 }

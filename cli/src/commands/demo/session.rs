@@ -98,8 +98,15 @@ pub(super) struct Launch<'a> {
 pub(super) enum Called {
     /// The server's text.
     Through(String),
-    /// The words of the refusal.
-    Held(String),
+    Held(HeldCall),
+}
+
+/// What the refusal of a held call says.
+#[derive(Debug)]
+pub(super) struct HeldCall {
+    pub(super) message: String,
+    pub(super) verdict: String,
+    pub(super) kinds: Vec<String>,
 }
 
 /// A client in a session with the gate.
@@ -143,7 +150,15 @@ impl Session {
             return Ok(Called::Through(text));
         }
         match (answer.pointer("/error/code").and_then(Value::as_i64), text("/error/message")) {
-            (Some(HELD), Some(message)) => Ok(Called::Held(message)),
+            (Some(HELD), Some(message)) => {
+                let kinds = answer.pointer("/error/data/kinds").and_then(Value::as_array);
+                let kinds = kinds.into_iter().flatten().filter_map(Value::as_str);
+                Ok(Called::Held(HeldCall {
+                    message,
+                    verdict: text("/error/data/verdict").unwrap_or_default(),
+                    kinds: kinds.map(str::to_owned).collect(),
+                }))
+            }
             (_, message) => Err(gone_wrong(message.unwrap_or_else(|| "no answer".to_owned()))),
         }
     }

@@ -84,7 +84,7 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     teller.step(2, ending.words());
     session = change(ending, &stage, &launch, session)?;
     let banner = match session.call(TOOL, &json!({ "title": "Tuesday" }))? {
-        Called::Held(banner) => banner,
+        Called::Held(held) => held.message,
         Called::Through(_) => return Err(gone_wrong("the call went through")),
     };
     if stage.has_reached(&id, "Tuesday")? {
@@ -158,7 +158,7 @@ fn approve(stage: &Stage, id: &ServerId, held: &Judged) -> Result<String, Failur
 fn through(called: Called) -> Result<String, Failure> {
     match called {
         Called::Through(text) => Ok(format!("{} {text}", styled(GREEN, "answered"))),
-        Called::Held(banner) => Err(gone_wrong(banner)),
+        Called::Held(held) => Err(gone_wrong(held.message)),
     }
 }
 
