@@ -2,15 +2,16 @@
 
 use crate::failure::Failure;
 use crate::target::{Workplace, unknown_server};
-use contract::surface::Surface;
+use contract::surface::{Entry, EntryId, Surface};
 use engine::judge::{auto_pins_today, pinned_anchor};
-use gate::judge::SurfaceJudgement;
+use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::PinBook;
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
 use gate::unseen::{awaits_first_approval, judge_server};
+use std::collections::BTreeSet;
 use store::{Snapshot, Store};
 
 /// A server as it was last observed, judged against its pins.
@@ -19,11 +20,26 @@ pub(crate) struct Judged {
     pub(crate) snapshot: Snapshot,
     pub(crate) surface: Option<Surface>,
     pub(crate) judgement: SurfaceJudgement,
+    /// Entries that monitor serves and that still wait for review.
+    noted: BTreeSet<EntryId>,
 }
 
 impl Judged {
+    /// Everything that a person has to look at: what is held or deferred, and under monitor what guard would hold or
+    /// defer.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Judgement> {
+        let is_waiting = |entry: &&Judgement| entry.is_waiting() || self.noted.contains(&entry.id);
+        self.judgement.entries.iter().filter(is_waiting)
+    }
+
     pub(crate) fn status(&self) -> ServerStatus {
         status_of(&self.snapshot)
+    }
+
+    /// Everything of the server that is pinned or was seen last.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &EntryId> {
+        let pinned = self.snapshot.pins.iter().map(|(id, _)| id);
+        pinned.chain(self.surface.iter().flat_map(Surface::entries).map(Entry::id))
     }
 
     /// Whether a person is still to say that the server may be used at all.
@@ -53,7 +69,24 @@ pub(crate) fn judge_recorded(
     let nothing = Surface::default();
     let observed = surface.as_ref().unwrap_or(&nothing);
     let judgement = judge(workplace, id, &snapshot, observed, posture, at)?;
-    Ok(Judged { snapshot, surface, judgement })
+    let mut noted = BTreeSet::new();
+    if judgement.posture != judgement.posture.for_status() {
+        let counted = judge_for_status(workplace, id, &snapshot, observed, at)?;
+        noted.extend(counted.waiting().map(|entry| entry.id.clone()));
+    }
+    Ok(Judged { snapshot, surface, judgement, noted })
+}
+
+/// Judges a surface as the server's status counts it, whatever the posture serves.
+pub(crate) fn judge_for_status(
+    workplace: &Workplace,
+    id: &ServerId,
+    snapshot: &Snapshot,
+    surface: &Surface,
+    at: Timestamp,
+) -> Result<SurfaceJudgement, Failure> {
+    let posture = workplace.configuration.settings(Some(id), None)?.posture.for_status();
+    judge(workplace, id, snapshot, surface, Some(posture), at)
 }
 
 pub(crate) fn judge(
@@ -86,7 +119,7 @@ pub(crate) fn is_damaged(book: &PinBook) -> bool {
     book.lost.is_some() || !book.tampered.is_empty()
 }
 
-/// The status after a server was judged.
+/// The status after a server was judged by [`judge_for_status`].
 pub(crate) fn status_after(status: ServerStatus, judgement: &SurfaceJudgement) -> ServerStatus {
     let is_held = judgement.verdict.is_held();
     next(status, Happening::Judged { is_held }).unwrap_or(status)

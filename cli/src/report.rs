@@ -126,6 +126,16 @@ pub(crate) fn name_of(judgement: &Judgement) -> String {
     words::entry_name(id.entry_type, &id.key, judgement.before.is_some(), Audience::Person)
 }
 
+/// What becomes of an entry, in one word.
+pub(crate) fn state_of(entry: &Judgement) -> String {
+    match (entry.verdict, entry.is_deferred, entry.is_accepted) {
+        (Verdict::Proceed, true, _) => styled(CYAN.bold(), "DEFERRED"),
+        (Verdict::Proceed, false, true) => styled(screen::GREEN.bold(), "BENIGN"),
+        (Verdict::Proceed, false, false) => styled(DIM, "NOTED"),
+        (held, ..) => screen::verdict(held),
+    }
+}
+
 /// Says what was found, an entry a paragraph, the gravest first.
 pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
     let mut entries: Vec<&Judgement> = judgement.entries.iter().collect();
@@ -137,13 +147,7 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
         screen::say(format!("    {}", words::escape_hidden(reason)));
     }
     for entry in entries.into_iter().filter(|_| lost.is_none()) {
-        let state = match (entry.verdict, entry.is_deferred, entry.is_accepted) {
-            (Verdict::Proceed, true, _) => styled(CYAN.bold(), "DEFERRED"),
-            (Verdict::Proceed, false, true) => styled(screen::GREEN.bold(), "BENIGN"),
-            (Verdict::Proceed, false, false) => styled(DIM, "NOTED"),
-            (held, ..) => screen::verdict(held),
-        };
-        say_entry(entry, &state);
+        say_entry(entry, &state_of(entry));
     }
     for unreadable in &judgement.unreadable {
         screen::say(format!(

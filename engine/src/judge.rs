@@ -118,6 +118,8 @@ pub struct Judge {
     held: HashSet<EntryId>,
     /// When the session began: what is revoked later concerns it.
     begun: Timestamp,
+    /// The user whose calls these are, as receipts name them.
+    principal: String,
     /// What the store said of the server when it was last judged.
     standing: Option<Standing>,
 }
@@ -130,11 +132,18 @@ struct Standing {
     lost: Option<String>,
     is_incident: bool,
     is_revoked: bool,
+    is_principal_revoked: bool,
 }
 
 impl Judge {
     pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
-        Judge { store, rules, launch, held: HashSet::new(), begun: now(), standing: None }
+        let (held, begun, principal) = (HashSet::new(), now(), String::new());
+        Judge { store, rules, launch, held, begun, principal, standing: None }
+    }
+
+    /// Names the user whose calls these are: they are refused once that principal is revoked.
+    pub fn for_principal(self, principal: &str) -> Judge {
+        Judge { principal: principal.to_owned(), ..self }
     }
 
     pub fn rules(&self) -> &Rules {
@@ -219,9 +228,10 @@ impl Judge {
                 FirstUsePolicy::Trust => Happening::FirstUseTrusted,
                 FirstUsePolicy::Approve => Happening::FirstUseAsked,
             };
-            after_first(next(status, happening).unwrap_or(status), &judgement)
+            let is_held = self.is_changed(status, &book, surface, &judgement, at)?;
+            after_first(next(status, happening).unwrap_or(status), is_held)
         } else {
-            let is_held = judgement.verdict.is_held();
+            let is_held = self.is_changed(status, &book, surface, &judgement, at)?;
             next(status, Happening::Judged { is_held }).unwrap_or(status)
         };
         act.status = Some(next_status).filter(|next| *next != status);
@@ -266,17 +276,21 @@ impl Judge {
         let state = self.store.incident()?;
         let is_declared =
             state.incident.is_some_and(|(incident, _)| is_about(&incident, &self.rules.server));
-        let is_revoked = state.revocations.iter().any(|revoked| {
-            revoked.kind == RevokedKind::Server
-                && revoked.value == self.rules.server.as_str()
-                && revoked.signed.at >= self.begun
-        });
+        let is_revoked = |kind: RevokedKind, value: &str| {
+            state.revocations.iter().any(|revoked| {
+                revoked.kind == kind && revoked.value == value && revoked.signed.at >= self.begun
+            })
+        };
+        let is_principal_revoked = is_revoked(RevokedKind::Principal, &self.principal);
+        let is_revoked =
+            is_principal_revoked || is_revoked(RevokedKind::Server, self.rules.server.as_str());
         Ok(Standing {
             revision: server.as_ref().map_or(Revision::NONE, |server| server.revision),
             status: server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status),
             lost: server.and_then(|server| server.lost),
             is_incident: is_declared,
             is_revoked,
+            is_principal_revoked,
         })
     }
 
@@ -309,6 +323,24 @@ impl Judge {
         Ok(judge_server(status, book, surface, &self.rules.settings, auto_pins))
     }
 
+    /// Whether the server counts as changed, which does not depend on whether the posture serves what changed.
+    fn is_changed(
+        &self,
+        status: ServerStatus,
+        book: &PinBook,
+        surface: &Surface,
+        judgement: &SurfaceJudgement,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let posture = judgement.posture.for_status();
+        if posture == judgement.posture {
+            return Ok(judgement.verdict.is_held());
+        }
+        let settings = Settings { posture, ..self.rules.settings.clone() };
+        let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
+        Ok(judge_server(status, book, surface, &settings, auto_pins).verdict.is_held())
+    }
+
     fn judged(
         &mut self,
         seen: &Seen,
@@ -318,7 +350,7 @@ impl Judge {
         standing: Standing,
         repinned: usize,
     ) -> Judged {
-        let Standing { is_incident, is_revoked, status, .. } = standing;
+        let Standing { is_incident, is_revoked, is_principal_revoked, status, .. } = standing;
         self.standing = Some(standing);
         // A server that waits for a person is stopped before its lists are there to be judged.
         let is_asked = self.rules.first_use == FirstUsePolicy::Approve && book.is_empty();
@@ -344,6 +376,7 @@ impl Judge {
             settings: self.rules.settings.clone(),
             is_incident,
             is_revoked,
+            is_principal_revoked,
             // Whoever publishes it knows: it is not the judge's.
             admission: Admittance::default(),
             view: Arc::new(view),
@@ -385,7 +418,8 @@ impl Judge {
         let revision = baseline.revision();
         let mut book = baseline.pins;
         book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by: by.to_owned() });
-        let is_held = self.judge(status, &book, &surface, at)?.verdict.is_held();
+        let judgement = self.judge(status, &book, &surface, at)?;
+        let is_held = self.is_changed(status, &book, &surface, &judgement, at)?;
         let Ok(status) = next(status, Happening::Approved { is_held }) else { return Ok(false) };
         let mut act = Act::new(&self.rules.server, at, by, "server.approve");
         act.expect = Some(revision);
@@ -507,8 +541,7 @@ fn is_told_at_handshake(entry_type: EntryType) -> bool {
 }
 
 /// What is left out at first sight because of a marker is held from then on.
-fn after_first(status: ServerStatus, judgement: &SurfaceJudgement) -> ServerStatus {
-    let is_held = judgement.verdict.is_held();
+fn after_first(status: ServerStatus, is_held: bool) -> ServerStatus {
     next(status, Happening::Judged { is_held }).unwrap_or(status)
 }
 

@@ -22,8 +22,10 @@ pub struct Situation {
     pub server: ServerId,
     pub settings: Settings,
     pub is_incident: bool,
-    /// A person revoked the server after the session began.
+    /// The server, or the user whose calls these are, was revoked after the session began.
     pub is_revoked: bool,
+    /// It was the user.
+    pub is_principal_revoked: bool,
     /// Who vouches for the server, where that is asked.
     pub admission: Admittance,
     pub view: Arc<View>,

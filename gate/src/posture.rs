@@ -31,6 +31,15 @@ impl Posture {
             Posture::Strict => "strict",
         }
     }
+
+    /// The posture that decides whether a server's status is `changed` and what waits for review. Monitor serves what
+    /// drifted, but the status must still say that it drifted: it counts what guard would hold.
+    pub const fn for_status(self) -> Posture {
+        match self {
+            Posture::Monitor => Posture::Guard,
+            Posture::Shield | Posture::Guard | Posture::Strict => self,
+        }
+    }
 }
 
 impl fmt::Display for Posture {

@@ -4,7 +4,7 @@ use crate::approver;
 use crate::arguments::{ApproveCommand, Options};
 use crate::commands::review::hash_of;
 use crate::failure::{Exit, Failure};
-use crate::judging::{Judged, is_damaged, judge_recorded};
+use crate::judging::{Judged, is_damaged, judge_for_status, judge_recorded};
 use crate::observation::now;
 use crate::screen;
 use crate::target::Workplace;
@@ -67,7 +67,7 @@ fn choose(
     hash: &str,
 ) -> Result<Vec<EntryId>, Failure> {
     let waiting: Vec<&Judgement> =
-        judged.judgement.waiting().filter(|entry| can_be_approved(entry)).collect();
+        judged.waiting().filter(|entry| can_be_approved(entry)).collect();
     if waiting.is_empty() && !judged.judgement.unreadable.is_empty() {
         return Err(Failure::held(format!(
             "what server `{id}` said last could not be read in exactly one way, so it cannot be approved: `holdpoint check {id}` looks again"
@@ -109,7 +109,7 @@ pub(crate) fn changed_meanwhile(id: &ServerId) -> Failure {
 
 /// The first approval of a server is of all that it says: what was left out would pass for an addition later.
 fn refuse_part_of_first(judged: &Judged, id: &ServerId, chosen: &[EntryId]) -> Result<(), Failure> {
-    let mut waiting = judged.judgement.waiting().filter(|entry| can_be_approved(entry));
+    let mut waiting = judged.waiting().filter(|entry| can_be_approved(entry));
     if !judged.awaits_first_approval() || waiting.all(|entry| chosen.contains(&entry.id)) {
         return Ok(());
     }
@@ -197,7 +197,7 @@ fn status_once_pinned(
         snapshot.pins.push(Pin { entry: entry.clone(), basis: Basis::Person, at: now(), by });
     }
     let surface = judged.surface.clone().unwrap_or_default();
-    let judgement = crate::judging::judge(workplace, id, &snapshot, &surface, None, now())?;
+    let judgement = judge_for_status(workplace, id, &snapshot, &surface, now())?;
     next(judged.status(), Happening::Approved { is_held: judgement.verdict.is_held() })
         .map_err(|error| Failure::held(error.to_string()))
 }

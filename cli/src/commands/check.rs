@@ -3,7 +3,7 @@
 use crate::approver;
 use crate::arguments::{CheckCommand, Options};
 use crate::failure::{Exit, Failure};
-use crate::judging::{has_baseline, judge, status_after};
+use crate::judging::{has_baseline, judge, judge_for_status, status_after};
 use crate::observation::{now, remark_notes, surface_of};
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, DIM, styled};
@@ -26,7 +26,11 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     let judgement = judge(&workplace, &target.id, &snapshot, &surface, command.posture, now())?;
     // What was seen is kept, so that `review` can show it; no pin is touched.
     let is_trial = command.posture.is_some();
-    remember(&mut workplace, &target, &snapshot, &surface, (!is_trial).then_some(&judgement))?;
+    let counted = match is_trial {
+        true => None,
+        false => Some(judge_for_status(&workplace, &target.id, &snapshot, &surface, now())?),
+    };
+    remember(&mut workplace, &target, &snapshot, &surface, counted.as_ref())?;
     let status = snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status);
     let is_quarantined = status == ServerStatus::Quarantined;
     if options.json {
@@ -38,7 +42,8 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
         document.behavioral = command.behavioral.then_some("UNAVAILABLE");
         screen::print_json(&document)?;
     } else {
-        tell(&target.id, &judgement, command.behavioral, is_quarantined, options);
+        let waits = counted.as_ref().unwrap_or(&judgement).waiting().next().is_some();
+        tell(&target.id, &judgement, command.behavioral, is_quarantined, waits, options);
     }
     let is_held = judgement.verdict.is_held() || command.behavioral || is_quarantined;
     let is_unreadable =
@@ -55,6 +60,7 @@ fn tell(
     judgement: &SurfaceJudgement,
     behavioral: bool,
     is_quarantined: bool,
+    waits: bool,
     options: &Options,
 ) {
     report::say_entries(judgement);
@@ -71,7 +77,7 @@ fn tell(
             "behaviour: UNAVAILABLE: nothing here can observe it, so the answer stays held",
         );
     }
-    if judgement.waiting().next().is_some() && !options.quiet {
+    if waits && !options.quiet {
         screen::say(styled(DIM, format!("next: holdpoint review {id}")));
     }
 }

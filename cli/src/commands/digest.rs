@@ -6,8 +6,8 @@ use crate::commands::stats::date;
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
-use crate::report::{EntryDocument, count, name_of};
-use crate::screen::{self, BOLD, CYAN, DIM, GREEN, RED, styled};
+use crate::report::{EntryDocument, count, name_of, state_of};
+use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
 use crate::target::Workplace;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
@@ -65,7 +65,7 @@ struct Told {
 
 impl Told {
     fn waiting(&self, is_today: bool) -> impl Iterator<Item = &gate::judge::Judgement> {
-        self.judged.judgement.waiting().filter(move |_| is_today)
+        self.judged.waiting().filter(move |_| is_today)
     }
 }
 
@@ -149,11 +149,7 @@ fn say_server(told: &Told, is_today: bool, options: &Options) {
     let mut is_waiting = false;
     for entry in told.waiting(is_today) {
         is_waiting = true;
-        let state = if entry.is_deferred {
-            styled(CYAN.bold(), "DEFERRED")
-        } else {
-            screen::verdict(entry.verdict)
-        };
+        let state = state_of(entry);
         let mut kinds: Vec<&str> =
             entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
         kinds.sort_unstable();

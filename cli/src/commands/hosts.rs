@@ -77,7 +77,7 @@ fn all_pins(options: &Options) -> Result<BTreeMap<String, Pins>, Failure> {
         let tools = pinned
             .filter(|(entry, pins)| entry.entry_type == EntryType::Tool && !pins.is_gone())
             .count();
-        let waiting = judged.judgement.waiting().count();
+        let waiting = judged.waiting().count();
         all.insert(id.to_string(), Pins { status: judged.status(), tools, waiting });
     }
     Ok(all)

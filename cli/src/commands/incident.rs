@@ -22,8 +22,8 @@ use store::{
     Store,
 };
 
-/// Whoever types this in an incident has to know what stops nothing yet.
-const UNENFORCED: &str = "blocked ways out, and revoked keys, principals and sessions, are written down for a gateway: `holdpoint run` does not look at them. To stop calls now: holdpoint incident on";
+/// In an incident a person has to know what stops nothing yet.
+const UNENFORCED: &str = "blocked egress and revoked keys and sessions are recorded for a gateway: `holdpoint run` does not look at them. To stop calls now: holdpoint incident on";
 
 /// The most revocations that a person is shown: the newest.
 const MAX_SHOWN: usize = 20;
@@ -213,7 +213,10 @@ fn tell(state: &IncidentState, options: &Options) {
 
 /// Whether something is written down that `holdpoint run` does not look at.
 fn needs_a_gateway(state: &IncidentState) -> bool {
-    let is_elsewhere = |revocation: &Revocation| revocation.kind != RevokedKind::Server;
+    let is_elsewhere = |revocation: &Revocation| match revocation.kind {
+        RevokedKind::Server | RevokedKind::Principal => false,
+        RevokedKind::Key | RevokedKind::Session => true,
+    };
     state.egress_blocked.is_some() || state.revocations.iter().any(is_elsewhere)
 }
 

@@ -6,7 +6,7 @@ use crate::arguments::{
 };
 use crate::commands::approve;
 use crate::failure::{Exit, Failure};
-use crate::judging::{has_baseline, judge, judge_recorded, status_after};
+use crate::judging::{has_baseline, judge_for_status, judge_recorded, status_after};
 use crate::observation::{now, observe, surface_of};
 use crate::screen;
 use crate::target::{Reach, Target, Workplace, known_client, unknown_server};
@@ -38,7 +38,7 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
         &format!("Release server `{id}` from quarantine?"),
     )?;
     let surface = look_again(&workplace, id, &command.upstream, options)?;
-    let judgement = judge(&workplace, id, &snapshot, &surface, None, now())?;
+    let judgement = judge_for_status(&workplace, id, &snapshot, &surface, now())?;
     let status = if has_baseline { status_after(released, &judgement) } else { released };
     let (at, by) = (now(), approver::name());
     let observation = Observation::of(&surface, at);
@@ -118,7 +118,7 @@ fn status_without(
     let mut snapshot = judged.snapshot.clone();
     snapshot.pins = snapshot.pins.without_newest(entry);
     let surface = judged.surface.clone().unwrap_or_default();
-    let judgement = judge(workplace, id, &snapshot, &surface, None, now())?;
+    let judgement = judge_for_status(workplace, id, &snapshot, &surface, now())?;
     Ok(status_after(judged.status(), &judgement))
 }
 

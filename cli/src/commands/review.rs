@@ -6,7 +6,7 @@ use crate::commands::approve::{approve_entries, can_be_approved, changed_meanwhi
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
-use crate::report::{EntryDocument, gravest_first, name_of};
+use crate::report::{self, EntryDocument, gravest_first, name_of};
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::side_by_side;
 use crate::target::Workplace;
@@ -29,7 +29,7 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
     let mut servers = Vec::new();
     for id in ids {
         let judged = judge_recorded(&workplace, &id, None, at)?;
-        if judged.judgement.waiting().next().is_some() || !judged.judgement.unreadable.is_empty() {
+        if judged.waiting().next().is_some() || !judged.judgement.unreadable.is_empty() {
             servers.push((id, judged));
         }
     }
@@ -56,7 +56,6 @@ fn print(servers: &[(ServerId, Judged)], usage: &Usage) -> Result<(), Failure> {
         .iter()
         .map(|(id, judged)| {
             let entries: Vec<_> = judged
-                .judgement
                 .waiting()
                 .map(|entry| {
                     serde_json::json!({
@@ -88,7 +87,7 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
             words::escape_hidden(unreadable)
         ));
     }
-    for entry in judged.judgement.waiting() {
+    for entry in judged.waiting() {
         show_entry(id, entry, usage);
         // A first approval is of all that the server says.
         if !can_be_approved(entry) || judged.awaits_first_approval() {
@@ -106,7 +105,7 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
         screen::say("");
     }
     if let Some(surface) = &judged.surface
-        && judged.judgement.waiting().any(can_be_approved)
+        && judged.waiting().any(can_be_approved)
     {
         screen::say(styled(
             DIM,
@@ -126,8 +125,7 @@ pub(crate) fn hash_of(entry: &Judgement) -> String {
 }
 
 fn show_entry(id: &ServerId, entry: &Judgement, usage: &Usage) {
-    let state =
-        if entry.is_deferred { "DEFERRED".to_owned() } else { screen::verdict(entry.verdict) };
+    let state = report::state_of(entry);
     screen::say(format!("{state}  {} {}", entry.id.entry_type, styled(BOLD, name_of(entry))));
     let is_new = is_about_server(entry) && entry.before.is_none() && !entry.findings.is_empty();
     if is_new {
@@ -211,7 +209,7 @@ struct Asked<'a> {
 }
 
 fn questions(judged: &Judged) -> Vec<Asked<'_>> {
-    let waiting = judged.judgement.waiting().filter(|entry| can_be_approved(entry));
+    let waiting = judged.waiting().filter(|entry| can_be_approved(entry));
     if !judged.awaits_first_approval() {
         let one = |entry| Asked { entries: vec![entry], hash: hash_of(entry), is_first: false };
         return waiting.map(one).collect();
@@ -231,7 +229,7 @@ fn approve_asked(
     let is_it = |entry: &Judgement| asked.entries.iter().any(|shown| shown.id == entry.id);
     let now_waiting = match (&judged.surface, asked.is_first) {
         (Some(surface), true) => Some(surface.surface_hash().to_string()),
-        _ => judged.judgement.waiting().find(|entry| is_it(entry)).map(hash_of),
+        _ => judged.waiting().find(|entry| is_it(entry)).map(hash_of),
     };
     // The server goes on meanwhile: only what was shown is approved.
     if now_waiting.as_deref() != Some(asked.hash.as_str()) {

@@ -210,12 +210,12 @@ fn prepare(
     let is_shared = matches!(location, Location::Postgres(_));
     let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
     let sentinel = Sentinel::new(store.index_path(), shared)?;
-    let mut judge = Judge::new(store, rules, Some(launch));
+    let caller = Caller { subject: approver::name(), client: None };
+    let mut judge = Judge::new(store, rules, Some(launch)).for_principal(&caller.subject);
     let begun = judge.begin()?;
     if !options.quiet {
         say_if_stopped(&begun.situation);
     }
-    let caller = Caller { subject: approver::name(), client: None };
     let (keeper, wakes) = channel();
     let (to_errands, errands) = channel();
     let is_quiet = options.quiet;
@@ -237,19 +237,26 @@ fn prepare(
             }
         }),
     });
-    let export = start_export(&configuration, &home)?;
+    let export = start_export(&configuration, &home, options)?;
     let grace = configuration.grace(id)?;
     Ok(Prepared { session: Arc::new(session), wakes, errands, origin, admission, grace, export })
 }
 
-/// Receipts go on to where the configuration says, if it says so.
+/// Sends receipts to the collectors that the configuration names, unless `DO_NOT_TRACK` is set.
 fn start_export(
     configuration: &Configuration,
     home: &store::Home,
+    options: &Options,
 ) -> Result<Option<LiveExport>, Failure> {
     let mut settings = configuration.export()?;
     settings.do_not_track = do_not_track(std::env::var_os("DO_NOT_TRACK").as_deref());
-    if settings.do_not_track || (settings.otlp.is_none() && settings.syslog.is_none()) {
+    if settings.otlp.is_none() && settings.syslog.is_none() {
+        return Ok(None);
+    }
+    if settings.do_not_track {
+        if !options.quiet {
+            screen::remark("holdpoint: `DO_NOT_TRACK` is set: receipts are sent to no collector");
+        }
         return Ok(None);
     }
     let folder = DiskFolder::new(&home.receipts_path());

@@ -5,12 +5,13 @@ use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
 use crate::report::{self, EntryDocument, name_of};
-use crate::screen::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, styled};
+use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::Workplace;
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
 use gate::judge::Judgement;
 use gate::pins::{Basis, EntryPins};
+use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use serde::Serialize;
@@ -21,7 +22,7 @@ use store::{Launch, Store};
 struct ServerDocument<'a> {
     id: &'a ServerId,
     status: ServerStatus,
-    posture: gate::posture::Posture,
+    posture: Posture,
     first_seen: Option<Timestamp>,
     last_seen: Option<Timestamp>,
     observed_at: Option<Timestamp>,
@@ -131,7 +132,6 @@ fn document<'a>(
         basis: bases(judged),
         surface_hash: judged.surface.as_ref().map(contract::surface::Surface::surface_hash),
         waiting: judged
-            .judgement
             .waiting()
             .map(|entry| WaitingDocument { since, entry: EntryDocument::of(entry) })
             .collect(),
@@ -166,23 +166,22 @@ fn say_server(id: &ServerId, judged: &Judged, since: Option<Timestamp>, options:
         report::count(judged.snapshot.pins.iter().len(), "entry", "entries"),
         bases.join(", "),
     ));
+    if judged.status() == ServerStatus::Changed && judged.judgement.posture == Posture::Monitor {
+        screen::say(styled(YELLOW, "    served all the same: posture monitor"));
+    }
     if let Some(lost) = &judged.snapshot.pins.lost {
         screen::say(format!("    {}", styled(RED, lost)));
     }
-    for entry in judged.judgement.waiting() {
+    for entry in judged.waiting() {
         screen::say(format!("    {}", waiting_line(entry, since)));
     }
-    if judged.judgement.waiting().next().is_some() && !options.quiet {
+    if judged.waiting().next().is_some() && !options.quiet {
         screen::say(styled(DIM, format!("    look: holdpoint review {id}")));
     }
 }
 
 fn waiting_line(entry: &Judgement, since: Option<Timestamp>) -> String {
-    let state = if entry.is_deferred {
-        styled(CYAN.bold(), "DEFERRED")
-    } else {
-        screen::verdict(entry.verdict)
-    };
+    let state = report::state_of(entry);
     let mut kinds: Vec<&str> = entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();

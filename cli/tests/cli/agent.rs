@@ -3,7 +3,7 @@
 use crate::bench::*;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -20,7 +20,11 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts the gate in front of the server, shakes hands and lists the tools.
     pub(crate) fn start(bench: &Bench, server: &FolderServer) -> Agent {
-        let mut command = server.command_as(bench, ID, "run", &[]);
+        Agent::begin(server.command_as(bench, ID, "run", &[]))
+    }
+
+    /// The same with the command that starts the gate.
+    pub(crate) fn begin(mut command: Command) -> Agent {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut gate = command.spawn().unwrap();
         let (sender, lines) = channel();

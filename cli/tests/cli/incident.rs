@@ -57,6 +57,30 @@ fn an_incident_denies_the_calls_of_a_gate_that_runs_already() {
 }
 
 #[test]
+fn a_revoked_principal_is_refused_in_the_sessions_that_run() {
+    let bench = Bench::unattended();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    let mut agent = Agent::start(&bench, &server);
+    let call = |agent: &mut Agent| agent.call("make_report", &json!({ "title": "a" }));
+    assert!(call(&mut agent)["result"].is_object());
+    // Somebody else's revocation is none of this user's.
+    bench.run(["incident", "revoke", "principal", "eve"]).exits(0);
+    assert!(call(&mut agent)["result"].is_object());
+    let said = bench.run(["incident", "revoke", "principal", WHO]).exits(0);
+    said.never_says("does not look at them");
+    let denied = call(&mut agent);
+    assert_eq!(denied["error"]["code"], 1013, "{denied}");
+    assert_eq!(denied["error"]["data"]["reason"], "session_quarantined");
+    assert!(denied["error"]["message"].as_str().unwrap().contains("user"), "{denied}");
+    agent.leave();
+    // As with a server, what begins afterwards is judged on its own.
+    let mut agent = Agent::start(&bench, &server);
+    assert!(call(&mut agent)["result"].is_object());
+    agent.leave();
+}
+
+#[test]
 fn an_incident_is_limited_to_servers_that_are_known() {
     let bench = Bench::unattended();
     with_servers(&bench);

@@ -1,12 +1,13 @@
 //! `receipts list`, `show` and `export`: what the ledger says, for people and for other tools.
 
+use crate::agent::Agent;
 use crate::bench::*;
 use crate::scribe::Ledger;
 use ledger::record::{ReceiptId, RulingResult};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -312,6 +313,65 @@ fn live_export_sends_where_the_configuration_says_and_goes_on_where_it_ended() {
     interrupt(&child);
     let answer = finish(child).exits(0);
     assert_eq!(answer.json(), json!({ "sent": 1 }));
+}
+
+/// Every way out that a configuration can name, each with the place where it would arrive.
+fn ways_out() -> (TcpListener, TcpListener, UdpSocket, [String; 3]) {
+    let (otlp, tcp) =
+        (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let lines = [
+        format!("otlp = \"http://{}\"", otlp.local_addr().unwrap()),
+        format!("syslog = \"tcp://{}\"", tcp.local_addr().unwrap()),
+        format!("syslog = \"udp://{}\"", udp.local_addr().unwrap()),
+    ];
+    for listener in [&otlp, &tcp] {
+        listener.set_nonblocking(true).unwrap();
+    }
+    udp.set_nonblocking(true).unwrap();
+    (otlp, tcp, udp, lines)
+}
+
+#[test]
+fn with_do_not_track_no_exporter_sends_anything() {
+    let bench = Bench::new();
+    let _ledger = Ledger::usual(&bench.home());
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    let (otlp, tcp, udp, lines) = ways_out();
+    let something_came = || {
+        let came = [otlp.accept().is_ok(), tcp.accept().is_ok(), udp.recv(&mut [0; 9]).is_ok()];
+        came.contains(&true)
+    };
+    for line in &lines {
+        bench.configure(&format!("[export]\n{line}\n"));
+        let mut live = bench.command(["receipts", "export", "--live"]);
+        answer({
+            live.env("DO_NOT_TRACK", "1");
+            live
+        })
+        .exits(2)
+        .says("DO_NOT_TRACK");
+        let session = |value: &str| {
+            let mut command = server.command_as(&bench, ID, "run", &[]);
+            command.env("DO_NOT_TRACK", value);
+            let mut agent = Agent::begin(command);
+            assert!(agent.call("make_report", &json!({ "title": "a" }))["result"].is_object());
+            agent
+        };
+        session("1").leave();
+        session("true").leave();
+        assert!(!something_came(), "{line}");
+        // The same without it does send: the silence above means something.
+        let agent = session("0");
+        let until = std::time::Instant::now() + DEADLINE;
+        while !something_came() {
+            assert!(std::time::Instant::now() < until, "nothing came by {line}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        agent.leave();
+        while something_came() {}
+    }
 }
 
 #[test]

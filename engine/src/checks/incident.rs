@@ -17,6 +17,12 @@ impl Check for IncidentCheck {
                 "○ holdpoint — an incident is declared: no call of this server goes through. \
                  A person ends it: holdpoint incident status",
             )
+        } else if situation.is_principal_revoked {
+            (
+                ReasonCode::SessionQuarantined,
+                "○ holdpoint — the user of this session was revoked while it was running: no call of this session goes \
+                 through. Once a person has cleared that, restart the session in your client",
+            )
         } else if situation.is_revoked {
             (
                 ReasonCode::SessionQuarantined,

@@ -148,7 +148,7 @@ fn change(
 
 /// Approves all that waits; the hash by which it was.
 fn approve(stage: &Stage, id: &ServerId, held: &Judged) -> Result<String, Failure> {
-    let waiting: Vec<EntryId> = held.judgement.waiting().map(|entry| entry.id.clone()).collect();
+    let waiting: Vec<EntryId> = held.waiting().map(|entry| entry.id.clone()).collect();
     let surface = held.surface.as_ref().map(|surface| surface.surface_hash().to_string());
     let hash = surface.ok_or_else(|| gone_wrong("nothing was observed"))?;
     approve_entries(&mut stage.workplace()?, id, held, &waiting, &hash)?;

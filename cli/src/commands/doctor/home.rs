@@ -160,7 +160,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
             | ServerStatus::Pending
             | ServerStatus::Verified
             | ServerStatus::Unbaselined => {
-                let waiting = judged.judgement.waiting().count();
+                let waiting = judged.waiting().count();
                 if waiting > 0 {
                     let entries = count(waiting, "entry waits", "entries wait");
                     let finding =

@@ -14,6 +14,7 @@ fn state() -> State {
         settings: Settings::default(),
         is_incident: false,
         is_revoked: false,
+        is_principal_revoked: false,
         admission: Admittance::NotAsked,
         view: Arc::default(),
     };
