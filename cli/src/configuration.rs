@@ -99,7 +99,8 @@ impl Configuration {
     }
 
     fn parse(text: &str) -> Result<Configuration, String> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let table: Table =
+            text.parse().map_err(|error: toml::de::Error| syntax_error(text, &error))?;
         for (key, value) in &table {
             match (key.as_str(), value) {
                 ("server", Value::Table(servers)) => {
@@ -329,6 +330,12 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
 }
 
 /// Refuses a key that is not known, with the nearest one that is.
+/// What is wrong with the syntax and in which line, as one line: a failure is printed on one.
+fn syntax_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message().replace('\n', ", "))
+}
+
 fn check_key(key: &str, value: &Value) -> Result<(), String> {
     let names: Vec<String> = match value {
         Value::Table(table) => table.keys().map(|inner| format!("{key}.{inner}")).collect(),

@@ -123,7 +123,9 @@ impl<'a> EntryDocument<'a> {
 /// An entry's name as a person reads it.
 pub(crate) fn name_of(judgement: &Judgement) -> String {
     let id = &judgement.id;
-    words::entry_name(id.entry_type, &id.key, judgement.before.is_some(), Audience::Person)
+    let name =
+        words::entry_name(id.entry_type, &id.key, judgement.before.is_some(), Audience::Person);
+    screen::name(&name)
 }
 
 /// What becomes of an entry, in one word.
@@ -197,7 +199,7 @@ fn say_entry(entry: &Judgement, state: &str) {
     if let Some(name) = &entry.renamed_to {
         screen::say(format!(
             "    it may have been renamed to `{}`: the input is the same",
-            words::escape_hidden(name)
+            screen::name(name)
         ));
     }
     for words in entry.detail.iter().chain(&entry.not_inert) {

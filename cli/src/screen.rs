@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use anstyle::{AnsiColor, Style};
 use gate::verdict::Verdict;
-use gate::words::escape_hidden;
+use gate::words::{escape_hidden, is_hidden};
 use std::io::Write;
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -19,30 +19,82 @@ pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A line for a person. A reader that has gone away is no reason to fail.
+/// Prints a line for a person. A reader that has gone away is no reason to fail.
 pub(crate) fn say(line: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stdout(), "{line}");
+    let _ = writeln!(anstream::stdout(), "{}", one_line(&line.to_string()));
 }
 
-/// A line beside the answer: progress, hints, what goes on.
+/// Prints a line beside the answer, on standard error: progress, hints, warnings.
 pub(crate) fn remark(line: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    let _ = writeln!(anstream::stderr(), "{}", one_line(&line.to_string()));
 }
 
-/// Words that may quote a server, fit to be shown: lines and tabs stay, everything else that hides is escaped.
-pub(crate) fn readable(text: &str) -> String {
-    let lines = text.split('\n').map(|line| {
-        let parts: Vec<String> = line.split('\t').map(escape_hidden).collect();
-        parts.join("\t")
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A question, with the cursor left behind it.
+/// Prints a question and leaves the cursor behind it.
 pub(crate) fn ask(question: impl std::fmt::Display) {
     let mut error = anstream::stderr();
-    let _ = write!(error, "{question}");
+    let _ = write!(error, "{}", one_line(&question.to_string()));
     let _ = error.flush();
+}
+
+/// INVARIANT: a line that is printed stays one line, whatever untrusted text it quotes. Line breaks, cursor movements,
+/// bidirectional controls and invisible characters are shown escaped; only the styles of this file pass as they are.
+fn one_line(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((text, after)) = rest.split_once(ESCAPE) {
+        out.push_str(&escape_hidden(text));
+        match STYLES.iter().find(|style| after.starts_with(**style)) {
+            Some(style) => {
+                out.push(ESCAPE);
+                out.push_str(style);
+                rest = after.strip_prefix(style).unwrap_or(after);
+            }
+            None => {
+                out.extend(ESCAPE.escape_unicode());
+                rest = after;
+            }
+        }
+    }
+    out.push_str(&escape_hidden(rest));
+    out
+}
+
+const ESCAPE: char = '\u{1b}';
+/// How the styles above and those of clap are written: bold, dimmed, underlined, red, green, yellow, cyan, and the end
+/// of a style.
+const STYLES: [&str; 8] = ["[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m", "[0m"];
+
+/// Untrusted text as part of a line: everything that could break the line, move the cursor or hide is escaped.
+pub(crate) fn readable(text: &str) -> String {
+    escape_hidden(text)
+}
+
+/// The longest name that is shown in full.
+const MAX_NAME: usize = 64;
+
+/// An untrusted name as part of a sentence. It cannot fill the rest of a line with spaces to begin what looks like the
+/// next one, and a very long one is cut.
+pub(crate) fn name(name: &str) -> String {
+    let mut out = String::new();
+    let mut was_space = false;
+    for character in name.chars().take(MAX_NAME) {
+        let is_space = character.is_whitespace();
+        if is_hidden(character) || is_space && (was_space || character != ' ') {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+        was_space = is_space;
+    }
+    if name.chars().count() > MAX_NAME {
+        out.push('…');
+    }
+    out
+}
+
+/// How many columns a terminal needs for a text. Letters of East Asian scripts take two.
+pub(crate) fn columns(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
 }
 
 /// The one JSON document of a command.
@@ -52,8 +104,7 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Failure
     print_raw(&text)
 }
 
-/// Bytes as they are. Whoever goes on with what was printed has to hear when it did not come out whole; a reader that has
-/// gone away has taken what it wanted.
+/// Prints bytes as they are. Fails if they could not all be written; a reader that has gone away has taken what it wanted.
 pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -64,12 +115,17 @@ pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says what went wrong: as a JSON document where one was asked for, and as a sentence on standard error always.
+/// Reports a failure: as a JSON document if `--json` was given, and always as words on standard error. Further lines of
+/// it, as those that a server printed before it ended, are marked: they cannot pass for lines of ours.
 pub(crate) fn complain(failure: &Failure, json: bool) {
     if json {
         print_failure(failure);
     }
-    remark(format!("{} {}", styled(RED.bold(), "holdpoint:"), readable(&failure.to_string())));
+    let message = failure.to_string();
+    let mut lines = message.lines();
+    let first = lines.next().unwrap_or_default();
+    remark(format!("{} {first}", styled(RED.bold(), "holdpoint:")));
+    lines.for_each(|line| remark(format!("  | {line}")));
 }
 
 /// A failure as the one JSON document of a command.
@@ -95,4 +151,35 @@ pub(crate) fn width() -> usize {
     let of_terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     of_terminal.or(named).unwrap_or(USUAL).clamp(40, 240)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn untrusted_text_cannot_break_a_line_or_act_on_the_terminal() {
+        let hostile = "a\nb\r\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8mc\u{202e}d\u{2028}e\u{85}";
+        let shown = one_line(&styled(RED.bold(), hostile));
+        assert_eq!(
+            shown,
+            "\u{1b}[1m\u{1b}[31ma\\u{a}b\\u{d}\\u{1b}]0;owned\\u{7}\\u{1b}[2J\\u{1b}[8mc\\u{202e}d\\u{2028}e\\u{85}\u{1b}[0m"
+        );
+    }
+
+    #[test]
+    fn every_style_passes() {
+        for style in [BOLD, DIM, GREEN, RED, YELLOW, CYAN, RED.bold(), GREEN.bold(), CYAN.bold()] {
+            let text = styled(style, "x");
+            assert_eq!(one_line(&text), text);
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_pretend_to_begin_the_next_line() {
+        assert_eq!(name("plain name"), "plain name");
+        assert_eq!(name("a  b\u{3000}c\nd"), "a \\u{20}b\\u{3000}c\\u{a}d");
+        assert_eq!(name(&"x".repeat(MAX_NAME)), "x".repeat(MAX_NAME));
+        assert_eq!(name(&"x".repeat(MAX_NAME + 1)), format!("{}…", "x".repeat(MAX_NAME)));
+    }
 }

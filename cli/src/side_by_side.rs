@@ -1,11 +1,14 @@
-//! Before and after beside each other: every changed line in full, the server's words quoted as they are, hidden
-//! characters escaped.
+//! Shows an entry before and after a change in two columns: every changed line in full, the server's text quoted.
+//!
+//! INVARIANT: the text of a server cannot look like a line, a column or JSON of ours. Strings are quoted and escaped, a
+//! string with line breaks is one quoted string a line, a folded line is marked, and columns are measured in the cells
+//! that a terminal uses.
 
 use crate::report;
 use crate::screen::{self, DIM, GREEN, RED, styled};
 use contract::json::{Document, Kind, Node};
 use contract::surface::Entry;
-use gate::words::{escape_hidden, is_hidden};
+use gate::words::is_hidden;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 
@@ -13,14 +16,20 @@ use std::time::Duration;
 const CONTEXT: usize = 2;
 /// The comparison of lines is only for the eye: past this it is cut short, and more lines count as changed.
 const COMPARING: Duration = Duration::from_millis(500);
-/// Tabs and narrow terminals aside, a column is never narrower than this.
+/// A column is never narrower than this.
 const MIN_COLUMN: usize = 16;
+/// The line between the columns.
+const SEPARATOR: char = '│';
+/// Begins each further piece of a line that is longer than its column.
+const CONTINUATION: &str = "↳ ";
+/// Marks that a letter may carry; a stack of more would cover the lines around it.
+const MAX_MARKS: usize = 3;
 
 /// The lines of one entry beside the lines of another.
 pub(crate) fn show(before: Option<&Entry>, after: Option<&Entry>) {
     let column = (screen::width().saturating_sub(3) / 2).max(MIN_COLUMN);
     let heading = |text: &str| format!("{text:<column$}");
-    screen::say(styled(DIM, format!("{} │ {}", heading("before (approved)"), "now")));
+    screen::say(styled(DIM, format!("{} {SEPARATOR} now", heading("before (approved)"))));
     for row in rows(before, after) {
         for line in row.lines(column) {
             screen::say(line);
@@ -47,7 +56,7 @@ impl Row {
                 vec![styled(
                     DIM,
                     format!(
-                        "{:<column$} │",
+                        "{:<column$} {SEPARATOR}",
                         format!("… {} as before", report::count(*count, "line", "lines"))
                     ),
                 )]
@@ -69,24 +78,34 @@ fn beside(
         .map(|index| {
             let (left, right) =
                 (left.get(index).unwrap_or(&empty), right.get(index).unwrap_or(&empty));
-            let padding = " ".repeat(column.saturating_sub(left.chars().count()));
+            let padding = " ".repeat(column.saturating_sub(screen::columns(left)));
             match styles {
-                None => styled(DIM, format!("{left}{padding} │ {right}")),
+                None => styled(DIM, format!("{left}{padding} {SEPARATOR} {right}")),
                 Some((old, new)) => {
-                    format!("{}{padding} │ {}", styled(old, left), styled(new, right))
+                    format!("{}{padding} {SEPARATOR} {}", styled(old, left), styled(new, right))
                 }
             }
         })
         .collect()
 }
 
-/// A text in pieces that fit a column.
+/// A line in pieces that fit a column, by the cells that a terminal uses for them.
 fn folded(text: &str, column: usize) -> Vec<String> {
-    let characters: Vec<char> = text.chars().collect();
-    if characters.is_empty() {
-        return vec![String::new()];
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    let mut buffer = [0; 4];
+    for character in text.chars() {
+        let width = screen::columns(character.encode_utf8(&mut buffer));
+        if used + width > column {
+            pieces.push(CONTINUATION.to_owned());
+            used = screen::columns(CONTINUATION);
+        }
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(character);
+        }
+        used += width;
     }
-    characters.chunks(column).map(|piece| piece.iter().collect()).collect()
+    pieces
 }
 
 fn rows(before: Option<&Entry>, after: Option<&Entry>) -> Vec<Row> {
@@ -149,11 +168,11 @@ fn without_far_context(rows: Vec<Row>) -> Vec<Row> {
     kept
 }
 
-/// An entry's JSON, a value a line, long texts a line of theirs a line.
+/// An entry's JSON with one value a line; a string with line breaks is shown as several quoted strings.
 fn lines_of(entry: Option<&Entry>) -> Vec<String> {
     let Some(entry) = entry else { return Vec::new() };
     let Ok(document) = Document::parse(entry.raw()) else {
-        return entry.raw().lines().map(escape_hidden).collect();
+        return entry.raw().lines().map(quoted).collect();
     };
     let mut lines = Vec::new();
     write(document.root(), 0, "", "", &mut lines);
@@ -167,7 +186,7 @@ fn write(node: Node<'_>, depth: usize, label: &str, comma: &str, lines: &mut Vec
             lines.push(format!("{indent}{label}{{"));
             let last = node.members().count();
             for (index, (name, value)) in node.members().enumerate() {
-                let label = format!("{}: ", quoted(name));
+                let label = format!("{}: ", quoted(&name.as_str().unwrap_or_default()));
                 write(value, depth + 1, &label, if index + 1 < last { "," } else { "" }, lines);
             }
             lines.push(format!("{indent}}}{comma}"));
@@ -191,31 +210,50 @@ fn write(node: Node<'_>, depth: usize, label: &str, comma: &str, lines: &mut Vec
 
 fn scalar(node: Node<'_>) -> String {
     match node.kind() {
-        Kind::String => quoted(node),
+        Kind::String => quoted(&node.as_str().unwrap_or_default()),
         _ => node.raw().to_owned(),
     }
 }
 
-fn quoted(node: Node<'_>) -> String {
-    format!("\"{}\"", escape_hidden(&node.as_str().unwrap_or_default()))
+/// A string of a server in quotation marks. What could end the quotation, break the line, forge the separator of the
+/// columns or hide is escaped.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    let mut marks = 0;
+    let mut buffer = [0; 4];
+    for character in text.chars() {
+        let is_mark = screen::columns(character.encode_utf8(&mut buffer)) == 0;
+        marks = if is_mark { marks + 1 } else { 0 };
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            SEPARATOR => out.extend(character.escape_unicode()),
+            _ if is_hidden(character) || marks > MAX_MARKS => {
+                out.extend(character.escape_unicode());
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+    out
 }
 
-/// A string with line breaks is shown as the lines that a reader of it would see.
+/// A string with line breaks is shown as the lines that a reader of it would see, each in quotation marks of its own.
 fn text(node: Node<'_>, indent: &str, label: &str, comma: &str, lines: &mut Vec<String>) {
     let text = node.as_str().unwrap_or_default();
-    if !text.contains('\n') {
-        lines.push(format!("{indent}{label}{}{comma}", quoted(node)));
+    let mut parts = text.split_inclusive('\n').peekable();
+    let first = parts.next().unwrap_or_default();
+    if parts.peek().is_none() {
+        lines.push(format!("{indent}{label}{}{comma}", quoted(first)));
         return;
     }
-    lines.push(format!("{indent}{label}\""));
-    for line in text.split('\n') {
-        let shown: String = line
-            .chars()
-            .map(|c| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() })
-            .collect();
-        lines.push(format!("{indent}  {shown}"));
+    lines.push(format!("{indent}{}", label.trim_end()));
+    lines.push(format!("{indent}  {}", quoted(first)));
+    while let Some(part) = parts.next() {
+        let end = if parts.peek().is_none() { comma } else { "" };
+        lines.push(format!("{indent}  {}{end}", quoted(part)));
     }
-    lines.push(format!("{indent}\"{comma}"));
 }
 
 #[cfg(test)]
@@ -248,8 +286,63 @@ mod tests {
             .flat_map(|row| row.lines(40))
             .collect::<Vec<_>>()
             .join("\n");
-        assert!(text.contains("\\u{202e}") && text.contains("\\u{1b}") && text.contains("second"));
+        assert!(text.contains("\\u{202e}") && text.contains("second"));
         assert!(!text.contains('\u{202e}'));
         assert_eq!(text.matches('w').count(), 400);
+    }
+
+    fn shown(raw: &str, column: usize) -> Vec<String> {
+        let rows = rows(None, Some(&entry(raw)));
+        let lines = rows.iter().flat_map(|row| row.lines(column));
+        lines.map(|line| anstream::adapter::strip_str(&line).to_string()).collect()
+    }
+
+    #[test]
+    fn text_of_a_server_cannot_pretend_to_be_json_or_a_column() {
+        let lines = shown(r#"{"d":"Reads.\n\",\n\"readOnlyHint\": true │ \\"}"#, 60);
+        let padding = " ".repeat(60);
+        let expected = [
+            "{",
+            "  \"d\":",
+            "    \"Reads.\\n\"",
+            "    \"\\\",\\n\"",
+            "    \"\\\"readOnlyHint\\\": true \\u{2502} \\\\\"",
+            "}",
+        ];
+        let expected: Vec<String> =
+            expected.iter().map(|line| format!("{padding} │ {line}")).collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn columns_hold_whatever_the_width_of_the_letters() {
+        let wide = entry(r#"{"d":"字字字字字字字字字字 e\u0301e\u0301 ✅"}"#);
+        let plain = entry(r#"{"d":"x"}"#);
+        let column = 17;
+        for row in rows(Some(&wide), Some(&plain)) {
+            for line in row.lines(column) {
+                let line = anstream::adapter::strip_str(&line).to_string();
+                let left = line.split('│').next().unwrap();
+                assert_eq!(screen::columns(left), column + 1, "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_folded_line_is_marked_so_that_its_end_is_not_taken_for_a_line() {
+        let padding = " ".repeat(40);
+        let raw = format!(r#"{{"d":"{padding}\"evil\": true"}}"#);
+        let lines = shown(&raw, 30);
+        let right = |line: &String| line.split('│').nth(1).unwrap().to_owned();
+        let continued: Vec<String> =
+            lines.iter().map(right).filter(|line| line.contains("evil")).collect();
+        assert!(continued.iter().all(|line| line.starts_with(" ↳ ")), "{lines:#?}");
+        assert!(!continued.is_empty(), "{lines:#?}");
+    }
+
+    #[test]
+    fn marks_do_not_pile_up_over_the_lines_around() {
+        let shown = quoted(&format!("e{}", "\u{301}".repeat(5)));
+        assert_eq!(shown, format!("\"e{}\\u{{301}}\\u{{301}}\"", "\u{301}".repeat(3)));
     }
 }

@@ -106,7 +106,7 @@ fn a_server_that_exits_at_once_is_shown_with_its_standard_error() {
     let (bench, server) = pinned();
     server.writes("stderr", "no API key\nset REPORTS_KEY\n");
     server.writes("exit", "3");
-    let said = ["before the answer to `initialize` came", "no API key\nset REPORTS_KEY"];
+    let said = ["before the answer to `initialize` came", "  | no API key\n  | set REPORTS_KEY"];
     fails(&server, &bench, &[], &said);
 }
 

@@ -171,7 +171,7 @@ struct Teller {
 impl Teller {
     fn say(&self, line: impl std::fmt::Display) {
         if !self.is_silent {
-            screen::say(line);
+            line.to_string().split('\n').for_each(screen::say);
         }
     }
 

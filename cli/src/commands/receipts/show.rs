@@ -39,13 +39,12 @@ pub(crate) fn run(command: &ShowCommand, options: &Options) -> Result<Exit, Fail
 }
 
 fn several(prefix: &str, found: &[Found]) -> Failure {
-    let ids: Vec<String> =
-        found.iter().map(|found| format!("\n  {}", found.receipt.receipt_id)).collect();
+    let ids: Vec<String> = found.iter().map(|found| found.receipt.receipt_id.to_string()).collect();
     let many = if found.len() == MAX_FOUND { "at least " } else { "" };
     Failure::usage(format!(
-        "{many}{} receipts begin with `{prefix}`; type more digits:{}",
+        "{many}{} receipts begin with `{prefix}`; type more digits: {}",
         found.len(),
-        ids.concat()
+        ids.join(", ")
     ))
 }
 
