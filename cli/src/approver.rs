@@ -13,29 +13,25 @@ pub(crate) fn name() -> String {
     named.unwrap_or_else(|| "somebody".to_owned())
 }
 
-/// Makes sure that a person decides: the first digits of the hash are typed again at a terminal.
+/// Makes sure that a person decides: what is about to be approved is shown again, and the person types a word.
 ///
-/// An agent with a shell must not wave its own change through, so without a terminal the configuration must allow it.
+/// An agent with a shell must not approve its own change, so without a terminal the configuration must allow it. The
+/// word is fixed: digits of a hash would bind nothing, because the server chooses the definition and can search for one
+/// whose hash begins the same.
 pub(crate) fn confirm(
     configuration: &Configuration,
     what: &str,
-    hash: &str,
+    show: impl FnOnce(),
 ) -> Result<(), Failure> {
-    const DIGITS: usize = 4;
+    const WORD: &str = "approve";
     if configuration.is_unattended()? {
         return Ok(());
     }
     need_terminal()?;
-    let digits: String = hash.chars().take(DIGITS).collect();
-    screen::ask(format!(
-        "{}\nType the first {DIGITS} digits of its hash ({hash:.16}…) to approve: ",
-        screen::readable(what)
-    ));
-    if read_line()? == digits {
-        Ok(())
-    } else {
-        Err(Failure::held("those are not the digits; nothing was approved"))
-    }
+    show();
+    screen::remark(what);
+    screen::ask(format!("Type `{WORD}` to approve exactly this: "));
+    if read_line()? == WORD { Ok(()) } else { Err(Failure::held("nothing was approved")) }
 }
 
 /// Makes sure that a person says yes.

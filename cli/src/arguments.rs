@@ -89,9 +89,9 @@ pub(crate) enum Command {
     /// Show what changed, before and after, with the commands to act
     #[command(after_help = "Examples:\n  holdpoint review\n  holdpoint review files -i")]
     Review(ReviewCommand),
-    /// Accept what waits, by the hash that `review` showed
+    /// Approve what waits, by the whole hash that `review` printed
     #[command(
-        after_help = "Examples:\n  holdpoint approve files --hash 3f9a2c41              all that waits\n  holdpoint approve files write_file --hash 91be07d2   one tool\n  holdpoint approve files prompt:summary --hash 5c1e88a0"
+        after_help = "Examples:\n  holdpoint approve files --hash HASH                   everything that waits\n  holdpoint approve files write_file --hash HASH        one tool\n  holdpoint approve files prompt:summary --hash HASH    one prompt\n\n`holdpoint review files` prints these lines with the hashes, 64 digits each, to copy."
     )]
     Approve(ApproveCommand),
     /// Stop a server: nothing of it is served until it is released
@@ -310,7 +310,7 @@ pub(crate) struct ApproveCommand {
     /// Entries by name, or by type and name (`prompt:summary`) [default: all that waits]
     #[arg(value_name = "[TYPE:]KEY")]
     pub(crate) keys: Vec<String>,
-    /// The hash that was reviewed, at least 8 digits: of the entry, or of the surface for all that waits
+    /// The whole hash that `review` printed: of the entry, or of the surface for everything that waits
     #[arg(long, value_name = "HASH")]
     pub(crate) hash: String,
 }

@@ -124,7 +124,13 @@ impl Target {
         arguments: &UpstreamArguments,
     ) -> Result<Target, Failure> {
         let Some(server) = workplace.store.server(id)? else {
-            return Err(unknown_server(id, workplace));
+            let unknown = unknown_server(id, workplace);
+            if engine::program::find_program(id.as_str(), None).is_none() {
+                return Err(unknown);
+            }
+            return Err(Failure::usage(format!(
+                "{unknown}; to start the program `{id}`, put `--` before it: `-- {id} …`"
+            )));
         };
         let again = |what: &str| {
             Failure::unreachable(format!(
@@ -208,7 +214,8 @@ pub(crate) fn unknown_server(id: &ServerId, workplace: &Workplace) -> Failure {
     ))
 }
 
-fn near<'a>(typed: &str, ids: &[&'a str]) -> Option<&'a str> {
+/// The one of these that was probably meant, if there is one.
+pub(crate) fn near<'a>(typed: &str, ids: &[&'a str]) -> Option<&'a str> {
     let distance = |id: &&str| strsim::damerau_levenshtein(id, typed);
     let most = MISTYPED.min(typed.len() / 3);
     let longer: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(typed)).collect();

@@ -124,7 +124,7 @@ fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("verdict", bench, &file("check", "new.json"), 10);
     let status = schemas.run("status", bench, &["status", ID], 0);
     schemas.run("review", bench, &["review", ID], 10);
-    schemas.run("error", bench, &["approve", ID, "--hash", "00000000"], 10);
+    schemas.run("error", bench, &["approve", ID, "--hash", &"0".repeat(64)], 10);
     let hash = status["servers"][0]["surface_hash"].as_str().unwrap();
     schemas.run("approve", bench, &["approve", ID, "--hash", hash], 0);
     schemas.run("lifecycle", bench, &["rollback", ID, "make_report"], 0);

@@ -1,13 +1,16 @@
-//! `holdpoint approve ID [KEY…] --hash H`: accepts what was reviewed, and nothing else.
+//! `holdpoint approve ID [KEY…] --hash H`: approves what was reviewed, and nothing else.
+//!
+//! INVARIANT: what is approved is compared by its whole hash. The server chooses the definition that is reviewed and the
+//! one that follows: two whose hashes share their first 16 digits are found within minutes.
 
 use crate::approver;
 use crate::arguments::{ApproveCommand, Options};
-use crate::commands::review::hash_of;
+use crate::commands::review::{hash_of, show_change};
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, is_damaged, judge_for_status, judge_recorded};
 use crate::observation::now;
 use crate::screen;
-use crate::target::Workplace;
+use crate::target::{Workplace, near};
 use contract::surface::{Entry, EntryId, EntryType};
 use gate::judge::Judgement;
 use gate::pins::{Basis, Pin, PinBook};
@@ -16,29 +19,25 @@ use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use store::{Act, NewPin, Store};
 
-/// The fewest digits that name a hash.
-const MIN_DIGITS: usize = 8;
+/// The digits of a SHA-256.
+const DIGITS: usize = 64;
 
 pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, Failure> {
-    let hash = command.hash.to_ascii_lowercase();
-    if hash.len() < MIN_DIGITS
-        || hash.len() > 64
-        || !hash.bytes().all(|byte| byte.is_ascii_hexdigit())
-    {
-        let message = format!(
-            "`--hash` takes {MIN_DIGITS} to 64 hexadecimal digits, as `holdpoint review` showed them"
-        );
-        return Err(Failure::usage(message));
-    }
+    let hash = whole_hash(&command.hash)?;
     let mut workplace = Workplace::open(options)?;
     let judged = judge_recorded(&workplace, &command.id, None, now())?;
     let chosen = choose(&judged, &command.id, &command.keys, &hash)?;
     refuse_part_of_first(&judged, &command.id, &chosen)?;
     let what = match chosen.as_slice() {
-        [one] => format!("Approving {one} of server `{}`.", command.id),
-        many => format!("Approving all {} changes of server `{}`.", many.len(), command.id),
+        [_] => format!("This is one entry of server `{}`, hash {hash}.", command.id),
+        many => {
+            format!("These are {} entries of server `{}`, hash {hash}.", many.len(), command.id)
+        }
     };
-    approver::confirm(&workplace.configuration, &what, &hash)?;
+    approver::confirm(&workplace.configuration, &what, || {
+        let entries = judged.judgement.entries.iter();
+        entries.filter(|entry| chosen.contains(&entry.id)).for_each(show_change);
+    })?;
     let status = approve_entries(&mut workplace, &command.id, &judged, &chosen, &hash)?;
     if options.json {
         let approved: Vec<String> = chosen.iter().map(EntryId::to_string).collect();
@@ -53,6 +52,16 @@ pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, F
         ));
     }
     Ok(Exit::Fine)
+}
+
+/// `--hash` takes a whole hash, in either case.
+fn whole_hash(typed: &str) -> Result<String, Failure> {
+    if typed.len() == DIGITS && typed.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(typed.to_ascii_lowercase());
+    }
+    Err(Failure::usage(format!(
+        "`--hash` takes a whole hash, {DIGITS} hexadecimal digits, as `holdpoint review` prints it"
+    )))
 }
 
 fn count(entries: usize) -> String {
@@ -77,7 +86,7 @@ fn choose(
         return Err(Failure::held(format!("nothing of server `{id}` waits to be approved")));
     }
     let surface = judged.surface.as_ref().map(|surface| surface.surface_hash().to_string());
-    let is_whole = surface.is_some_and(|surface| surface.starts_with(hash));
+    let is_whole = surface.is_some_and(|surface| surface == hash);
     let changed = || changed_meanwhile(id);
     if keys.is_empty() {
         if is_whole {
@@ -85,15 +94,15 @@ fn choose(
         }
         let named: Vec<EntryId> = waiting
             .iter()
-            .filter(|entry| hash_of(entry).starts_with(hash))
+            .filter(|entry| hash_of(entry) == hash)
             .map(|entry| entry.id.clone())
             .collect();
         return if named.len() == 1 { Ok(named) } else { Err(changed()) };
     }
     let mut chosen = Vec::new();
     for key in keys {
-        let entry = find(&waiting, key, id)?;
-        if !is_whole && (keys.len() > 1 || !hash_of(entry).starts_with(hash)) {
+        let entry = find(&waiting, key, id, judged)?;
+        if !is_whole && (keys.len() > 1 || hash_of(entry) != hash) {
             return Err(changed());
         }
         chosen.push(entry.id.clone());
@@ -124,17 +133,52 @@ pub(crate) fn can_be_approved(entry: &Judgement) -> bool {
     entry.reason != Some(Reason::SurfaceUnreadable)
 }
 
-fn find<'a>(waiting: &[&'a Judgement], key: &str, id: &ServerId) -> Result<&'a Judgement, Failure> {
+fn find<'a>(
+    waiting: &[&'a Judgement],
+    key: &str,
+    id: &ServerId,
+    judged: &Judged,
+) -> Result<&'a Judgement, Failure> {
     let named: Vec<&&Judgement> = waiting.iter().filter(|entry| names(&entry.id, key)).collect();
     match named.as_slice() {
         [one] => Ok(one),
-        [] => Err(Failure::held(format!(
-            "nothing called `{key}` of server `{id}` waits to be approved"
+        [] if judged.entries().any(|entry| names(entry, key)) => Err(Failure::held(format!(
+            "`{key}` of server `{id}` does not wait: it is as it was approved"
         ))),
+        [] => Err(unknown_entry(key, id, waiting.iter().map(|entry| &entry.id), "waits")),
         _ => Err(Failure::usage(format!(
             "`{key}` names several entries: say `tool:{key}` or the like"
         ))),
     }
+}
+
+/// Nothing of the server is called so. Names what was probably meant, else all that could be meant.
+pub(crate) fn unknown_entry<'e>(
+    key: &str,
+    id: &ServerId,
+    known: impl Iterator<Item = &'e EntryId>,
+    what: &str,
+) -> Failure {
+    const MAX_LISTED: usize = 8;
+    let known: Vec<&EntryId> = known.collect();
+    let typed: Vec<String> = known.iter().map(ToString::to_string).collect();
+    let mut names: Vec<&str> = known.iter().map(|entry| entry.key.as_str()).collect();
+    names.extend(typed.iter().map(String::as_str));
+    let end = match near(key, &names) {
+        Some(meant) => format!("did you mean `{}`?", screen::name(meant)),
+        None if known.is_empty() => format!("nothing of it {what}"),
+        None => {
+            let list: Vec<String> = typed
+                .iter()
+                .take(MAX_LISTED)
+                .map(|name| format!("`{}`", screen::name(name)))
+                .collect();
+            let more = known.len().saturating_sub(MAX_LISTED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            format!("this {what}: {}{more}", list.join(", "))
+        }
+    };
+    Failure::usage(format!("server `{id}` has nothing called `{key}`: {end}"))
 }
 
 /// Whether `KEY` or `TYPE:KEY` names an entry.
@@ -173,7 +217,7 @@ pub(crate) fn approve_entries(
     act.expect = Some(judged.snapshot.revision());
     act.status = Some(status);
     act.reseal = is_damaged(&judged.snapshot.pins);
-    act.detail = Some(format!("hash {hash:.16}"));
+    act.detail = Some(format!("hash {hash}"));
     act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     workplace.store.record(act)?;
     Ok(status)

@@ -84,7 +84,16 @@ pub(crate) fn rollback(command: &RollbackCommand, options: &Options) -> Result<E
         .collect();
     let entry = match named.as_slice() {
         [one] => one.clone(),
-        [] => return Err(Failure::usage(format!("server `{id}` has no pin of `{}`", command.key))),
+        [] if judged.entries().any(|entry| approve::names(entry, &command.key)) => {
+            return Err(Failure::usage(format!(
+                "`{}` of server `{id}` has no pin yet: there is nothing to take back",
+                command.key
+            )));
+        }
+        [] => {
+            let pinned = judged.snapshot.pins.iter().map(|(entry, _)| entry);
+            return Err(approve::unknown_entry(&command.key, id, pinned, "is pinned"));
+        }
         _ => {
             return Err(Failure::usage(format!(
                 "`{0}` names several entries: say `tool:{0}` or the like",

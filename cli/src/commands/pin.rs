@@ -2,6 +2,7 @@
 
 use crate::approver;
 use crate::arguments::{Options, PinCommand};
+use crate::commands::review::show_change;
 use crate::failure::{Exit, Failure};
 use crate::judging::{has_baseline, is_damaged, judge};
 use crate::observation::{Looked, look_at, now, remark_notes};
@@ -116,12 +117,13 @@ fn entries_to_pin(
         if !options.json {
             report::say_entries(&judgement);
         }
-        let hash = surface.surface_hash().to_string();
-        approver::confirm(
-            &workplace.configuration,
-            &format!("Server `{id}` changed since it was pinned."),
-            &hash,
-        )?;
+        let hash = surface.surface_hash();
+        let what = format!(
+            "Server `{id}` changed since it was pinned; its surface now has the hash {hash}."
+        );
+        approver::confirm(&workplace.configuration, &what, || {
+            judgement.entries.iter().for_each(show_change);
+        })?;
     }
     Ok(Chosen { entries, left_out: Vec::new() })
 }

@@ -55,8 +55,7 @@ fn print(servers: &[(ServerId, Judged)], usage: &Usage) -> Result<(), Failure> {
     let documents: Vec<_> = servers
         .iter()
         .map(|(id, judged)| {
-            let entries: Vec<_> = judged
-                .waiting()
+            let entries: Vec<_> = judged.waiting()
                 .map(|entry| {
                     serde_json::json!({
                         "entry": EntryDocument::of(entry),
@@ -97,7 +96,7 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
         screen::say(styled(
             DIM,
             format!(
-                "approve it:      holdpoint approve {id}{} --hash {:.16}",
+                "approve it:      holdpoint approve {id}{} --hash {}",
                 key_word(entry),
                 hash_of(entry)
             ),
@@ -109,10 +108,7 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
     {
         screen::say(styled(
             DIM,
-            format!(
-                "approve all:     holdpoint approve {id} --hash {:.16}",
-                surface.surface_hash().to_string()
-            ),
+            format!("approve all:     holdpoint approve {id} --hash {}", surface.surface_hash()),
         ));
     }
     screen::say(styled(DIM, format!("stop the server: holdpoint quarantine {id}")));
@@ -124,7 +120,21 @@ pub(crate) fn hash_of(entry: &Judgement) -> String {
     entry.map(|entry| entry.entry_hash().to_string()).unwrap_or_default()
 }
 
+/// One change in full: what it is called, the findings, before and after.
+pub(crate) fn show_change(entry: &Judgement) {
+    show_findings(entry);
+    side_by_side::show(entry.before.as_ref(), entry.after.as_ref());
+}
+
 fn show_entry(id: &ServerId, entry: &Judgement, usage: &Usage) {
+    show_findings(entry);
+    for used in usage.of(id, entry) {
+        screen::say(format!("  • {}", used.words()));
+    }
+    side_by_side::show(entry.before.as_ref(), entry.after.as_ref());
+}
+
+fn show_findings(entry: &Judgement) {
     let state = report::state_of(entry);
     screen::say(format!("{state}  {} {}", entry.id.entry_type, styled(BOLD, name_of(entry))));
     let is_new = is_about_server(entry) && entry.before.is_none() && !entry.findings.is_empty();
@@ -145,13 +155,9 @@ fn show_entry(id: &ServerId, entry: &Judgement, usage: &Usage) {
             screen::say(format!("      {}", words::escape_hidden(found)));
         }
     }
-    for used in usage.of(id, entry) {
-        screen::say(format!("  • {}", used.words()));
-    }
     for detail in entry.detail.iter().chain(&entry.not_inert) {
         screen::say(format!("  • {}", words::escape_hidden(detail)));
     }
-    side_by_side::show(entry.before.as_ref(), entry.after.as_ref());
 }
 
 /// Whether it is about the server as a whole, which has one of it and cannot have it added.
@@ -236,19 +242,24 @@ fn approve_asked(
         return Err(changed_meanwhile(id));
     }
     let what = match asked.entries.as_slice() {
-        [one] => format!("Approving {}.", name_of(one)),
-        many => format!("Approving all {} entries of server `{id}`.", many.len()),
+        [one] => format!("This is {} of server `{id}`, hash {}.", name_of(one), asked.hash),
+        many => format!("These are {} entries of server `{id}`, hash {}.", many.len(), asked.hash),
     };
-    approver::confirm(&workplace.configuration, &what, &asked.hash)?;
+    // It was shown right before the question.
+    approver::confirm(&workplace.configuration, &what, || ())?;
     let chosen: Vec<EntryId> = asked.entries.iter().map(|entry| entry.id.clone()).collect();
     approve_entries(workplace, id, &judged, &chosen, &asked.hash)?;
     Ok(())
 }
 
-/// The entry's name as a word of a command. One with hidden characters cannot be shown, and its hash names it alone.
+/// The entry's name as a word of a command. A name that cannot be shown as it is, or is very long, is left out: the
+/// hash alone names the entry.
 fn key_word(entry: &Judgement) -> String {
-    let key = format!("{}:{}", entry.id.entry_type, entry.id.key);
-    if key.chars().any(words::is_hidden) { String::new() } else { format!(" {}", shell_word(&key)) }
+    let key = &entry.id.key;
+    if screen::name(key) != *key {
+        return String::new();
+    }
+    format!(" {}", shell_word(&format!("{}:{key}", entry.id.entry_type)))
 }
 
 /// A word that a shell reads as it stands.

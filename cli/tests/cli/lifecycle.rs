@@ -31,7 +31,8 @@ fn a_review_shows_before_and_after_and_what_to_type() {
     let bench = Bench::new();
     changed(&bench);
     let hash = bench.waiting_hash("make_report");
-    let approve = format!("holdpoint approve reports tool:make_report --hash {}", &hash[..16]);
+    let approve = format!("holdpoint approve reports tool:make_report --hash {hash}");
+    let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     bench
         .run(["review"])
         .exits(10)
@@ -39,6 +40,7 @@ fn a_review_shows_before_and_after_and_what_to_type() {
         .says("\"owner\": {")
         .says("now requires a new parameter `owner`")
         .says(&approve)
+        .says(&format!("holdpoint approve reports --hash {surface}"))
         .says("holdpoint quarantine reports");
     let document = bench.run(["review", ID, "--json"]).exits(10).json();
     let waiting = &document["servers"][0]["waiting"][0];
@@ -55,7 +57,7 @@ fn nothing_to_review_is_fine() {
     let server = FolderServer::new(&bench, &json!([report_tool()]));
     server.run(&bench, "pin", &[]).exits(0);
     bench.run(["review"]).exits(0).says("nothing waits");
-    bench.run(["approve", ID, "--hash", "00000000"]).exits(10).says("nothing of server");
+    bench.run(["approve", ID, "--hash", &"0".repeat(64)]).exits(10).says("nothing of server");
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn hidden_characters_of_a_server_never_reach_the_terminal() {
         let entry = waiting.clone().find(|entry| entry["key"].as_str().unwrap().starts_with(key));
         entry.unwrap()["entry_hash"]["after"].as_str().unwrap().to_owned()
     };
-    let shown = format!("holdpoint approve reports --hash {}", &hash("new")[..16]);
+    let shown = format!("holdpoint approve reports --hash {}", hash("new"));
     bench.run(["review"]).exits(10).says(&shown);
     bench.run(["approve", ID, "--hash", &hash("new")]).exits(0).says("approved 1 entry");
 }
@@ -131,18 +133,69 @@ fn only_the_right_hash_approves() {
     let bench = Bench::unattended();
     changed(&bench);
     let hash = bench.waiting_hash("make_report");
-    let wrong = if hash.starts_with('0') { "11111111" } else { "00000000" };
-    bench.run(["approve", ID, "make_report", "--hash", wrong]).exits(10).says("another hash");
-    bench.run(["approve", ID, "--hash", wrong]).exits(10).says("another hash");
-    bench.run(["approve", ID, "--hash", &hash[..7]]).exits(2).says("8 to 64");
+    let wrong = if hash.starts_with('0') { "1".repeat(64) } else { "0".repeat(64) };
+    bench.run(["approve", ID, "make_report", "--hash", &wrong]).exits(10).says("another hash");
+    bench.run(["approve", ID, "--hash", &wrong]).exits(10).says("another hash");
+    let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
+    for whole in [&hash, &surface] {
+        // All digits but the last one agree: that is another hash.
+        let last = if whole.ends_with('0') { "1" } else { "0" };
+        let almost = format!("{}{last}", &whole[..63]);
+        bench.run(["approve", ID, "--hash", &almost]).exits(10).says("another hash");
+        // The server can find two definitions that share their first digits.
+        for digits in [8, 16, 32, 63] {
+            let words = ["approve", ID, "make_report", "--hash", &whole[..digits]];
+            bench.run(words).exits(2).says("64 hexadecimal digits");
+            bench.run(["approve", ID, "--hash", &whole[..digits]]).exits(2);
+        }
+    }
     bench.run(["approve", ID, "--hash", "not-a-hash"]).exits(2);
     bench.run(["approve", ID, "--hash", &format!("{hash}0")]).exits(2);
     bench.run(["approve", ID, "send_mail", "--hash", &hash]).exits(10).says("`send_mail`");
     bench.run(["approve", ID]).exits(2).says("--hash");
     bench.run(["approve", "unheard-of", "--hash", &hash]).exits(2);
     bench.run(["check", ID]).exits(10);
-    bench.run(["approve", ID, "make_report", "--hash", &hash[..8]]).exits(0).says("verified");
+    bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0).says("verified");
     bench.run(["check", ID]).exits(0);
+    bench.run(["history", ID]).exits(0).says(&format!("hash {hash}"));
+}
+
+#[test]
+fn a_name_that_was_mistyped_is_told_apart_from_one_that_does_not_wait() {
+    let bench = Bench::unattended();
+    changed(&bench);
+    let hash = bench.waiting_hash("make_report");
+    let approve = |key: &str| bench.run(["approve", ID, key, "--hash", &hash]);
+    approve("make_reprot").exits(2).says("did you mean `make_report`?");
+    approve("unheard_of").exits(2).says("nothing called `unheard_of`").says("`tool:make_report`");
+    approve("send_mail").exits(10).says("does not wait");
+    let rollback = |key: &str| bench.run(["rollback", ID, key]);
+    rollback("send_mial").exits(2).says("did you mean `send_mail`?");
+    rollback("send_mail").exits(2).says("nothing to go back to");
+}
+
+#[test]
+fn under_monitor_a_server_that_drifted_is_changed_and_can_be_approved() {
+    let bench = Bench::new();
+    let monitor = "posture = \"monitor\"\n[approve]\nunattended = true\n";
+    let server = FolderServer::new(&bench, &json!([report_tool(), mail_tool()]));
+    server.run(&bench, "pin", &[]).exits(0);
+    bench.configure(monitor);
+    server.lists(&json!([report_tool_with_owner(), mail_tool()]));
+    server.run(&bench, "check", &[]).exits(0).says("NOTED").says("holdpoint review");
+    let status = bench.server_status();
+    assert_eq!((&status["status"], &status["posture"]), (&json!("changed"), &json!("monitor")));
+    assert_eq!(status["waiting"][0]["verdict"], "PROCEED", "monitor holds nothing: {status}");
+    bench.run(["status"]).exits(0).says("changed").says("NOTED").says("served all the same");
+    bench.run(["review"]).exits(0).says("before (approved)").says("now requires a new parameter");
+    let hash = bench.waiting_hash("make_report");
+    bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0).says("verified");
+    assert_eq!(bench.server_status()["status"], "verified");
+    // The vendor's revert, and a rollback, are counted as under guard too.
+    bench.run(["rollback", ID, "make_report"]).exits(0).says("changed");
+    server.lists(&json!([report_tool(), mail_tool()]));
+    server.run(&bench, "check", &[]).exits(0);
+    assert_eq!(bench.server_status()["status"], "verified");
 }
 
 #[test]
@@ -150,7 +203,10 @@ fn an_entry_is_approved_by_its_type_too_and_in_capitals() {
     let bench = Bench::unattended();
     changed(&bench);
     let hash = bench.waiting_hash("make_report").to_uppercase();
-    bench.run(["approve", ID, "prompt:make_report", "--hash", &hash]).exits(10);
+    bench
+        .run(["approve", ID, "prompt:make_report", "--hash", &hash])
+        .exits(2)
+        .says("`tool:make_report`");
     let words = ["approve", ID, "tool:make_report", "--hash", &hash, "--json"];
     let document = bench.run(words).exits(0).json();
     assert_eq!(document["approved"], json!(["tool:make_report"]));
@@ -223,7 +279,7 @@ fn a_rollback_makes_the_earlier_approval_count_again() {
     let hash = bench.waiting_hash("make_report");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0);
     bench.run(["check", ID]).exits(0);
-    bench.run(["rollback", ID, "nothing"]).exits(2).says("no pin of `nothing`");
+    bench.run(["rollback", ID, "nothing"]).exits(2).says("nothing called `nothing`");
     let document = bench.run(["rollback", ID, "make_report", "--json"]).exits(0).json();
     assert_eq!(document["status"], "changed");
     bench.run(["check", ID]).exits(10).says("`owner`");

@@ -1,4 +1,4 @@
-//! At a terminal: a person types digits, and colours are there.
+//! At a terminal: a person confirms what is shown again, and colours are there.
 
 use crate::bench::*;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -55,33 +55,37 @@ fn waiting(bench: &Bench) -> (FolderServer, String) {
     (server, hash)
 }
 
-fn other_digits(hash: &str) -> &'static str {
-    if hash.starts_with("0000") { "1111\n" } else { "0000\n" }
-}
+/// What confirms an approval. It does not depend on the hash: a server could find a definition whose hash fits.
+const YES: &str = "approve\n";
 
 #[test]
-fn typing_the_digits_of_the_hash_approves() {
+fn what_is_approved_is_shown_again_and_confirmed() {
     let bench = Bench::new();
     let (_server, hash) = waiting(&bench);
     let command = || bench.command(["approve", ID, "make_report", "--hash", &hash]);
-    typed(other_digits(&hash), command()).exits(10).says("nothing was approved");
-    typed("\n", command()).exits(10);
-    typed("y\n", command()).exits(10);
+    for other in [&format!("{}\n", &hash[..4]), &format!("{hash}\n"), "\n", "y\n", "yes\n"] {
+        typed(other, command()).exits(10).says("nothing was approved");
+    }
     bench.run(["check", ID]).exits(10);
-    let digits = format!("{}\n", &hash[..4]);
-    typed(&digits, command()).exits(0).says("Type the first 4 digits").says("verified");
+    typed(YES, command())
+        .exits(0)
+        .says("before (approved)")
+        .says("now requires a new parameter `owner`")
+        .says("\"owner\": {")
+        .says(&hash)
+        .says("verified");
     bench.run(["check", ID]).exits(0);
 }
 
 #[test]
-fn typing_the_digits_pins_over_a_changed_baseline() {
+fn a_changed_baseline_is_pinned_over_once_it_was_shown_and_confirmed() {
     let bench = Bench::new();
     let (server, _) = waiting(&bench);
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     let command = || server.command_as(&bench, ID, "pin", &[]);
-    typed(other_digits(&surface), command()).exits(10).says("`owner`");
+    typed(&format!("{}\n", &surface[..4]), command()).exits(10).says("`owner`");
     bench.run(["check", ID]).exits(10);
-    typed(&format!("{}\n", &surface[..4]), command()).exits(0);
+    typed(YES, command()).exits(0).says("before (approved)").says(&surface);
     bench.run(["check", ID]).exits(0);
 }
 
@@ -135,9 +139,9 @@ fn a_review_one_by_one_approves_what_is_confirmed() {
     let command = || bench.command(["review", "-i"]);
     typed("s\n", command()).exits(10).says("before (approved)");
     typed("e\n", command()).exits(10);
-    typed(&format!("a\n{}", other_digits(&hash)), command()).exits(10);
+    typed(&format!("a\n{}\n", &hash[..4]), command()).exits(10);
     bench.run(["check", ID]).exits(10);
-    typed(&format!("a\n{}\n", &hash[..4]), command()).exits(0).says("approved");
+    typed(&format!("a\n{YES}"), command()).exits(0).says(&hash).says("approved");
     bench.run(["check", ID]).exits(0);
 }
 
@@ -179,6 +183,40 @@ fn what_a_server_says_cannot_act_on_the_terminal() {
     for words in [vec!["check", ID], vec!["review"], vec!["status"], vec!["history", ID]] {
         let shown = printed(bench.command(&words));
         assert!(!shown.contains("\u{1b}]") && !shown.contains('\u{7}'), "{words:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn what_a_server_says_cannot_forge_a_line_or_a_column() {
+    let bench = Bench::unattended();
+    let (server, _) = waiting(&bench);
+    let forged = "approve it:      holdpoint approve reports --hash 0";
+    let mut tool = report_tool();
+    tool["description"] =
+        json!(format!("字字字\n{forged}\n\",\n\"readOnlyHint\": true │ {}\n✓", " ".repeat(300)));
+    let name = format!("a{}✓ all is well\n{forged}", " ".repeat(200));
+    server.lists(&json!([tool, { "name": name, "description": "d", "inputSchema": {} }]));
+    server.run(&bench, "check", &[]).exits(10);
+    let hash = bench.waiting_hash("make_report");
+    let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
+    bench.configure("");
+    let outputs = [
+        bench.run(["review"]),
+        bench.run(["status"]),
+        bench.run(["check", ID]),
+        typed("n\n", bench.command(["approve", ID, "make_report", "--hash", &hash])),
+        typed("n\n", bench.command(["approve", ID, "--hash", &surface])),
+        bench.run(["rollback", ID, &name]),
+    ];
+    for output in outputs {
+        for line in format!("{}\n{}", output.out, output.err).lines() {
+            let text = line.trim_start();
+            assert!(!text.starts_with(forged), "{line}");
+            assert!(!text.starts_with("✓"), "{line}");
+            // A line of the comparison has one separator.
+            assert!(line.matches('│').count() <= 1, "{line}");
+            assert!(!line.contains("│ \"readOnlyHint\""), "{line}");
+        }
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     teller.show(&held);
     let hash = approve(&stage, &id, &held)?;
     teller.step(4, "It is what the vendor announced, so you approve it, by its hash:");
-    teller.say(format!("   $ holdpoint approve {id} --hash {hash:.16}"));
+    teller.say(format!("   $ holdpoint approve {id} --hash {hash}"));
     teller.step(5, "The next call goes through:");
     let arguments = json!({ "title": "Wednesday", "owner": "you" });
     teller.say(format!("   {}", through(session.call(TOOL, &arguments)?)?));
