@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod attest;
 pub(crate) mod doctor;
+pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod incident;
 pub(crate) mod receipts;
@@ -164,6 +165,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint uninstall --dry-run\n  holdpoint uninstall\n  holdpoint uninstall --purge    forget pins and receipts, too"
     )]
     Uninstall(uninstall::UninstallCommand),
+    /// Show the help of a command, or explain a finding of `doctor`
+    #[command(
+        after_help = "Examples:\n  holdpoint help\n  holdpoint help receipts verify\n  holdpoint help doctor#host_unwired"
+    )]
+    Help(help::HelpCommand),
     /// Print what a shell needs to complete commands and options
     #[command(
         after_help = "Examples:\n  holdpoint completions bash > ~/.local/share/bash-completion/completions/holdpoint\n  holdpoint completions zsh > ~/.zfunc/_holdpoint\n  holdpoint completions fish > ~/.config/fish/completions/holdpoint.fish\n  holdpoint completions powershell >> $PROFILE"

@@ -10,6 +10,7 @@ pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod doctor;
 pub(crate) mod hash;
+pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod hosts;
 pub(crate) mod incident;

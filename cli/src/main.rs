@@ -8,6 +8,7 @@ mod configuration;
 mod failure;
 mod hosting;
 mod judging;
+mod mistyped;
 mod observation;
 mod report;
 mod scenario;
@@ -29,12 +30,16 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are answers, not faults; clap prints each where it belongs.
-            let _ = error.print();
             if !error.use_stderr() {
+                let _ = error.print();
                 return Exit::Fine.into();
             }
+            let words = std::env::args_os().skip(1);
+            let words: Vec<String> =
+                words.map(|word| word.to_string_lossy().into_owned()).collect();
+            mistyped::explain(&error, &words, true).lines().for_each(screen::remark);
             if asks_for_json() {
-                screen::print_failure(&Failure::usage(&error));
+                screen::print_failure(&Failure::usage(mistyped::explain(&error, &words, false)));
             }
             return Exit::Usage.into();
         }
@@ -80,6 +85,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Uninstall(command) => commands::uninstall::run(command, options),
         Command::Completions(command) => commands::completions::run(command),
         Command::Man(command) => commands::man::run(command, options),
+        Command::Help(command) => commands::help::run(command, options),
         Command::Hosts(command) => commands::hosts::run(command, options),
         Command::Wire(command) => commands::wire::run(command, options),
         Command::Unwire(command) => commands::unwire::run(command, options),

@@ -50,6 +50,43 @@ fn help_is_as_the_golden_files_say() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    let bench = Bench::new();
+    let printed = |words: &[&str]| {
+        let mut command = bench.command(words);
+        command.env("COLUMNS", COLUMNS);
+        answer(command).exits(0).out
+    };
+    assert_eq!(printed(&["help"]), help(&bench, &[]));
+    assert_eq!(printed(&["help", "approve"]), help(&bench, &["approve"]));
+    assert_eq!(printed(&["help", "receipts", "verify"]), help(&bench, &["receipts", "verify"]));
+    bench.run(["help", "aprove"]).exits(2).says("did you mean `approve`?");
+    bench.run(["help", "scenario"]).exits(2).says("no command `scenario`");
+    bench.run(["help", "doctor#home_fine"]).exits(0).says("only you can change it").never_says("**");
+    bench.run(["help", "doctor#home_fin"]).exits(2).says("did you mean `home_fine`?");
+}
+
+#[test]
+fn without_a_command_nothing_hidden_is_listed() {
+    let bench = Bench::new();
+    for words in [vec!["-v"], vec!["-q"], vec!["--json"], vec!["--home", "x"]] {
+        bench.run(&words).exits(2).says("holdpoint help").never_says("scenario");
+    }
+    bench.run(Vec::<&str>::new()).exits(2).never_says("scenario");
+}
+
+#[test]
+fn a_servers_command_without_dashes_is_shown_with_them() {
+    let bench = Bench::new();
+    let tip = "holdpoint pin --server time -- uvx mcp-server-time";
+    bench.run(["pin", "--server", "time", "uvx", "mcp-server-time"]).exits(2).says(tip);
+    bench.run(["run", "npx", "-y", "p"]).exits(2).says("holdpoint run -- npx -y p");
+    // One word alone is an id, or a program.
+    bench.run(["pin", "sh"]).exits(2).says("no server `sh`").says("-- sh");
+    bench.run(["pin", "unheard-of"]).exits(2).never_says("put `--`");
+}
+
+#[test]
 fn every_command_has_an_example() {
     let bench = Bench::new();
     for name in commands(&help(&bench, &[])) {

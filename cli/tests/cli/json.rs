@@ -87,6 +87,9 @@ fn every_command_that_fails_prints_one_document() {
         // What cannot even be understood.
         (vec!["check", "Not_An_Id"], 2),
         (vec!["no-such-command"], 2),
+        (vec!["help", "no-such-command"], 2),
+        (vec!["help", "doctor#no_such_code"], 2),
+        (vec!["-v"], 2),
         (vec!["diff", "old.json"], 2),
         (vec!["approve", ID], 2),
         (vec![], 2),
