@@ -23,6 +23,29 @@ const OPTIONS: &[&str] = &[
 ];
 const SWITCHES: &[&str] = &["--allow-private", "--json", "--quiet", "-q", "--verbose", "-v"];
 
+/// Variables that the gate reads, or that the system reads when it starts the gate.
+const OWN_VARIABLES: &[&str] = &[
+    "HOME",
+    "USERPROFILE",
+    "USER",
+    "LOGNAME",
+    "USERNAME",
+    "PATH",
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FRAMEWORK_PATH",
+];
+
+/// Whether an entry's variable decides how the gate runs. Those that `wire` itself puts in are the server's address and
+/// headers.
+pub(crate) fn is_own_variable(name: &str) -> bool {
+    let is_address = name == ADDRESS_VARIABLE || name.starts_with(HEADER_VARIABLE);
+    OWN_VARIABLES.contains(&name) || name.starts_with("HOLDPOINT_") && !is_address
+}
+
 /// A command that is ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Guarded {

@@ -5,10 +5,10 @@
 mod expect;
 mod ownership;
 
-use crate::document::{Map, Node, Syntax, SyntaxError, Value, parse};
+use crate::document::{Map, Member, Node, Syntax, SyntaxError, Value, parse};
 use crate::edit::Editor;
 use crate::entry::{self, Entry, Launch, Reason, launch};
-use crate::guard::{Behind, Guarded, is_program};
+use crate::guard::{self, Behind, Guarded, is_program};
 use crate::identity::server_id;
 use crate::place::{PlaceError, Step, entries};
 use crate::table::Host;
@@ -95,6 +95,9 @@ pub enum State {
         has_id: bool,
         /// What the entry says of how its gate behaves: options of `run` with their values, in their order.
         options: Vec<(String, String)>,
+        /// The entry's variables that decide how the gate itself runs: which home and user it has, where its program is
+        /// found, what is loaded into it. The entry's other variables are the server's, and may be secrets.
+        variables: Vec<(String, String)>,
     },
     /// Is left as it is.
     Unguarded(Reason),
@@ -179,7 +182,8 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
             Some(guarded) => {
                 let Guarded { server, options, .. } = guarded;
                 let (program, has_id) = (program.name().to_owned(), server.is_some());
-                (server, State::Wired { program, has_id, options })
+                let variables = own_variables(entry, manner);
+                (server, State::Wired { program, has_id, options, variables })
             }
             // Some other command of ours is not to be wrapped in one more.
             None if is_program(program.name()) => (None, State::Unguarded(Reason::Shape)),
@@ -278,11 +282,22 @@ fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewri
 /// Whether an entry's own variables would let the gate find another home than ours.
 fn leads_elsewhere(entry: &Entry<'_>, manner: &Manner<'_>) -> bool {
     const NAMES: &[&str] = &["HOME", "USERPROFILE", "HOLDPOINT_HOME"];
+    variables(entry, manner).any(|member| NAMES.contains(&member.key.as_str()))
+}
+
+/// The entry's variables that the gate itself reads, or that the system reads to start it. A value that is no text is
+/// empty.
+fn own_variables(entry: &Entry<'_>, manner: &Manner<'_>) -> Vec<(String, String)> {
+    let value = |member: &Member| member.node.text().unwrap_or_default().to_owned();
+    let own = variables(entry, manner).filter(|member| guard::is_own_variable(&member.key));
+    own.map(|member| (member.key.clone(), value(member))).collect()
+}
+
+fn variables<'e>(entry: &Entry<'e>, manner: &Manner<'_>) -> impl Iterator<Item = &'e Member> {
     let shape = manner.host.shape;
     let inner = entry.map.node(shape.command).and_then(Node::map);
     let maps = [Some(entry.map), inner].into_iter().flatten();
-    let variables = maps.filter_map(|map| map.node(shape.environment)?.map());
-    variables.flat_map(|map| &map.members).any(|member| NAMES.contains(&member.key.as_str()))
+    maps.filter_map(|map| map.node(shape.environment)?.map()).flat_map(|map| &map.members)
 }
 
 /// The beginning of an address, up to where a secret may be.

@@ -254,7 +254,9 @@ fn status(options: &Options) -> Result<Exit, Failure> {
             "there is no watcher"
         };
         screen::say(what);
-        screen::say(styled(DIM, "have one: holdpoint watch --install"));
+        if Manager::running().is_some() {
+            screen::say(styled(DIM, "have one: holdpoint watch --install"));
+        }
         return Ok(Exit::Fine);
     }
     let what = if registration.is_auto() { "guarded" } else { "told of" };

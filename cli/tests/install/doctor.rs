@@ -49,8 +49,10 @@ fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
     assert!(finding["say"].as_str().unwrap().contains("`time` is not guarded"), "{finding}");
     let line = format!("holdpoint wire --config '{}'", station.cursor_path().display());
     assert_eq!(finding["mend"], json!(line));
-    assert_eq!(finding["page"], "docs/doctor.md#host_unwired");
-    station.run(&["doctor"]).exits(15).says("not what you may think").says("docs/doctor.md#");
+    assert_eq!(finding["page"], "holdpoint help doctor#host_unwired");
+    let page = "holdpoint help doctor#host_unwired";
+    station.run(&["doctor"]).exits(15).says("not what you may think").says(page);
+    station.run(&["help", "doctor#host_unwired"]).exits(0).says("start without Holdpoint");
 }
 
 #[test]
@@ -95,16 +97,87 @@ fn a_server_that_was_pinned_is_seen() {
 }
 
 #[test]
-fn a_command_that_is_gone_is_wrong_and_another_one_a_note() {
+fn a_command_that_is_gone_is_wrong_and_so_is_a_program_that_only_has_the_name() {
     let station = Station::new();
     let gone = station.bench.path("gone/holdpoint");
     station.cursor(&json!({ "time": guarded_server("cursor.time", gone.to_str().unwrap()) }));
     finds(&doctor(&station, 15), "command_gone");
     fs::create_dir_all(gone.parent().unwrap()).unwrap();
     fs::copy("/bin/sh", &gone).unwrap();
-    let document = doctor(&station, 0);
-    finds(&document, "command_other");
+    let document = doctor(&station, 15);
+    let finding = finds(&document, "command_other");
+    assert_eq!(finding["state"], "wrong");
+    assert!(finding["mend"].as_str().unwrap().contains("unwire"), "{finding}");
     finds_no(&document, "command_gone");
+    // A copy of this very program is the gate, wherever it is.
+    fs::remove_file(&gone).unwrap();
+    fs::copy(binary(), &gone).unwrap();
+    finds_no(&doctor(&station, 0), "command_other");
+    // The folders of the entry's own `PATH` decide where a name leads.
+    let mut entry = guarded_server("cursor.time", "holdpoint");
+    let folder = station.bench.path("evil");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy("/bin/sh", folder.join("holdpoint")).unwrap();
+    entry["env"] = json!({ "PATH": folder });
+    station.cursor(&json!({ "time": entry }));
+    finds(&doctor(&station, 15), "command_other");
+}
+
+#[test]
+fn a_name_with_a_line_break_prints_no_finding_of_its_own() {
+    let station = Station::new();
+    let forged = "✓ Cursor: 9 servers guarded [host_guarded]";
+    let name = format!("x`\n{forged}\u{1b}[2K\u{202e}");
+    let padded = format!("y{}{forged}", " ".repeat(200));
+    let mut entry = guarded_server("cursor.time", binary());
+    entry["env"] = json!({ "HOLDPOINT_HOME": format!("/elsewhere\n{forged}") });
+    let mut servers = serde_json::Map::new();
+    servers.insert(name.clone(), entry);
+    servers.insert(padded, server());
+    servers.insert(format!("{name}2"), json!({ "url": "https://example.com/mcp" }));
+    station.cursor(&Value::Object(servers));
+    for words in [vec!["doctor"], vec!["hosts"], vec!["wire", "--dry-run"], vec!["status"]] {
+        let answer = station.run(&words);
+        for line in format!("{}\n{}", answer.out, answer.err).lines() {
+            assert!(!line.trim_start().starts_with("✓ Cursor: 9"), "{words:?}: {line}");
+            let is_plain = !line.contains(['\u{1b}', '\u{202e}']);
+            assert!(is_plain, "{words:?}: {line:?}");
+        }
+    }
+    let said = station.run(&["doctor"]).exits(15);
+    assert!(!said.out.contains(&" ".repeat(60)), "{}", said.out);
+}
+
+#[test]
+fn variables_of_an_entry_that_change_its_gate_are_wrong() {
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    let home = station.bench.home();
+    let looked = |name: &str, value: &str, exit: i32| {
+        let mut entry = guarded_server("cursor.time", binary());
+        entry["env"] = json!({ name: value, "API_KEY": "s3cr3t" });
+        station.cursor(&json!({ "time": entry }));
+        let document = doctor(&station, exit);
+        assert!(!document.to_string().contains("s3cr3t"), "{document:#}");
+        document
+    };
+    for (name, value) in [("HOLDPOINT_HOME", "/elsewhere"), ("HOME", "/elsewhere")] {
+        let document = looked(name, value, 15);
+        let finding = finds(&document, "entry_home");
+        assert_eq!(finding["state"], "wrong");
+        assert!(finding["say"].as_str().unwrap().contains(name), "{finding}");
+    }
+    for name in ["HOLDPOINT_ANYTHING", "LD_PRELOAD", "USER"] {
+        let document = looked(name, "x", 15);
+        assert!(finds(&document, "entry_variable")["say"].as_str().unwrap().contains(name));
+        finds_no(&document, "entry_home");
+    }
+    // The same home by another way, the server's own variables, and what `wire` writes are fine.
+    let document = looked("HOLDPOINT_HOME", home.to_str().unwrap(), 0);
+    finds_no(&document, "entry_home");
+    for name in ["TOKEN", "HOLDPOINT_URL", "HOLDPOINT_HEADER_AUTHORIZATION"] {
+        finds_no(&looked(name, "x", 0), "entry_variable");
+    }
 }
 
 #[test]
@@ -137,7 +210,9 @@ fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
     station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
     station.program("holdpoint", "#!/bin/sh\n");
     station.run(&["wire", "--yes"]).exits(0).says("nothing to wire");
-    finds_no(&doctor(&station, 0), "command_gone");
+    let document = doctor(&station, 15);
+    finds_no(&document, "command_gone");
+    finds(&document, "command_other");
 }
 
 /// Only the host knows where it looks for a path that begins in no folder.
@@ -193,15 +268,16 @@ fn an_entry_that_is_looser_than_the_configuration_is_a_note() {
 }
 
 #[test]
-fn an_entry_with_another_home_is_a_note() {
+fn an_entry_with_another_home_is_wrong() {
     let station = Station::new();
-    let looked = |home: &str| {
+    let looked = |home: &str, exit: i32| {
         station.cursor(&json!({ "time": with_options(&[&format!("--home={home}")]) }));
-        doctor(&station, 0)
+        doctor(&station, exit)
     };
-    let document = looked("/elsewhere");
-    assert_eq!(finds(&document, "entry_home")["mend"], "holdpoint doctor --home '/elsewhere'");
-    finds_no(&looked(station.bench.home().to_str().unwrap()), "entry_home");
+    let document = looked("/elsewhere", 15);
+    let mend = finds(&document, "entry_home")["mend"].as_str().unwrap();
+    assert!(mend.ends_with("holdpoint doctor --home '/elsewhere'"), "{mend}");
+    finds_no(&looked(station.bench.home().to_str().unwrap(), 0), "entry_home");
 }
 
 #[test]
@@ -357,9 +433,17 @@ fn a_watcher_that_is_installed_and_does_not_run_is_wrong() {
     let station = Station::new();
     station.run(&["watch", "--install"]).exits(0);
     let document = doctor(&station, 15);
-    assert_eq!(finds(&document, "watcher_stopped")["mend"], "holdpoint watch --install");
+    // Where systemd does not run, as in a container, installing the watcher again would not start it.
+    let has_systemd = std::path::Path::new("/run/systemd/system").is_dir();
+    let mend =
+        if has_systemd { "holdpoint watch --install" } else { "holdpoint watch --uninstall" };
+    assert_eq!(finds(&document, "watcher_stopped")["mend"], mend);
     station.run(&["watch", "--uninstall"]).exits(0);
-    finds(&doctor(&station, 0), "watcher_absent");
+    let document = doctor(&station, 0);
+    let mend = if has_systemd { json!("holdpoint watch --install") } else { Value::Null };
+    assert_eq!(finds(&document, "watcher_absent")["mend"], mend);
+    let status = station.run(&["watch", "--status"]).exits(0);
+    assert_eq!(status.out.contains("--install"), has_systemd, "{}", status.out);
 }
 
 /// The binary by another name, in a folder that may be open to others.
@@ -398,6 +482,13 @@ fn a_program_that_a_shell_does_not_find_is_a_note() {
     let mut command = station.command(["doctor", "--json"]);
     command.env("PATH", "/nowhere");
     finds(&answer(command).exits(0).json(), "program_not_on_path");
+    // A program that only has the name is not found: what is typed would go to it.
     station.program("holdpoint", "#!/bin/sh\n");
-    finds(&doctor(&station, 0), "program_found");
+    finds(&doctor(&station, 15), "program_other");
+    let path = station.bench.path("ours");
+    fs::create_dir_all(&path).unwrap();
+    std::os::unix::fs::symlink(binary(), path.join("holdpoint")).unwrap();
+    let mut command = station.command(["doctor", "--json"]);
+    command.env("PATH", &path);
+    finds(&answer(command).exits(0).json(), "program_found");
 }

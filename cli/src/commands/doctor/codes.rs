@@ -1,5 +1,5 @@
-//! Everything that `doctor` can say, in one table: the code that programs hold on to, and how grave it is. Each has a
-//! paragraph in `docs/doctor.md`.
+//! Every finding that `doctor` can report, in one table: its code, which programs rely on, and how grave it is. Each has
+//! a paragraph in `docs/doctor.md`, which `holdpoint help doctor#CODE` prints.
 
 /// How a finding counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +45,7 @@ macro_rules! codes {
 codes! {
     ProgramFound, "program_found", Ok;
     ProgramNotOnPath, "program_not_on_path", Note;
+    ProgramOther, "program_other", Wrong;
     ProgramExposed, "program_exposed", Wrong;
     HomeFine, "home_fine", Ok;
     HomeVisible, "home_visible", Note;
@@ -68,10 +69,11 @@ codes! {
     HostUnreadable, "host_unreadable", Wrong;
     ServerUnguardable, "server_unguardable", Note;
     CommandGone, "command_gone", Wrong;
-    CommandOther, "command_other", Note;
+    CommandOther, "command_other", Wrong;
     ServersShareId, "servers_share_id", Note;
     EntryLooser, "entry_looser", Note;
-    EntryHome, "entry_home", Note;
+    EntryHome, "entry_home", Wrong;
+    EntryVariable, "entry_variable", Wrong;
     ServerNotSeen, "server_not_seen", Note;
     WatcherRuns, "watcher_runs", Ok;
     WatcherAbsent, "watcher_absent", Note;
@@ -79,9 +81,9 @@ codes! {
 }
 
 impl Code {
-    /// Where it is explained, from the root of the project.
+    /// The command that explains it.
     pub(crate) fn page(self) -> String {
-        format!("docs/doctor.md#{}", self.as_str())
+        format!("holdpoint help doctor#{}", self.as_str())
     }
 }
 

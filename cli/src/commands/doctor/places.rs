@@ -3,17 +3,19 @@
 use super::Finding;
 use super::codes::Code;
 use super::home::Record;
-use super::program::{on_path, shell_word};
+use super::program::{exposed, find_in, is_this_program, shell_word};
 use crate::arguments::Options;
 use crate::commands::watch;
 use crate::configuration::Looser;
 use crate::failure::Failure;
 use crate::report::count;
+use crate::screen;
 use crate::target::home_path;
 use gate::posture::Posture;
 use gate::server::ServerId;
 use hosts::{Config, Server, State};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Longer lists of names end with how many more there are.
@@ -35,7 +37,7 @@ pub(super) fn look(
                 for server in
                     servers.iter().filter(|server| matches!(server.state, State::Wired { .. }))
                 {
-                    let name = format!("{} of {}", server.name, config.host.title);
+                    let name = format!("{} of {}", screen::name(&server.name), config.host.title);
                     ids.entry(server.id.clone()).or_default().push(name);
                 }
                 look_at_file(&config, &servers, record, findings);
@@ -85,7 +87,7 @@ fn look_at_file(
     }
     for server in servers {
         if let State::Unguarded(reason) = &server.state {
-            let sentence = format!("{title}: `{}` {reason} (`{path}`)", server.name);
+            let sentence = format!("{title}: `{}` {reason} (`{path}`)", screen::name(&server.name));
             findings.push(Finding::new(Code::ServerUnguardable, sentence));
         }
     }
@@ -104,52 +106,57 @@ fn look_at_file(
     }
 }
 
-/// The program that an entry names: gone, ours, or another.
+/// Where an entry's program is: its name or path, and the `PATH` that the entry itself sets.
+type Named<'s> = (&'s str, Option<&'s str>);
+
+fn named(server: &Server) -> Option<Named<'_>> {
+    let State::Wired { program, variables, .. } = &server.state else { return None };
+    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
+    Some((program.as_str(), path))
+}
+
+/// The program that an entry names: gone, this one, or some other one that only has the name.
 fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Finding>) {
-    let ours = std::env::current_exe().ok().and_then(|path| path.canonicalize().ok());
-    let programs: BTreeSet<&str> = servers
-        .iter()
-        .filter_map(|server| match &server.state {
-            State::Wired { program, .. } => Some(program.as_str()),
-            State::Unwired | State::Unguarded(_) => None,
-        })
-        .collect();
-    for program in programs {
+    let programs: BTreeSet<Named<'_>> = servers.iter().filter_map(named).collect();
+    for (program, folders) in programs {
         let (title, path) = (config.host.title, config.path.display());
-        let Some(found) = find(program) else {
-            let sentence = format!("{title}: `{program}` is not there, `{path}` names it");
-            let word = shell_word(&config.path);
-            // `wire` mends a path that is wrong, and a name that no folder has. Where a host looks for a path that begins
-            // in no folder is known to nobody but it.
-            let is_mended = Path::new(program).is_absolute() || is_name(program);
-            let mend = if is_mended {
-                format!("holdpoint wire --config {word}")
-            } else {
-                let one =
-                    |server: &Server| format!(" --server {}", shell_word(Path::new(&server.name)));
-                let names: String =
-                    servers.iter().filter(|server| names(server, program)).map(one).collect();
-                format!(
-                    "holdpoint unwire --config {word}{names} && holdpoint wire --config {word}{names}"
-                )
-            };
+        let word = shell_word(&config.path);
+        let again = || {
+            let one =
+                |server: &Server| format!(" --server {}", shell_word(Path::new(&server.name)));
+            let is_meant = |server: &&Server| named(server) == Some((program, folders));
+            let names: String = servers.iter().filter(is_meant).map(one).collect();
+            format!(
+                "holdpoint unwire --config {word}{names} && holdpoint wire --config {word}{names}"
+            )
+        };
+        let shown = screen::name(program);
+        let Some(found) = find(program, folders) else {
+            let sentence = format!("{title}: `{shown}` is not there, `{path}` names it");
+            // `wire` corrects a path that is wrong, and a name that is in no folder of `PATH`. Only the host knows where
+            // it looks for a relative path.
+            let is_corrected = Path::new(program).is_absolute() || is_name(program);
+            let mend =
+                if is_corrected { format!("holdpoint wire --config {word}") } else { again() };
             findings.push(Finding::new(Code::CommandGone, sentence).mended_by(mend));
             continue;
         };
-        if ours.is_some() && found.canonicalize().ok() != ours {
-            let sentence = format!("{title}: `{path}` names another holdpoint, `{program}`");
-            findings.push(Finding::new(Code::CommandOther, sentence));
+        if !is_this_program(&found) {
+            let sentence = format!(
+                "{title}: `{path}` starts `{}`, which is called holdpoint and is not this program: its servers may not be guarded at all",
+                found.display()
+            );
+            findings.push(Finding::new(Code::CommandOther, sentence).mended_by(again()));
+        } else if std::env::current_exe().ok().as_ref() != Some(&found) {
+            findings.extend(exposed(&found));
         }
     }
 }
 
-fn names(server: &Server, wanted: &str) -> bool {
-    matches!(&server.state, State::Wired { program, .. } if program == wanted)
-}
-
-fn find(program: &str) -> Option<PathBuf> {
+fn find(program: &str, folders: Option<&str>) -> Option<PathBuf> {
     if is_name(program) {
-        return on_path(program);
+        let folders = folders.map(OsString::from).or_else(|| std::env::var_os("PATH"))?;
+        return find_in(program, &folders);
     }
     let path = Path::new(program);
     path.is_file().then(|| path.to_owned())
@@ -160,7 +167,7 @@ fn is_name(program: &str) -> bool {
     Path::new(program).components().count() == 1
 }
 
-/// What the arguments of an entry say otherwise than the configuration. They go before it.
+/// What an entry's arguments and variables change about its gate. Arguments go before the configuration.
 fn look_at_arguments(
     config: &Config,
     servers: &[Server],
@@ -170,9 +177,9 @@ fn look_at_arguments(
     let Some(Record { configuration, home, .. }) = record else { return };
     let (title, path) = (config.host.title, config.path.display());
     for server in servers {
-        let State::Wired { options, .. } = &server.state else { continue };
+        let State::Wired { options, variables, .. } = &server.state else { continue };
         let Ok(id) = server.id.parse::<ServerId>() else { continue };
-        let name = format!("`{}` of {title}", server.name);
+        let name = format!("`{}` of {title}", screen::name(&server.name));
         for looser in configuration.loosened_by(&id, options) {
             let (code, sentence, option) = match &looser {
                 Looser::Posture { entry: Posture::Monitor, .. } => {
@@ -188,12 +195,69 @@ fn look_at_arguments(
             let mend = format!("take `{option}` out of the entry in {path}");
             findings.push(Finding::new(code, sentence).mended_by(mend));
         }
-        let named = options.iter().find(|(option, _)| option == "--home").map(|(_, home)| home);
-        if let Some(other) = named.filter(|named| !is_same_folder(Path::new(named), home)) {
-            let sentence = format!("{name} keeps its pins in another home, `{other}`");
-            let mend = format!("holdpoint doctor --home {}", shell_word(Path::new(other)));
-            findings.push(Finding::new(Code::EntryHome, sentence).mended_by(mend));
+        look_at_home(&name, (options, variables), (home, &config.path), findings);
+        for (variable, effect) in
+            variables.iter().filter_map(|(name, _)| Some((name, effect(name)?)))
+        {
+            let sentence =
+                format!("{name} sets `{}` for its gate, which {effect}", screen::name(variable));
+            let mend = format!("take `{}` out of the entry in {path}", screen::name(variable));
+            findings.push(Finding::new(Code::EntryVariable, sentence).mended_by(mend));
         }
+    }
+}
+
+type Pairs = [(String, String)];
+
+/// The home that an entry's gate uses: the one that its options name, else its variables.
+fn look_at_home(
+    name: &str,
+    (options, variables): (&Pairs, &Pairs),
+    (home, file): (&Path, &Path),
+    findings: &mut Vec<Finding>,
+) {
+    let value = |pairs: &Pairs, wanted: &str| {
+        let pair = pairs.iter().find(|(name, value)| name == wanted && !value.is_empty());
+        pair.map(|(_, value)| PathBuf::from(value))
+    };
+    let of_user = || value(variables, "HOME").or_else(|| value(variables, "USERPROFILE"));
+    let (chosen, way) = match value(options, "--home") {
+        Some(chosen) => (chosen, "`--home`"),
+        None => match value(variables, "HOLDPOINT_HOME") {
+            Some(chosen) => (chosen, "`HOLDPOINT_HOME` in its `env`"),
+            None => match of_user() {
+                Some(user) => (user.join(".holdpoint"), "`HOME` in its `env`"),
+                None => return,
+            },
+        },
+    };
+    if is_same_folder(&chosen, home) {
+        return;
+    }
+    let sentence = format!(
+        "{name} keeps its pins in another home, `{}`, by {way}: nothing that is said here is about it",
+        screen::name(&chosen.display().to_string())
+    );
+    let mend = format!(
+        "take {way} out of the entry in {}, or look at that home: holdpoint doctor --home {}",
+        file.display(),
+        shell_word(&chosen)
+    );
+    findings.push(Finding::new(Code::EntryHome, sentence).mended_by(mend));
+}
+
+/// What a variable of an entry does to the gate itself. The home and `PATH` have findings of their own.
+fn effect(variable: &str) -> Option<&'static str> {
+    match variable {
+        "HOME" | "USERPROFILE" | "HOLDPOINT_HOME" | "PATH" => None,
+        "USER" | "LOGNAME" | "USERNAME" => Some("changes the user that its receipts name"),
+        "LD_PRELOAD"
+        | "LD_AUDIT"
+        | "LD_LIBRARY_PATH"
+        | "DYLD_INSERT_LIBRARIES"
+        | "DYLD_LIBRARY_PATH"
+        | "DYLD_FRAMEWORK_PATH" => Some("loads other code into it"),
+        _ => Some("may change how it works"),
     }
 }
 
@@ -203,7 +267,8 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
 }
 
 fn list(names: &[&str]) -> String {
-    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
+    let shown = |name: &&str| format!("`{}`", screen::name(name));
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(shown).collect();
     match names.len().checked_sub(MAX_NAMES) {
         Some(more @ 1..) => format!("{} and {more} more", shown.join(", ")),
         _ => shown.join(", "),
@@ -212,18 +277,26 @@ fn list(names: &[&str]) -> String {
 
 fn look_at_watcher(options: &Options, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let is_running = watch::is_running(&home_path(options)?);
-    let is_installed = watch::is_installed()?;
-    findings.push(if is_running {
-        Finding::new(Code::WatcherRuns, "the watcher runs")
-    } else if is_installed {
-        Finding::new(Code::WatcherStopped, "the watcher is installed and does not run")
-            .mended_by("holdpoint watch --install")
-    } else {
-        Finding::new(
+    let manager = watch::registration::Manager::running();
+    findings.push(match (is_running, watch::is_installed()?, manager) {
+        (true, ..) => Finding::new(Code::WatcherRuns, "the watcher runs"),
+        (false, true, Some(_)) => {
+            Finding::new(Code::WatcherStopped, "the watcher is installed and does not run")
+                .mended_by("holdpoint watch --install")
+        }
+        (false, true, None) => {
+            let sentence = "the watcher is installed, but nothing starts it: systemd does not run here";
+            Finding::new(Code::WatcherStopped, sentence).mended_by("holdpoint watch --uninstall")
+        }
+        (false, false, Some(_)) => Finding::new(
             Code::WatcherAbsent,
             "no watcher: servers added later are not guarded by themselves",
         )
-        .mended_by("holdpoint watch --install")
+        .mended_by("holdpoint watch --install"),
+        (false, false, None) => Finding::new(
+            Code::WatcherAbsent,
+            "no watcher, and no service manager to start one: type `holdpoint wire` after you add a server to a host",
+        ),
     });
     Ok(())
 }

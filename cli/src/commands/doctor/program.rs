@@ -2,6 +2,9 @@
 
 use super::Finding;
 use super::codes::Code;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub(super) fn look() -> Vec<Finding> {
@@ -9,23 +12,64 @@ pub(super) fn look() -> Vec<Finding> {
     let mut findings = Vec::new();
     let version = env!("CARGO_PKG_VERSION");
     let shown = program.display();
-    if on_path(crate::hosting::PROGRAM).is_some() {
-        let sentence = format!("holdpoint {version} at `{shown}`");
-        findings.push(Finding::new(Code::ProgramFound, sentence));
-    } else {
-        let folder = program.parent().unwrap_or(Path::new("/")).display();
-        let sentence = format!("holdpoint {version} at `{shown}`, which a shell does not find");
-        let mend = format!("export PATH=\"{folder}:$PATH\"");
-        findings.push(Finding::new(Code::ProgramNotOnPath, sentence).mended_by(mend));
-    }
-    let exposed = [Some(program.as_path()), program.parent()].into_iter().flatten();
-    for path in exposed.filter(|path| others_can_write(path)) {
-        let shown = path.display();
-        let sentence = format!("others can write to `{shown}`, and so replace the gate");
-        let mend = format!("chmod go-w {}", shell_word(path));
-        findings.push(Finding::new(Code::ProgramExposed, sentence).mended_by(mend));
-    }
+    let folder = program.parent().unwrap_or(Path::new("/")).display();
+    let first = format!("export PATH=\"{folder}:$PATH\"");
+    let on_path = std::env::var_os("PATH").and_then(|path| find_in(crate::hosting::PROGRAM, &path));
+    findings.push(match on_path {
+        Some(found) if is_this_program(&found) => {
+            Finding::new(Code::ProgramFound, format!("holdpoint {version} at `{shown}`"))
+        }
+        Some(found) => {
+            let sentence = format!(
+                "holdpoint {version} at `{shown}`; a shell that is told `holdpoint` starts another program, `{}`",
+                found.display()
+            );
+            Finding::new(Code::ProgramOther, sentence).mended_by(first)
+        }
+        None => {
+            let sentence = format!("holdpoint {version} at `{shown}`, which a shell does not find");
+            Finding::new(Code::ProgramNotOnPath, sentence).mended_by(first)
+        }
+    });
+    findings.extend(exposed(&program));
     findings
+}
+
+/// Whether somebody else could replace a program that is the gate.
+pub(super) fn exposed(program: &Path) -> Vec<Finding> {
+    let paths = [Some(program), program.parent()].into_iter().flatten();
+    let finding = |path: &Path| {
+        let sentence = format!("others can write to `{}`, and so replace the gate", path.display());
+        let mend = format!("chmod go-w {}", shell_word(path));
+        Finding::new(Code::ProgramExposed, sentence).mended_by(mend)
+    };
+    paths.filter(|path| others_can_write(path)).map(finding).collect()
+}
+
+/// Whether a file is the program that runs now, or a copy of it. A name proves nothing, and running the file to ask it
+/// would start a program that nobody vouches for.
+pub(super) fn is_this_program(path: &Path) -> bool {
+    let Ok(ours) = std::env::current_exe() else { return false };
+    match (path.canonicalize(), ours.canonicalize()) {
+        (Ok(path), Ok(ours)) => path == ours || has_same_bytes(&path, &ours).unwrap_or(false),
+        _ => false,
+    }
+}
+
+fn has_same_bytes(one: &Path, other: &Path) -> std::io::Result<bool> {
+    const PIECE: u64 = 1024 * 1024;
+    if std::fs::metadata(one)?.len() != std::fs::metadata(other)?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    loop {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        (&mut one).take(PIECE).read_to_end(&mut left)?;
+        (&mut other).take(PIECE).read_to_end(&mut right)?;
+        if left != right || left.is_empty() {
+            return Ok(left == right);
+        }
+    }
 }
 
 /// A path as a shell reads it.
@@ -33,10 +77,9 @@ pub(super) fn shell_word(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// Where a program is that is named without a folder.
-pub(super) fn on_path(name: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+/// Finds a program that is named without a folder.
+pub(super) fn find_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 /// A folder like `/tmp`, where only owners may replace what is theirs, is as good as one that others cannot write to.

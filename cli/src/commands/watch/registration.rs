@@ -25,6 +25,16 @@ impl Manager {
         }
     }
 
+    /// The service manager of this system, if it runs: many containers and some distributions have no systemd.
+    pub(crate) fn running() -> Option<Manager> {
+        /// Made by systemd when it starts, and by nothing else (`sd_booted(3)`).
+        const SYSTEMD: &str = "/run/systemd/system";
+        Manager::here().filter(|manager| match manager {
+            Manager::Systemd => Path::new(SYSTEMD).is_dir(),
+            Manager::Launchd => true,
+        })
+    }
+
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Manager::Systemd => "systemd",
