@@ -1,5 +1,6 @@
 //! Exit codes, and failures that carry one.
 
+use crate::arguments::Options;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -91,6 +92,19 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Where Holdpoint could not read or write its own files, a full disk is the likeliest reason, and the error of the
+    /// system or of SQLite does not say what to do.
+    pub(crate) fn explained_by_disk(self, options: &Options) -> Failure {
+        let is_ours = self.exit == Exit::Internal;
+        let home = crate::target::home_path(options).ok().filter(|_| is_ours);
+        match home.and_then(|home| crate::disk::full(&home)) {
+            Some(full) => Failure { message: format!("{full} ({})", self.message), ..self },
+            None => self,
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)
@@ -102,9 +116,9 @@ impl From<store::StoreError> for Failure {
         use store::StoreError as Error;
         match error {
             Error::Ledger(error) => error.into(),
+            Error::Home(error) => error.into(),
             Error::Changed { .. } => Failure::held(error),
-            Error::Home(_)
-            | Error::Newer { .. }
+            Error::Newer { .. }
             | Error::Foreign { .. }
             | Error::NotShareable { .. }
             | Error::Address(_)
@@ -136,7 +150,7 @@ impl From<store::receipts::ReceiptsError> for Failure {
     fn from(error: store::receipts::ReceiptsError) -> Failure {
         use store::receipts::ReceiptsError as Error;
         match error {
-            Error::Home(_) => Failure::usage(error),
+            Error::Home(error) => error.into(),
             Error::Key { .. } | Error::ArgsKey { .. } | Error::Index { .. } => {
                 Failure::evidence(error)
             }
@@ -149,7 +163,15 @@ impl From<store::receipts::ReceiptsError> for Failure {
 
 impl From<store::HomeError> for Failure {
     fn from(error: store::HomeError) -> Failure {
-        Failure::usage(error)
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match &error {
+            store::HomeError::Io { source, .. }
+                if matches!(source.kind(), StorageFull | QuotaExceeded) =>
+            {
+                Failure::internal(error)
+            }
+            _ => Failure::usage(error),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod approver;
 mod arguments;
 mod commands;
 mod configuration;
+mod disk;
 mod failure;
 mod hosting;
 mod judging;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(exit) => exit.into(),
         Err(failure) => {
+            let failure = failure.explained_by_disk(&arguments.options);
             screen::complain(&failure, arguments.options.json);
             failure.exit.into()
         }

@@ -258,7 +258,7 @@ fn every_schema_is_used_and_refuses_something() {
     lifecycle(&mut schemas, &prepared());
     live(&mut schemas, &prepared());
     schemas.run("hash", &prepared(), &["hash", "old.json"], 0);
-    schemas.run("help", &prepared(), &["help", "doctor#home_fine"], 0);
+    schemas.run("help", &prepared(), &["help", "doctor#disk_full"], 0);
     schemas.run("demo", &prepared(), &["demo"], 0);
     switches(&mut schemas, &prepared());
     evidence(&mut schemas, &Bench::new());

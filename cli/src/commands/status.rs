@@ -55,6 +55,9 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         let judged = judge_recorded(&workplace, id, None, at)?;
         servers.push((id, judged, since(&workplace, id)?));
     }
+    if let Some(full) = crate::disk::full(workplace.home.path()) {
+        screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
+    }
     if options.json {
         let documents: Vec<_> =
             servers.iter().map(|(id, judged, since)| document(id, judged, *since)).collect();

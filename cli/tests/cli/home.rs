@@ -251,3 +251,52 @@ fn of_several_processes_that_pin_one_server_at_once_each_pins_or_says_that_it_di
     let pins = events.iter().filter(|event| event["key"] == "make_report").count();
     assert_eq!(pins, 1, "{history}");
 }
+
+/// Runs a command with a home on a file system of its own that is full; none where this user may not mount one.
+#[cfg(target_os = "linux")]
+fn on_a_full_disk(bench: &Bench, words: &str) -> Option<Answer> {
+    let script = format!(
+        "mount -t tmpfs -o size=2m none '{home}' && chmod 700 '{home}' && holdpoint() {{ '{program}' \"$@\"; }}
+         holdpoint pin --server reports --file capture.json >/dev/null || exit 97
+         cat /dev/zero > '{home}/filler' 2>/dev/null; holdpoint {words}",
+        home = bench.home().display(),
+        program = env!("CARGO_BIN_EXE_holdpoint"),
+    );
+    std::fs::create_dir_all(bench.home()).unwrap();
+    bench.file("capture.json", serde_json::json!([report_tool()]).to_string());
+    let template = bench.command(Vec::<&str>::new());
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
+    command.current_dir(template.get_current_dir().unwrap());
+    for (name, value) in template.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let answer = answer(command);
+    let cannot_mount = answer.err.contains("unshare") || answer.err.contains("mount:");
+    if cannot_mount {
+        eprintln!("NOT RUN: this user may not mount a file system ({})", answer.err.trim());
+    }
+    (!cannot_mount).then_some(answer)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named_with_what_to_do() {
+    let said = "is full: until you make room there";
+    for (words, exit) in [
+        ("status", None),
+        ("status --json", None),
+        ("doctor --json", Some(15)),
+        ("quarantine reports", Some(12)),
+        ("incident on", Some(12)),
+    ] {
+        let Some(answer) = on_a_full_disk(&Bench::new(), words) else { return };
+        let answer = answer.says(said);
+        if let Some(exit) = exit {
+            answer.exits(exit);
+        }
+    }
+}

@@ -59,6 +59,7 @@ codes! {
     PinsFine, "pins_fine", Ok;
     PinsUntrusted, "pins_untrusted", Wrong;
     StoreUnusable, "store_unusable", Wrong;
+    DiskFull, "disk_full", Wrong;
     ArgsKeyUnusable, "args_key_unusable", Wrong;
     ServerHeld, "server_held", Note;
     ServerQuarantined, "server_quarantined", Note;

@@ -47,6 +47,9 @@ pub(super) fn look(
     };
     let sentence = format!("home `{}`, which only you can change", home.path().display());
     findings.push(Finding::new(Code::HomeFine, sentence));
+    if let Some(full) = crate::disk::full(home.path()) {
+        findings.push(Finding::new(Code::DiskFull, full));
+    }
     #[cfg(unix)]
     findings.extend(visible(home.path()));
     let configuration = match Configuration::read(&home.config_path()) {
