@@ -326,6 +326,11 @@ fn attestation(schemas: &mut Schemas, bench: &Bench) {
         ["attest", "verify", "root.json", "--trust-root", "root.json", "--required", "sci"];
     schemas.run("attest-verify", bench, &unreadable, 13);
     schemas.run("attest-schemes", bench, &["attest", "schemes"], 0);
+    let add = ["attest", "trust", "add", "made.json", "key.pem.pub", "--level", "internal"];
+    schemas.run("attest-trust", bench, &[&add[..], &["--not-after", "2099-01-01"]].concat(), 0);
+    let made: Value = serde_json::from_slice(&fs::read(bench.path("made.json")).unwrap()).unwrap();
+    schemas.check("attest-trust-root", &made);
+    schemas.run("attest-trust", bench, &["attest", "trust", "list", "root.json"], 0);
 }
 
 #[test]

@@ -38,6 +38,77 @@ pub(crate) enum AttestSubcommand {
         after_help = "Examples:\n  holdpoint attest schemes\n  holdpoint attest schemes us-government\n  holdpoint attest schemes ours.json"
     )]
     Schemes(SchemesCommand),
+    /// Put public keys into a trust root, list them, or take one out
+    #[command(
+        after_help = "Examples:\n  holdpoint attest trust add root.json acme-2026.pem.pub --level public --level internal\n  holdpoint attest trust list root.json\n  holdpoint attest trust remove root.json acme-2026"
+    )]
+    Trust(TrustCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustCommand {
+    #[command(subcommand)]
+    pub(crate) command: TrustSubcommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustSubcommand {
+    /// Trust a key for some levels; makes the file if there is none
+    #[command(
+        after_help = "Example:\n  holdpoint attest trust add root.json acme-2026.pem.pub --level internal --not-after 2027-12-31"
+    )]
+    Add(AddCommand),
+    /// Show whose signatures count, for which levels and until when
+    #[command(after_help = "Example:\n  holdpoint attest trust list root.json")]
+    List(ListTrustCommand),
+    /// Trust a key no longer
+    #[command(after_help = "Example:\n  holdpoint attest trust remove root.json acme-2026")]
+    Remove(RemoveCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddCommand {
+    /// The trust root
+    #[arg(value_name = "ROOT")]
+    pub(crate) trust_root: PathBuf,
+    /// The public key, as PEM
+    #[arg(value_name = "PEM")]
+    pub(crate) key: PathBuf,
+    /// A level that it may vouch for; may be repeated, each counts by itself
+    #[arg(long, value_name = "LEVEL", required_unless_present = "may_revoke")]
+    pub(crate) level: Vec<String>,
+    /// What documents call the key [default: the file's name without `.pem` and `.pub`]
+    #[arg(long, value_name = "ID")]
+    pub(crate) key_id: Option<KeyId>,
+    /// The last moment that it counts, in UTC; a date is its first moment
+    #[arg(long, value_name = "TIME", value_parser = read_moment)]
+    pub(crate) not_after: Option<Timestamp>,
+    /// It may sign revocation lists
+    #[arg(long)]
+    pub(crate) may_revoke: bool,
+    /// The scheme that the levels are names of
+    #[arg(long, value_name = "SCHEME")]
+    pub(crate) scheme: Option<String>,
+    /// A note for people who read the file
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListTrustCommand {
+    /// The trust root
+    #[arg(value_name = "ROOT")]
+    pub(crate) trust_root: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RemoveCommand {
+    /// The trust root
+    #[arg(value_name = "ROOT")]
+    pub(crate) trust_root: PathBuf,
+    /// What documents call the key
+    #[arg(value_name = "KEY_ID")]
+    pub(crate) key_id: KeyId,
 }
 
 #[derive(Debug, Args)]

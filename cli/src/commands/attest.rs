@@ -5,6 +5,7 @@ mod keys;
 mod output;
 mod passphrase;
 mod schemes;
+mod trust;
 mod verdict;
 
 use crate::arguments::Options;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: &AttestCommand, options: &Options) -> Result<Exit, Fa
         AttestSubcommand::Verify(command) => verdict::run(command, options),
         AttestSubcommand::Inspect(command) => inspect::run(command, options),
         AttestSubcommand::Schemes(command) => schemes::run(command, options),
+        AttestSubcommand::Trust(command) => trust::run(command, options),
     }
 }
 

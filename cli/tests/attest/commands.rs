@@ -40,6 +40,40 @@ fn what_is_signed_here_is_admitted_here() {
 }
 
 #[test]
+fn a_trust_root_is_made_from_pem_files_by_a_command() {
+    let bench = Bench::new();
+    prepared(&bench);
+    fs::remove_file(bench.path("root.json")).unwrap();
+    let add =
+        |words: &[&str]| bench.run(["attest", "trust", "add", "root.json"].iter().chain(words));
+    add(&["key.pem.pub"]).exits(2).says("--level");
+    add(&["key.pem", "--level", "internal"]).exits(2).says("private key").says(".pub");
+    assert!(!bench.path("root.json").exists());
+    let levels = ["--level", "public", "--level", "internal", "--key-id", "acme-2026"];
+    let words = [&["key.pem.pub"][..], &levels, &["--not-after", "2099-01-01"]].concat();
+    add(&words).exits(0).says("1 signer").says("acme-2026").says("2099-01-01").says("fingerprint");
+    bench.run(verify("signed.json", &[])).exits(0);
+    // One key has one name, and a name one key.
+    let before = fs::read(bench.path("root.json")).unwrap();
+    add(&["key.pem.pub", "--level", "internal"]).exits(2).says("one key");
+    bench.run(["attest", "keygen", "other.pem"]).exits(0);
+    add(&["other.pem.pub", "--level", "internal", "--key-id", "acme-2026"]).exits(2);
+    add(&["other.pem.pub", "--level", "internal", "--scheme", "default"]).exits(2).says("scheme");
+    assert_eq!(fs::read(bench.path("root.json")).unwrap(), before);
+    add(&["other.pem.pub", "--may-revoke"]).exits(0).says("2 signers").says("may revoke");
+    let remove = |id: &str| bench.run(["attest", "trust", "remove", "root.json", id]);
+    remove("acme-2027").exits(2).says("did you mean `acme-2026`?");
+    remove("acme-2026").exits(0).says("1 signer").never_says("acme-2026");
+    let denied = bench.run(verify("signed.json", &[])).exits(13).json();
+    assert_eq!(denied["reason"], "signer_not_trusted");
+    // What is no trust root is left as it is.
+    bench.file("root.json", "{\"mine\": true}");
+    add(&["other.pem.pub", "--level", "internal"]).exits(2);
+    bench.run(["attest", "trust", "list", "root.json"]).exits(2);
+    assert_eq!(fs::read_to_string(bench.path("root.json")).unwrap(), "{\"mine\": true}");
+}
+
+#[test]
 fn without_an_output_the_document_is_printed_and_nothing_else() {
     let bench = Bench::new();
     prepared(&bench);

@@ -36,6 +36,15 @@ pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// Replaces a trust root, or writes the first one. The caller has read what is there, and it is one.
+pub(super) fn replace_trust_root(path: &Path, contents: &[u8]) -> Result<(), Failure> {
+    // A link is followed: the file that it names is the trust root.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    write(&path, contents).map_err(|error| {
+        Failure::usage(format!("`{}` could not be written: {error}", path.display()))
+    })
+}
+
 fn write(path: &Path, contents: &[u8]) -> std::io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();

@@ -1,0 +1,173 @@
+//! `attest trust`: makes and edits a trust root from PEM files, so that no key has to be pasted into JSON by hand.
+//!
+//! INVARIANT: what is written was read as a trust root before, as `run` reads it. A file that is not one is left alone.
+
+use super::{output, read, read_text};
+use crate::arguments::Options;
+use crate::arguments::attest::{AddCommand, RemoveCommand, TrustCommand, TrustSubcommand};
+use crate::failure::{Exit, Failure};
+use crate::report::count;
+use crate::screen::{self, BOLD, DIM, styled};
+use crate::target::near;
+use attest::{BadKey, KeyId, MAX_PEM_BYTES, MAX_TRUST_ROOT_BYTES, PublicKey, Signer, TrustRoot};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(super) fn run(command: &TrustCommand, options: &Options) -> Result<Exit, Failure> {
+    let path = match &command.command {
+        TrustSubcommand::Add(command) => add(command)?,
+        TrustSubcommand::Remove(command) => remove(command)?,
+        TrustSubcommand::List(command) => &command.trust_root,
+    };
+    tell(path, &super::read_trust_root(path)?, options)
+}
+
+fn add(command: &AddCommand) -> Result<&Path, Failure> {
+    let path = &command.trust_root;
+    let key = read_public_key(&command.key)?;
+    let id = match &command.key_id {
+        Some(id) => id.clone(),
+        None => id_of_file(&command.key)?,
+    };
+    let mut root = match path.symlink_metadata() {
+        Ok(_) => read_json(path)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({ "v": 1 }),
+        Err(error) => return Err(Failure::usage(format!("`{}`: {error}", path.display()))),
+    };
+    if let Some(scheme) = &command.scheme {
+        let is_other = root.get("scheme").is_some_and(|there| there != scheme.as_str());
+        if is_other || root.get("signers").is_some() && root.get("scheme").is_none() {
+            return Err(Failure::usage(format!(
+                "`{}` is not for the scheme `{scheme}`: its levels would mean something else",
+                path.display()
+            )));
+        }
+        set(&mut root, "scheme", json!(scheme));
+    }
+    let mut signer = json!({
+        "keyId": id.as_str(),
+        "publicKeyPem": key.to_pem().map_err(Failure::internal)?,
+        "approvedClearance": command.level,
+    });
+    if let Some(end) = &command.not_after {
+        set(&mut signer, "notAfter", json!(end.to_string()));
+    }
+    if let Some(text) = &command.description {
+        set(&mut signer, "description", json!(text));
+    }
+    if command.may_revoke {
+        set(&mut signer, "mayRevoke", json!(true));
+    }
+    match root.get_mut("signers") {
+        Some(Value::Array(signers)) => signers.push(signer),
+        _ => set(&mut root, "signers", json!([signer])),
+    }
+    write(path, &root)?;
+    Ok(path)
+}
+
+fn remove(command: &RemoveCommand) -> Result<&Path, Failure> {
+    let path = &command.trust_root;
+    let known = super::read_trust_root(path)?;
+    if known.find(&command.key_id).is_none() {
+        let ids: Vec<&str> =
+            known.signers().iter().map(|signer| signer.key_id().as_str()).collect();
+        let end = match near(command.key_id.as_str(), &ids) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("`holdpoint attest trust list {}` shows its signers", path.display()),
+        };
+        return Err(Failure::usage(format!(
+            "`{}` has no signer `{}`: {end}",
+            path.display(),
+            command.key_id
+        )));
+    }
+    let mut root = read_json(path)?;
+    if let Some(Value::Array(signers)) = root.get_mut("signers") {
+        signers.retain(|signer| signer.get("keyId") != Some(&json!(command.key_id.as_str())));
+    }
+    write(path, &root)?;
+    Ok(path)
+}
+
+fn set(object: &mut Value, name: &str, value: Value) {
+    if let Value::Object(members) = object {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+/// The file as JSON, if it is a trust root.
+fn read_json(path: &Path) -> Result<Value, Failure> {
+    super::read_trust_root(path)?;
+    Ok(serde_json::from_slice(&read(path, MAX_TRUST_ROOT_BYTES)?)?)
+}
+
+fn write(path: &Path, root: &Value) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(root)?;
+    text.push('\n');
+    TrustRoot::parse(text.as_bytes())
+        .map_err(|error| Failure::usage(format!("nothing was written: {error}")))?;
+    output::replace_trust_root(path, text.as_bytes())
+}
+
+fn read_public_key(path: &Path) -> Result<PublicKey, Failure> {
+    let text = zeroize::Zeroizing::new(read_text(path, MAX_PEM_BYTES)?);
+    if text.contains("PRIVATE KEY-----") {
+        return Err(Failure::usage(format!(
+            "`{}` is a private key: name its public half, which `attest keygen` wrote to a file that ends in `.pub`",
+            path.display()
+        )));
+    }
+    PublicKey::from_pem(&text)
+        .map_err(|error: BadKey| Failure::usage(format!("the key `{}`: {error}", path.display())))
+}
+
+/// What a key is called by its file: `acme-2026.pem.pub` holds `acme-2026`.
+fn id_of_file(path: &Path) -> Result<KeyId, Failure> {
+    let mut name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for end in [".pub", ".pem"] {
+        name = name.strip_suffix(end).unwrap_or(&name).to_owned();
+    }
+    KeyId::parse(&name).map_err(|error| {
+        Failure::usage(format!(
+            "`{}` does not name the key ({error}): add `--key-id ID`",
+            path.display()
+        ))
+    })
+}
+
+fn tell(path: &Path, root: &TrustRoot, options: &Options) -> Result<Exit, Failure> {
+    if options.json {
+        let signers: Vec<Value> = root.signers().iter().map(document).collect();
+        screen::print_json(
+            &json!({ "trust_root": path, "scheme": root.scheme(), "signers": signers }),
+        )?;
+        return Ok(Exit::Fine);
+    }
+    let scheme = root.scheme().map(|scheme| format!(", levels of the scheme {scheme}"));
+    screen::say(format!(
+        "{}: {}{}",
+        path.display(),
+        count(root.signers().len(), "signer", "signers"),
+        scheme.unwrap_or_default()
+    ));
+    for signer in root.signers() {
+        let end = signer.not_after().map(|end| format!(", until {end}")).unwrap_or_default();
+        let revokes = if signer.may_revoke() { ", may revoke" } else { "" };
+        let levels = signer.approved_clearance().join(", ");
+        screen::say(format!("  {}  {levels}{end}{revokes}", styled(BOLD, signer.key_id())));
+        screen::say(styled(DIM, format!("    fingerprint {}", signer.fingerprint())));
+    }
+    Ok(Exit::Fine)
+}
+
+fn document(signer: &Signer) -> Value {
+    json!({
+        "key_id": signer.key_id().as_str(),
+        "fingerprint": signer.fingerprint().as_str(),
+        "approved": signer.approved_clearance(),
+        "not_after": signer.not_after(),
+        "may_revoke": signer.may_revoke(),
+        "description": signer.description(),
+    })
+}
