@@ -177,3 +177,16 @@ impl Settings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_counts_under_monitor_what_guard_would_hold() {
+        assert_eq!(
+            Posture::ALL.map(Posture::for_status),
+            [Posture::Guard, Posture::Shield, Posture::Guard, Posture::Strict]
+        );
+    }
+}

@@ -204,6 +204,23 @@ fn monitor_tells_what_it_would_have_held() {
 }
 
 #[test]
+fn under_monitor_a_server_that_drifted_is_changed_and_is_served() {
+    let monitor = "posture = \"monitor\"\ndrift_scope = \"server\"\n[approve]\nunattended = true\n";
+    let (bench, _scenario, mut client) = after("added_required", monitor);
+    text(&client.call("make_report", &json!({ "title": "x" })));
+    let status = || bench.run(["status", ID, "--json"]).exits(0).json()["servers"][0].clone();
+    let changed = status();
+    assert_eq!((&changed["status"], &changed["posture"]), (&json!("changed"), &json!("monitor")));
+    assert_eq!(changed["waiting"][0]["key"], "make_report", "{changed}");
+    // It can be approved, and is verified then.
+    let hash = changed["waiting"][0]["entry_hash"]["after"].as_str().unwrap();
+    bench.run(["approve", ID, "make_report", "--hash", hash]).exits(0).says("verified");
+    text(&client.call("make_report", &json!({ "title": "x" })));
+    assert_eq!(status()["status"], "verified");
+    client.end().exits(0);
+}
+
+#[test]
 fn a_tool_that_is_gone_is_held_and_comes_back_unharmed() {
     let bench = Bench::new();
     let mut script = Script::new(&bench);

@@ -91,3 +91,14 @@ fn every_header_has_a_variable_of_its_own() {
     let is_plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     assert!(variables.iter().all(|variable| variable.chars().all(is_plain)), "{variables:?}");
 }
+
+#[test]
+fn variables_that_decide_how_the_gate_runs_are_told_from_those_of_the_server() {
+    for name in ["HOLDPOINT_HOME", "HOLDPOINT_NEW", "HOME", "PATH", "LD_PRELOAD", "USER"] {
+        assert!(is_own_variable(name), "{name}");
+    }
+    for name in ["API_KEY", ADDRESS_VARIABLE, "HOLDPOINT_HEADER_AUTHORIZATION", "home", "HOLDPOINT"]
+    {
+        assert!(!is_own_variable(name), "{name}");
+    }
+}
