@@ -3,7 +3,8 @@
 use crate::arguments::Options;
 use crate::commands::wiring;
 use crate::failure::Failure;
-use hosts::{Config, State, Surroundings};
+use crate::gate_program::{Started, started};
+use hosts::{Config, Server, State, Surroundings};
 use std::path::PathBuf;
 
 /// What the binary is called.
@@ -40,9 +41,15 @@ pub(crate) fn files(options: &Options) -> Result<Vec<Config>, Failure> {
     Ok(files)
 }
 
-/// How many servers could be guarded and are not, as far as files can be read.
+/// How many servers could be guarded and are not, as far as files can be read. One whose entry starts another program
+/// that is only called holdpoint is not guarded.
 pub(crate) fn count_unguarded() -> usize {
     let files = files_of_hosts().unwrap_or_default();
     let servers = files.iter().flat_map(|config| config.servers().unwrap_or_default());
-    servers.filter(|server| server.state == State::Unwired).count()
+    let is_unguarded = |server: &Server| match &server.state {
+        State::Unwired => true,
+        State::Wired { .. } => started(server) == Started::Other,
+        State::Unguarded(_) => false,
+    };
+    servers.filter(is_unguarded).count()
 }

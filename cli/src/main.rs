@@ -7,6 +7,7 @@ mod commands;
 mod configuration;
 mod disk;
 mod failure;
+mod gate_program;
 mod hosting;
 mod judging;
 mod mistyped;

@@ -4,6 +4,7 @@ use crate::arguments::Options;
 use crate::arguments::hosts::HostsCommand;
 use crate::commands::wiring::{self, ServerDocument, scope_name, short};
 use crate::failure::{Exit, Failure};
+use crate::gate_program::{Started, started};
 use crate::judging::judge_recorded;
 use crate::observation::now;
 use crate::report::count;
@@ -11,7 +12,6 @@ use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{Workplace, home_path};
 use contract::surface::EntryType;
 use gate::server::{ServerId, ServerStatus};
-use gate::words::escape_hidden;
 use hosts::{Config, ReadError, Server, State};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -138,7 +138,11 @@ fn tell(
 fn line(server: &Server, pins: Option<&Pins>) -> String {
     let state = match &server.state {
         State::Unwired => styled(YELLOW, "not wired"),
-        State::Wired { .. } => styled(GREEN, "wired"),
+        State::Wired { .. } => match started(server) {
+            Started::Gate => styled(GREEN, "wired"),
+            Started::Other => styled(RED, "wired to another program: holdpoint doctor"),
+            Started::Nothing => styled(RED, "wired, and its program is gone: holdpoint doctor"),
+        },
         State::Unguarded(reason) => styled(YELLOW, reason),
     };
     let project = server
@@ -158,5 +162,5 @@ fn line(server: &Server, pins: Option<&Pins>) -> String {
     };
     let id = if matches!(server.state, State::Unguarded(_)) { "" } else { &server.id };
     let id = if id.is_empty() { String::new() } else { format!("  {}", styled(DIM, id)) };
-    format!("    {}{project}{id}  {state}{pins}", escape_hidden(&server.name))
+    format!("    {}{project}{id}  {state}{pins}", screen::name(&server.name))
 }

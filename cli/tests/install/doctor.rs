@@ -109,6 +109,8 @@ fn a_command_that_is_gone_is_wrong_and_so_is_a_program_that_only_has_the_name() 
     assert_eq!(finding["state"], "wrong");
     assert!(finding["mend"].as_str().unwrap().contains("unwire"), "{finding}");
     finds_no(&document, "command_gone");
+    station.run(&["status"]).exits(0).says("1 server of a host is not guarded");
+    station.run(&["hosts"]).exits(0).says("another program").never_says("  wired\n");
     // A copy of this very program is the gate, wherever it is.
     fs::remove_file(&gone).unwrap();
     fs::copy(binary(), &gone).unwrap();

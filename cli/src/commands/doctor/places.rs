@@ -3,11 +3,12 @@
 use super::Finding;
 use super::codes::Code;
 use super::home::Record;
-use super::program::{exposed, find_in, is_this_program, shell_word};
+use super::program::{exposed, shell_word};
 use crate::arguments::Options;
 use crate::commands::watch;
 use crate::configuration::Looser;
 use crate::failure::Failure;
+use crate::gate_program::{Named, find, is_name, is_this_program, named};
 use crate::report::count;
 use crate::screen;
 use crate::target::home_path;
@@ -15,7 +16,6 @@ use gate::posture::Posture;
 use gate::server::ServerId;
 use hosts::{Config, Server, State};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Longer lists of names end with how many more there are.
@@ -106,15 +106,6 @@ fn look_at_file(
     }
 }
 
-/// Where an entry's program is: its name or path, and the `PATH` that the entry itself sets.
-type Named<'s> = (&'s str, Option<&'s str>);
-
-fn named(server: &Server) -> Option<Named<'_>> {
-    let State::Wired { program, variables, .. } = &server.state else { return None };
-    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
-    Some((program.as_str(), path))
-}
-
 /// The program that an entry names: gone, this one, or some other one that only has the name.
 fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Finding>) {
     let programs: BTreeSet<Named<'_>> = servers.iter().filter_map(named).collect();
@@ -151,20 +142,6 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
             findings.extend(exposed(&found));
         }
     }
-}
-
-fn find(program: &str, folders: Option<&str>) -> Option<PathBuf> {
-    if is_name(program) {
-        let folders = folders.map(OsString::from).or_else(|| std::env::var_os("PATH"))?;
-        return find_in(program, &folders);
-    }
-    let path = Path::new(program);
-    path.is_file().then(|| path.to_owned())
-}
-
-/// Whether a program is named without a folder.
-fn is_name(program: &str) -> bool {
-    Path::new(program).components().count() == 1
 }
 
 /// What an entry's arguments and variables change about its gate. Arguments go before the configuration.

@@ -2,10 +2,8 @@
 
 use super::Finding;
 use super::codes::Code;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use crate::gate_program::{find_in, is_this_program};
+use std::path::Path;
 
 pub(super) fn look() -> Vec<Finding> {
     let Ok(program) = std::env::current_exe() else { return Vec::new() };
@@ -46,40 +44,9 @@ pub(super) fn exposed(program: &Path) -> Vec<Finding> {
     paths.filter(|path| others_can_write(path)).map(finding).collect()
 }
 
-/// Whether a file is the program that runs now, or a copy of it. A name proves nothing, and running the file to ask it
-/// would start a program that nobody vouches for.
-pub(super) fn is_this_program(path: &Path) -> bool {
-    let Ok(ours) = std::env::current_exe() else { return false };
-    match (path.canonicalize(), ours.canonicalize()) {
-        (Ok(path), Ok(ours)) => path == ours || has_same_bytes(&path, &ours).unwrap_or(false),
-        _ => false,
-    }
-}
-
-fn has_same_bytes(one: &Path, other: &Path) -> std::io::Result<bool> {
-    const PIECE: u64 = 1024 * 1024;
-    if std::fs::metadata(one)?.len() != std::fs::metadata(other)?.len() {
-        return Ok(false);
-    }
-    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
-    loop {
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        (&mut one).take(PIECE).read_to_end(&mut left)?;
-        (&mut other).take(PIECE).read_to_end(&mut right)?;
-        if left != right || left.is_empty() {
-            return Ok(left == right);
-        }
-    }
-}
-
 /// A path as a shell reads it.
 pub(super) fn shell_word(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
-}
-
-/// Finds a program that is named without a folder.
-pub(super) fn find_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
-    std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 /// A folder like `/tmp`, where only owners may replace what is theirs, is as good as one that others cannot write to.

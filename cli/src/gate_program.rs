@@ -1,0 +1,80 @@
+//! The program that a host's entry starts: whether it is there, and whether it is this one or only has its name.
+
+use hosts::{Server, State};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What an entry of a host starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Started {
+    /// This program, or a copy of it.
+    Gate,
+    /// A program that is only called like it.
+    Other,
+    Nothing,
+}
+
+pub(crate) fn started(server: &Server) -> Started {
+    match named(server).and_then(|(program, folders)| find(program, folders)) {
+        Some(found) if is_this_program(&found) => Started::Gate,
+        Some(_) => Started::Other,
+        None => Started::Nothing,
+    }
+}
+
+/// Where an entry's program is: its name or path, and the `PATH` that the entry itself sets.
+pub(crate) type Named<'s> = (&'s str, Option<&'s str>);
+
+pub(crate) fn named(server: &Server) -> Option<Named<'_>> {
+    let State::Wired { program, variables, .. } = &server.state else { return None };
+    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
+    Some((program.as_str(), path))
+}
+
+/// Finds the program of an entry as its host would.
+pub(crate) fn find(program: &str, folders: Option<&str>) -> Option<PathBuf> {
+    if is_name(program) {
+        let folders = folders.map(OsString::from).or_else(|| std::env::var_os("PATH"))?;
+        return find_in(program, &folders);
+    }
+    let path = Path::new(program);
+    path.is_file().then(|| path.to_owned())
+}
+
+/// Whether a program is named without a folder.
+pub(crate) fn is_name(program: &str) -> bool {
+    Path::new(program).components().count() == 1
+}
+
+/// Whether a file is the program that runs now, or a copy of it. A name proves nothing, and running the file to ask it
+/// would start a program that nobody vouches for.
+pub(crate) fn is_this_program(path: &Path) -> bool {
+    let Ok(ours) = std::env::current_exe() else { return false };
+    match (path.canonicalize(), ours.canonicalize()) {
+        (Ok(path), Ok(ours)) => path == ours || has_same_bytes(&path, &ours).unwrap_or(false),
+        _ => false,
+    }
+}
+
+fn has_same_bytes(one: &Path, other: &Path) -> std::io::Result<bool> {
+    const PIECE: u64 = 1024 * 1024;
+    if std::fs::metadata(one)?.len() != std::fs::metadata(other)?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    loop {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        (&mut one).take(PIECE).read_to_end(&mut left)?;
+        (&mut other).take(PIECE).read_to_end(&mut right)?;
+        if left != right || left.is_empty() {
+            return Ok(left == right);
+        }
+    }
+}
+
+/// Finds a program that is named without a folder.
+pub(crate) fn find_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
