@@ -22,11 +22,57 @@ pub struct EntryDiff {
     pub renamed_to: Option<String>,
 }
 
+/// The work that comparing all entries of a surface may take: two seconds at the very most, whatever a server sends.
+/// Real servers need a hundredth of it. An entry that is compared after it is spent is undiffable, which holds.
+#[derive(Debug)]
+pub struct Budget {
+    left: u64,
+}
+
+impl Budget {
+    /// A unit is about what it takes to look at one JSON value: 0.2 to 0.4 µs.
+    pub const SURFACE: u64 = 2_000_000;
+    /// Reading an entry, bringing it into its canonical form and scanning it costs a unit for so many bytes.
+    const BYTES_PER_UNIT: u64 = 8;
+
+    /// A budget of so many units.
+    pub fn of(units: u64) -> Budget {
+        Budget { left: units }
+    }
+
+    /// What is left of it.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// As much of the work that is asked for as there is.
+    pub(crate) fn grant(&self, asked: u64) -> u64 {
+        asked.min(self.left)
+    }
+
+    pub(crate) fn spend(&mut self, work: u64) {
+        self.left = self.left.saturating_sub(work);
+    }
+
+    fn spend_on(&mut self, entry: Option<&Entry>) {
+        self.spend(entry.map_or(0, |entry| entry.raw().len() as u64 / Self::BYTES_PER_UNIT));
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget::of(Self::SURFACE)
+    }
+}
+
 /// All entries that differ between two surfaces, in the order of their ids.
 pub fn diff_surfaces(old: &Surface, new: &Surface) -> Vec<EntryDiff> {
     let ids: BTreeSet<&EntryId> = old.entries().chain(new.entries()).map(Entry::id).collect();
-    let mut diffs: Vec<EntryDiff> =
-        ids.into_iter().filter_map(|id| diff_entry(old.entry(id), new.entry(id))).collect();
+    let mut budget = Budget::default();
+    let mut diffs: Vec<EntryDiff> = ids
+        .into_iter()
+        .filter_map(|id| diff_entry_within(old.entry(id), new.entry(id), &mut budget))
+        .collect();
     let changed = diffs.iter().map(|diff| (&diff.id, diff.before.as_ref(), diff.after.as_ref()));
     let renames = mark_renames(changed);
     for diff in &mut diffs {
@@ -37,15 +83,34 @@ pub fn diff_surfaces(old: &Surface, new: &Surface) -> Vec<EntryDiff> {
 
 /// What changed of one entry; nothing where the hashes are equal.
 pub fn diff_entry(old: Option<&Entry>, new: Option<&Entry>) -> Option<EntryDiff> {
+    diff_entry_within(old, new, &mut Budget::default())
+}
+
+/// The same with the work that is left in `budget`.
+pub fn diff_entry_within(
+    old: Option<&Entry>,
+    new: Option<&Entry>,
+    budget: &mut Budget,
+) -> Option<EntryDiff> {
     if old.map(Entry::entry_hash) == new.map(Entry::entry_hash) {
         return None;
     }
     let id = new.or(old)?.id().clone();
-    let findings = findings(id.entry_type, old, new);
+    budget.spend_on(old);
+    budget.spend_on(new);
+    let findings = match budget.left {
+        0 => vec![too_much()],
+        _ => findings(id.entry_type, old, new, budget),
+    };
     Some(EntryDiff { id, before: old.cloned(), after: new.cloned(), findings, renamed_to: None })
 }
 
-fn findings(entry_type: EntryType, old: Option<&Entry>, new: Option<&Entry>) -> Vec<Finding> {
+fn findings(
+    entry_type: EntryType,
+    old: Option<&Entry>,
+    new: Option<&Entry>,
+    budget: &mut Budget,
+) -> Vec<Finding> {
     let old_document = old.map(|entry| Document::parse(entry.raw()));
     let new_document = new.map(|entry| Document::parse(entry.raw()));
     let (Ok(old), Ok(new)) = (old_document.transpose(), new_document.transpose()) else {
@@ -53,7 +118,7 @@ fn findings(entry_type: EntryType, old: Option<&Entry>, new: Option<&Entry>) -> 
     };
     let (old, new) = (old.as_ref().map(Document::root), new.as_ref().map(Document::root));
     let mut findings = match entry_type {
-        EntryType::Tool => tool(old, new),
+        EntryType::Tool => tool(old, new, budget),
         EntryType::Prompt => plain(
             old,
             new,
@@ -95,17 +160,23 @@ fn unexplained() -> Finding {
     Finding::new(ChangeKind::DeepSchemaUndiffable, "", None, reason)
 }
 
+/// So much changed at once that this entry was not compared.
+fn too_much() -> Finding {
+    let reason = Some("more changed at once than can be compared");
+    Finding::new(ChangeKind::DeepSchemaUndiffable, "", None, reason)
+}
+
 fn finding(kind: ChangeKind, path: &str, old: Option<Node<'_>>, new: Option<Node<'_>>) -> Finding {
     let text = |node: Node<'_>| canonical_text(node, Position::Plain);
     Finding::new(kind, path, old.map(text).as_deref(), new.map(text).as_deref())
 }
 
-fn tool(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
+fn tool(old: Option<Node<'_>>, new: Option<Node<'_>>, budget: &mut Budget) -> Vec<Finding> {
     match (old, new) {
         (None, None) => Vec::new(),
         (Some(old), None) => vec![finding(ChangeKind::ToolRemoved, "", old.get("name"), None)],
         (None, Some(new)) => new_tool(new),
-        (Some(old), Some(new)) => changed_tool(old, new),
+        (Some(old), Some(new)) => changed_tool(old, new, budget),
     }
 }
 
@@ -126,12 +197,16 @@ fn new_tool(new: Node<'_>) -> Vec<Finding> {
     findings
 }
 
-fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
+fn changed_tool(old: Node<'_>, new: Node<'_>, budget: &mut Budget) -> Vec<Finding> {
     let mut findings = Vec::new();
     let name = new.get("name").and_then(Node::as_str);
     for (member, (before, after)) in paired(Some(old), Some(new)) {
+        if member == "inputSchema" {
+            findings.extend(input_schema(before, after, budget));
+            continue;
+        }
         let position = match member.as_ref() {
-            "inputSchema" | "outputSchema" => Position::Schema,
+            "outputSchema" => Position::Schema,
             _ => Position::Plain,
         };
         let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, position));
@@ -140,7 +215,6 @@ fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
         }
         let path = format!("/{}", schema::pointer_step(&member));
         match member.as_ref() {
-            "inputSchema" => findings.extend(input_schema(before, after)),
             "outputSchema" => {
                 let kind = match before {
                     None => ChangeKind::OutputSchemaAdded,
@@ -166,13 +240,14 @@ fn changed_tool(old: Node<'_>, new: Node<'_>) -> Vec<Finding> {
     findings
 }
 
-fn input_schema(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
+fn input_schema(old: Option<Node<'_>>, new: Option<Node<'_>>, budget: &mut Budget) -> Vec<Finding> {
     // A tool without an input schema accepts anything, as an empty schema does.
     let empty = Document::parse("{}");
     let Ok(empty) = empty.as_ref().map(Document::root) else { return vec![unexplained()] };
     let (old_schema, new_schema) = (old.unwrap_or(empty), new.unwrap_or(empty));
-    let findings = schema::compare(old_schema, new_schema, "/inputSchema");
-    if findings.is_empty() {
+    let findings = schema::compare_within(old_schema, new_schema, "/inputSchema", budget);
+    // They say the same: a change only where there was no schema on one side.
+    if findings.is_empty() && old.is_some() != new.is_some() {
         return vec![finding(ChangeKind::MetadataChanged, "/inputSchema", old, new)];
     }
     findings

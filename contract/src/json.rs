@@ -65,6 +65,9 @@ pub enum Kind {
     Object,
 }
 
+/// So many bytes of a text cost as much as one value.
+const BYTES_PER_WORK: u64 = 32;
+
 impl<'t> Document<'t> {
     /// Reads a whole text as one JSON value.
     pub fn parse(text: &'t str) -> Result<Self, ReadError> {
@@ -121,6 +124,11 @@ impl<'a> Node<'a> {
     /// How many values and member names there are in this subtree, itself included.
     pub fn size(self) -> u32 {
         self.slot().next().saturating_sub(self.index)
+    }
+
+    /// What working through this subtree costs: its values, and its bytes where they are many.
+    pub(crate) fn weight(self) -> u64 {
+        u64::from(self.size()) + self.raw().len() as u64 / BYTES_PER_WORK
     }
 
     /// The bytes that this value came as.

@@ -33,7 +33,11 @@ impl<'a> Comparison<'a> {
             return;
         };
         let count = old_elements.first.len().max(new_elements.first.len());
+        self.charge(count as u64);
         for index in 0..count {
+            if self.work == 0 {
+                return;
+            }
             let before = old_elements.first.get(index).or(old_elements.rest.as_ref());
             let after = new_elements.first.get(index).or(new_elements.rest.as_ref());
             self.element(before, after, old, location);
@@ -122,7 +126,7 @@ impl<'a> Comparison<'a> {
         let location = self.location(&old, &new, None, level, &elsewhere);
         // What is found here is not kept, so what was looked at here does not count as compared.
         let visited = self.visited.clone();
-        self.charge(visited.len() as u64 / 8);
+        self.charge(visited.len() as u64 / 2);
         self.views(&old, &new, &location);
         self.visited = visited;
         let found = self.findings.split_off(kept.min(self.findings.len()));

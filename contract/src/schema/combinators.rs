@@ -7,7 +7,7 @@ use super::view::View;
 use crate::canonical::{Position, canonical};
 use crate::change::{ChangeClass, ChangeKind};
 use crate::json::Node;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// A branch of the old schema beside the branch of the new one that it became.
@@ -48,6 +48,9 @@ impl<'a> Comparison<'a> {
         let mut merged = Vec::new();
         for branch in branches {
             self.charge(rest.weight());
+            if self.work == 0 {
+                return true;
+            }
             let branch = self.view(Side::Old, branch).speaking_like(&silent);
             match rest.with_branch(branch) {
                 Some(view) => merged.push(view),
@@ -58,6 +61,9 @@ impl<'a> Comparison<'a> {
         let new_types = self.effective_types(Side::New, new);
         let first = self.findings.len();
         for view in merged {
+            if self.work == 0 {
+                return true;
+            }
             let required = self.certainly_required(Side::Old, &view);
             let location = Location { level, old_required: Rc::new(required), ..location.clone() };
             self.views(&view, new, &location);
@@ -161,11 +167,9 @@ impl<'a> Comparison<'a> {
 
     /// Compares two branches, with what is known of the location they are about.
     fn branch(&mut self, before: &Place<'a>, after: &Place<'a>, location: &Location<'a>) {
-        let features = |comparison: &Self| {
-            comparison.document(Side::Old).features.has_reference_within(before.node)
-                || comparison.document(Side::New).features.has_reference_within(after.node)
-        };
-        if before.node.raw() == after.node.raw() && !features(self) || self.work == 0 {
+        let has_reference = self.document(Side::Old).features.has_reference_within(before.node)
+            || self.document(Side::New).features.has_reference_within(after.node);
+        if self.work == 0 || !has_reference && self.is_byte_equal(before, after) {
             return;
         }
         let level = location.level + 1;
@@ -176,6 +180,7 @@ impl<'a> Comparison<'a> {
         let found = self.findings.len();
         let (old, new) = (self.view(Side::Old, before), self.view(Side::New, after));
         let mut required = self.certainly_required(Side::Old, &old);
+        self.charge(location.old_required.len() as u64);
         required.extend(location.old_required.iter().cloned());
         let inner = Location { level, old_required: Rc::new(required), ..location.clone() };
         if !self.enter_branch(before, after, &inner) {
@@ -233,7 +238,7 @@ impl<'a> Comparison<'a> {
         let path = new.place.path.step("oneOf");
         if !matched.gained.is_empty() {
             // It is no wider for the new branch: where two accept a value, neither does.
-            let gained: Vec<String> =
+            let gained: BTreeSet<String> =
                 matched.gained.iter().map(|branch| branch.path.pointer()).collect();
             let mut index = 0;
             self.findings.retain(|finding| {
@@ -282,6 +287,9 @@ impl<'a> Comparison<'a> {
         let is_accepted = old_types.each().all(|one| {
             views.iter().zip(&new_types).any(|(branch, types)| {
                 self.charge(old.weight());
+                if self.work == 0 {
+                    return false;
+                }
                 let narrowed = View { types: old.types.intersection(one), ..old.clone() };
                 let narrowed = narrowed.speaking_like(branch);
                 types.overlaps(one)
@@ -299,6 +307,9 @@ impl<'a> Comparison<'a> {
         let found = self.findings.len();
         let mut is_about_more = false;
         for branch in &views {
+            if self.work == 0 {
+                return;
+            }
             let required = self.possibly_required(Side::New, branch);
             for name in required.iter().filter(|name| !location.old_required.contains(*name)) {
                 let property = new.properties.get(name).or(branch.properties.get(name));
@@ -322,77 +333,87 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Matches branches: equal ones first, then those that refer to the same definition, then by their types.
+    /// Matches branches: equal ones first, then those that refer to the same definition, then by their types. Every branch
+    /// is read once for each of these, however many others there are.
     fn matched(&mut self, old: &[Place<'a>], new: &[Place<'a>]) -> Matched<'a> {
-        let mut pairs = Vec::new();
-        let form = |comparison: &mut Self, place: &Place<'a>| {
-            comparison.charge(1 + u64::from(place.node.size()) / 4);
-            canonical(place.node, Position::Schema)
+        let mut matching = Matching {
+            lost: old.to_vec(),
+            gained: new.iter().cloned().map(Some).collect(),
+            pairs: Vec::new(),
         };
-        let mut by_form: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
-        for (index, place) in new.iter().enumerate().rev() {
-            let form = form(self, place);
-            by_form.entry(form).or_default().push(index);
-        }
-        let mut is_taken = vec![false; new.len()];
-        let mut left = Vec::new();
-        for place in old {
-            let form = form(self, place);
-            match by_form
-                .get_mut(&form)
-                .and_then(Vec::pop)
-                .and_then(|index| Some((index, new.get(index)?)))
-            {
-                Some((index, after)) => {
-                    if let Some(taken) = is_taken.get_mut(index) {
-                        *taken = true;
-                    }
-                    pairs.push((place.clone(), after.clone()));
-                }
-                None => left.push(place.clone()),
-            }
-        }
-        let free =
-            new.iter().zip(is_taken).filter(|(_, taken)| !taken).map(|(place, _)| place.clone());
-        let mut free: Vec<Place<'a>> = free.collect();
-        let label = |place: &Place<'a>| {
+        let form = |comparison: &mut Self, _: Side, place: &Place<'a>| {
+            comparison.charge(1 + place.node.weight() / 2);
+            (comparison.work > 0).then(|| canonical(place.node, Position::Schema))
+        };
+        matching.pair_equal(self, form);
+        let label = |comparison: &mut Self, _: Side, place: &Place<'a>| {
+            comparison.charge(1);
             ["$ref", "title"].into_iter().find_map(|keyword| place.node.get(keyword)).map(Node::raw)
         };
-        self.take_pairs(&mut left, &mut free, &mut pairs, |_, old, new| {
-            label(old).is_some() && label(old) == label(new)
+        matching.pair_equal(self, label);
+        let types = |comparison: &mut Self, side: Side, place: &Place<'a>| {
+            let view = comparison.view(side, place);
+            let types = comparison.effective_types(side, &view);
+            (comparison.work > 0).then_some(types)
+        };
+        matching.pair_equal(self, types);
+        matching.pair_by(self, types, |types, free| {
+            let overlapping = free.iter_mut().filter(|(other, _)| types.overlaps(**other));
+            let indices = overlapping.map(|(_, indices)| indices);
+            let there = indices.filter(|indices| !indices.is_empty());
+            there.min_by_key(|indices| indices.front().copied())
         });
-        self.take_pairs(&mut left, &mut free, &mut pairs, |comparison, old, new| {
-            let (old, new) = (comparison.view(Side::Old, old), comparison.view(Side::New, new));
-            comparison.effective_types(Side::Old, &old)
-                == comparison.effective_types(Side::New, &new)
-        });
-        self.take_pairs(&mut left, &mut free, &mut pairs, |comparison, old, new| {
-            let (old, new) = (comparison.view(Side::Old, old), comparison.view(Side::New, new));
-            let old_types = comparison.effective_types(Side::Old, &old);
-            old_types.overlaps(comparison.effective_types(Side::New, &new))
-        });
-        Matched { pairs, lost: left, gained: free }
+        let Matching { lost, gained, pairs } = matching;
+        Matched { pairs, lost, gained: gained.into_iter().flatten().collect() }
+    }
+}
+
+/// Branches that are being matched.
+struct Matching<'a> {
+    /// The old branches without a partner.
+    lost: Vec<Place<'a>>,
+    /// The new branches, each taken out once it has a partner.
+    gained: Vec<Option<Place<'a>>>,
+    pairs: Vec<(Place<'a>, Place<'a>)>,
+}
+
+/// Where the free branches with a key stand, in their order.
+type Keyed<K> = BTreeMap<K, VecDeque<usize>>;
+
+impl<'a> Matching<'a> {
+    /// Pairs each old branch with the first free new one that has the same key.
+    fn pair_equal<K: Ord>(
+        &mut self,
+        comparison: &mut Comparison<'a>,
+        key: impl Fn(&mut Comparison<'a>, Side, &Place<'a>) -> Option<K>,
+    ) {
+        self.pair_by(comparison, key, |key, free| free.get_mut(key));
     }
 
-    fn take_pairs(
+    /// Pairs each old branch with the first of the free new ones that `find` chooses by its key.
+    fn pair_by<K: Ord>(
         &mut self,
-        left: &mut Vec<Place<'a>>,
-        free: &mut Vec<Place<'a>>,
-        pairs: &mut Vec<(Place<'a>, Place<'a>)>,
-        mut is_match: impl FnMut(&mut Self, &Place<'a>, &Place<'a>) -> bool,
+        comparison: &mut Comparison<'a>,
+        key: impl Fn(&mut Comparison<'a>, Side, &Place<'a>) -> Option<K>,
+        find: impl for<'k> Fn(&K, &'k mut Keyed<K>) -> Option<&'k mut VecDeque<usize>>,
     ) {
-        left.retain(|old| {
-            self.charge(1 + free.len() as u64);
-            if self.work == 0 {
-                return true;
+        if self.lost.is_empty() {
+            return;
+        }
+        let mut free: Keyed<K> = Keyed::new();
+        for (index, place) in self.gained.iter().enumerate() {
+            let Some(place) = place else { continue };
+            if let Some(key) = key(comparison, Side::New, place) {
+                free.entry(key).or_default().push_back(index);
             }
-            match free.iter().position(|new| is_match(self, old, new)) {
-                Some(index) => {
-                    pairs.push((old.clone(), free.remove(index)));
-                    false
-                }
-                None => true,
+        }
+        for before in std::mem::take(&mut self.lost) {
+            let key = key(comparison, Side::Old, &before);
+            let index = key.and_then(|key| find(&key, &mut free)?.pop_front());
+            match index.and_then(|index| self.gained.get_mut(index)?.take()) {
+                Some(after) => self.pairs.push((before, after)),
+                None => self.lost.push(before),
             }
-        });
+        }
     }
 }

@@ -5,9 +5,10 @@ use super::path::Path;
 use super::speakers::{Part, Speakers};
 use super::type_set::TypeSet;
 use super::view::{View, Viewer};
-use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_NODE};
+use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_WEIGHT};
 use crate::canonical::{Position, canonical, canonical_text, write_members};
 use crate::change::{ChangeClass, ChangeKind, Finding};
+use crate::diff::Budget;
 use crate::json::Node;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -66,7 +67,7 @@ impl<'a> Comparison<'a> {
         dialect: Dialect,
         pointer: &'a str,
     ) -> Self {
-        let nodes = u64::from(old.0.size()) + u64::from(new.0.size());
+        let weight = old.0.weight() + new.0.weight();
         let document = |(node, features)| {
             let root = Place { node, path: Path::root(pointer) };
             SchemaDocument { root, dialect, features }
@@ -77,15 +78,18 @@ impl<'a> Comparison<'a> {
             findings: Vec::new(),
             visited: HashSet::new(),
             referenced: (BTreeSet::new(), BTreeSet::new()),
-            work: WORK_BASE + nodes * WORK_PER_NODE,
+            work: WORK_BASE + weight * WORK_PER_WEIGHT,
             pointer,
         }
     }
 
-    pub(super) fn run(mut self) -> Vec<Finding> {
+    pub(super) fn run(mut self, budget: &mut Budget) -> Vec<Finding> {
         let (old, new) = (self.old.root.clone(), self.new.root.clone());
+        let granted = budget.grant(self.work);
+        self.work = granted;
         self.schemas(&old, &new, None, 0, Part::Alone);
         self.definitions(&old, &new);
+        budget.spend(granted - self.work.min(granted));
         if self.work == 0 {
             let reason = Some("the comparison needs more work than it may do");
             let path = self.pointer;
@@ -150,7 +154,7 @@ impl<'a> Comparison<'a> {
         level: usize,
         part: Part<'_, 'a>,
     ) {
-        let is_byte_equal = old.node.raw() == new.node.raw();
+        let is_byte_equal = self.is_byte_equal(old, new);
         let has_reference = self.old.features.has_reference_within(old.node)
             || self.new.features.has_reference_within(new.node);
         if is_byte_equal && !has_reference || self.work == 0 {
@@ -169,9 +173,12 @@ impl<'a> Comparison<'a> {
         let location = self.location(&old_view, &new_view, name, level, &elsewhere);
         self.views(&old_view, &new_view, &location);
         // Every keyword was looked at and none refuses or says anything else: the difference means the same.
+        if self.findings.len() != found {
+            return;
+        }
         let is_equal =
             if level == 0 { self.is_equal_root(old, new) } else { self.is_equal(old, new) };
-        if self.findings.len() == found && !is_equal {
+        if !is_equal {
             self.report_change(ChangeKind::MetadataChanged, Some(old), Some(new));
         }
     }
@@ -216,7 +223,7 @@ impl<'a> Comparison<'a> {
         new: &Place<'a>,
         location: &Location<'a>,
     ) -> bool {
-        self.charge(location.old_required.len() as u64 / 4);
+        self.charge(location.old_required.len() as u64);
         let required = Rc::clone(&location.old_required);
         let (old, new) = (old.node.index(), new.node.index());
         self.visited.insert(Visit::Branch(old, new, location.at, required))
@@ -240,11 +247,19 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// Whether two schemas have the same bytes. Comparing those costs next to nothing, unless it is done often.
+    pub(super) fn is_byte_equal(&mut self, old: &Place<'a>, new: &Place<'a>) -> bool {
+        const BYTES_PER_WORK: u64 = 1_024;
+        let (old, new) = (old.node.raw(), new.node.raw());
+        self.charge(old.len().min(new.len()) as u64 / BYTES_PER_WORK);
+        old == new
+    }
+
     pub(super) fn is_equal(&mut self, old: &Place<'a>, new: &Place<'a>) -> bool {
-        if old.node.raw() == new.node.raw() {
+        if self.is_byte_equal(old, new) {
             return true;
         }
-        self.charge(u64::from(old.node.size()) / 4 + u64::from(new.node.size()) / 4);
+        self.charge((old.node.weight() + new.node.weight()) / 2);
         self.work > 0
             && canonical(old.node, Position::Schema) == canonical(new.node, Position::Schema)
     }
@@ -349,6 +364,8 @@ impl<'a> Comparison<'a> {
             self.text(keyword, old, new, location.name.as_deref());
         }
         self.default(old.default.as_ref(), new.default.as_ref());
+        let headers = old.header.iter().chain(&new.header);
+        self.charge(headers.map(|place| place.node.weight()).sum());
         let form = |place: &Option<Place<'a>>| {
             place.as_ref().map(|place| canonical(place.node, Position::Plain))
         };
@@ -367,10 +384,13 @@ impl<'a> Comparison<'a> {
         let raw = |places: &[Place<'a>]| -> Vec<&'a str> {
             places.iter().map(|place| place.node.raw()).collect()
         };
-        if raw(&before) == raw(&after) {
+        let (old_raw, new_raw) = (raw(&before), raw(&after));
+        let bytes: usize = old_raw.iter().map(|text| text.len()).sum();
+        self.charge((old_raw.len() + bytes / 1_024) as u64);
+        if old_raw == new_raw {
             return;
         }
-        self.charge(before.iter().chain(&after).map(|place| u64::from(place.node.size())).sum());
+        self.charge(before.iter().chain(&after).map(|place| place.node.weight()).sum());
         if self.work == 0 {
             return;
         }
@@ -381,12 +401,13 @@ impl<'a> Comparison<'a> {
         if old_forms == new_forms {
             return;
         }
-        let changed = |places: &[Place<'a>], others: &[Vec<u8>]| {
-            let is_new =
-                |place: &&Place<'a>| !others.contains(&canonical(place.node, Position::Plain));
-            places.iter().find(is_new).cloned()
+        let changed = |places: &[Place<'a>], forms: &[Vec<u8>], others: &[Vec<u8>]| {
+            let others: BTreeSet<&Vec<u8>> = others.iter().collect();
+            let mut places = places.iter().zip(forms);
+            places.find(|(_, form)| !others.contains(form)).map(|(place, _)| place.clone())
         };
-        let (was, is) = (changed(&before, &new_forms), changed(&after, &old_forms));
+        let was = changed(&before, &old_forms, &new_forms);
+        let is = changed(&after, &new_forms, &old_forms);
         let is_harmless = keyword == "title"
             && before.iter().chain(&after).all(|place| is_spelling_of(place.node, property));
         let kind =
@@ -405,7 +426,7 @@ impl<'a> Comparison<'a> {
         if let (Some(old), Some(new)) = (old, new)
             && old.node.raw() != new.node.raw()
         {
-            self.charge(u64::from(old.node.size()) + u64::from(new.node.size()));
+            self.charge(old.node.weight() + new.node.weight());
         }
         let kind = match (old, new) {
             (None, None) => return,

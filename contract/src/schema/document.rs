@@ -197,13 +197,14 @@ impl<'a> SchemaDocument<'a> {
         if fragment.is_empty() {
             return Target::Schema(self.root.clone());
         }
+        *work = work.saturating_sub(fragment.len() as u64 / 32);
         let Some(decoded) = percent_decode(fragment) else { return Target::Elsewhere };
         if !decoded.starts_with('/') {
             return Target::Elsewhere;
         }
         let mut place = self.root.clone();
         for step in decoded.split('/').skip(1) {
-            *work = work.saturating_sub(1 + place.node.members().count() as u64 / 8);
+            *work = work.saturating_sub(1 + place.node.members().count() as u64 / 4);
             let name = step.replace("~1", "/").replace("~0", "~");
             let next = if place.node.is_array() {
                 let index = name.parse::<usize>().ok();

@@ -22,11 +22,14 @@ impl<'a> Comparison<'a> {
             return TypeSet::NONE;
         }
         let mut types = view.types;
+        self.charge(view.values_weight());
+        if self.work == 0 {
+            return types;
+        }
         if let Some(values) = view.allowed_values() {
-            self.charge(values.len() as u64);
             types = values.into_values().fold(TypeSet::NONE, TypeSet::union).intersection(types);
         }
-        if depth >= MAX_NESTED_COMBINATORS || self.work == 0 {
+        if depth >= MAX_NESTED_COMBINATORS {
             return types;
         }
         for part in &view.all_of {
@@ -65,7 +68,7 @@ impl<'a> Comparison<'a> {
         certainly: bool,
     ) -> Names<'a> {
         let mut names = view.required.clone();
-        self.charge(names.len() as u64 / 4);
+        self.charge(names.len() as u64 / 2);
         if depth >= MAX_NESTED_COMBINATORS || self.work == 0 {
             return names;
         }
@@ -78,11 +81,11 @@ impl<'a> Comparison<'a> {
             for branch in branches {
                 let branch = self.view(side, branch);
                 let required = self.required_within(side, &branch, depth + 1, certainly);
-                common = Some(match common {
-                    None => required,
-                    Some(common) if certainly => common.intersection(&required).cloned().collect(),
-                    Some(common) => common.union(&required).cloned().collect(),
-                });
+                match &mut common {
+                    None => common = Some(required),
+                    Some(common) if certainly => common.retain(|name| required.contains(name)),
+                    Some(common) => common.extend(required),
+                }
             }
             names.extend(common.unwrap_or_default());
         }
@@ -103,6 +106,11 @@ impl<'a> Comparison<'a> {
 
     /// Whether no value can satisfy both branches.
     pub(super) fn are_disjoint(&mut self, side: Side, left: &View<'a>, right: &View<'a>) -> bool {
+        let weight = left.values_weight() + right.values_weight();
+        self.charge(weight + left.required.len().min(right.required.len()) as u64);
+        if self.work == 0 {
+            return false;
+        }
         let (left_types, right_types) =
             (self.effective_types(side, left), self.effective_types(side, right));
         let common = left_types.intersection(right_types);
@@ -125,7 +133,9 @@ impl<'a> Comparison<'a> {
                 .any(|name| {
                     let values = |comparison: &mut Self, view: &View<'a>| {
                         let place = view.properties.get(name)?.clone();
-                        comparison.view(side, &place).allowed_values()
+                        let view = comparison.view(side, &place);
+                        comparison.charge(view.values_weight());
+                        view.allowed_values().filter(|_| comparison.work > 0)
                     };
                     match (values(self, left), values(self, right)) {
                         (Some(left), Some(right)) => {
@@ -174,7 +184,7 @@ impl<'a> Comparison<'a> {
         let has_reference = self.document(Side::Old).features.has_reference_within(old)
             || self.document(Side::New).features.has_reference_within(new);
         if !has_reference && (texts || position == Position::Plain || position == Position::Set) {
-            self.charge(u64::from(old.size()) / 4);
+            self.charge(old.weight() / 2);
             return old.raw() == new.raw() || canonical(old, position) == canonical(new, position);
         }
         match old.kind() {
@@ -185,7 +195,10 @@ impl<'a> Comparison<'a> {
                     })
             }
             Kind::Object => self.same_objects(old, new, position, texts, open),
-            _ => canonical(old, position) == canonical(new, position),
+            _ => {
+                self.charge(old.weight());
+                canonical(old, position) == canonical(new, position)
+            }
         }
     }
 

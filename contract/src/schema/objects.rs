@@ -20,6 +20,9 @@ impl<'a> Comparison<'a> {
             false => new.required.clone(),
         };
         for name in names {
+            if self.work == 0 {
+                return;
+            }
             match (old.properties.get(name), new.properties.get(name)) {
                 (Some(before), Some(after)) => {
                     let part = Part::Member(&location.old_speakers, name);
@@ -79,6 +82,7 @@ impl<'a> Comparison<'a> {
                 ChangeKind::AddedOptionalParam
             };
             self.report_change(kind, None, Some(after));
+            self.charge(u64::from(after.node.size()));
             if binds_a_header(after) {
                 self.report_change(ChangeKind::HeaderBindingChanged, None, Some(after));
             }
@@ -190,6 +194,10 @@ impl<'a> Comparison<'a> {
     fn dependents(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         let keyword = "dependentRequired";
         let (before, after) = (old.keywords.get(keyword), new.keywords.get(keyword));
+        self.charge(before.iter().chain(&after).map(|place| place.node.weight()).sum());
+        if self.work == 0 {
+            return;
+        }
         type Dependents<'a> = std::collections::BTreeMap<Cow<'a, str>, BTreeSet<Cow<'a, str>>>;
         let read = |place: Option<&Place<'a>>| -> Dependents<'a> {
             let Some(place) = place else { return Dependents::new() };

@@ -200,32 +200,47 @@ fn add_definitions(added: &mut BTreeSet<String>, old: Node<'_>, new: &Sayings<'_
     if added.is_empty() {
         return;
     }
-    let mut open: Vec<(String, String)> = Vec::new();
+    let containers = ["$defs", "definitions"];
+    let known: BTreeSet<(&str, Cow<'_, str>)> = containers
+        .into_iter()
+        .flat_map(|container| {
+            let definitions = old.get(container).into_iter().flat_map(Node::members);
+            definitions.filter_map(move |(name, _)| Some((container, name.as_str()?)))
+        })
+        .collect();
+    // The new definitions that each reference leads to, by the definition that the reference stands in, if any.
+    let mut within: BTreeMap<Option<String>, Vec<(String, String)>> = BTreeMap::new();
     for reference in &new.references {
         let Some(text) = reference.node.as_str() else { continue };
         let Some(target) = text.strip_prefix('#').and_then(percent_decode) else { continue };
         let steps: Vec<&str> = target.split('/').collect();
         let ["", container @ ("$defs" | "definitions"), name] = steps.as_slice() else { continue };
         let name = name.replace("~1", "/").replace("~0", "~");
-        if old.get(container).is_some_and(|definitions| definitions.get(&name).is_some()) {
+        if known.contains(&(*container, Cow::Borrowed(name.as_str()))) {
             continue;
         }
         let definition = format!("{pointer}/{container}/{}", super::pointer_step(&name));
-        open.push((reference.path.pointer(), definition));
+        let place = reference.path.pointer();
+        within.entry(definition_around(&place, pointer)).or_default().push((place, definition));
     }
-    loop {
-        let count = added.len();
-        open.retain(|(place, definition)| {
-            let is_inside = is_beneath(place, added);
-            if is_inside {
-                added.insert(definition.clone());
-            }
-            !is_inside
-        });
-        if added.len() == count {
-            return;
+    let mut reached: Vec<String> = Vec::new();
+    let references = within.values().flatten();
+    let first = references.filter(|(place, _)| is_beneath(place, added));
+    reached.extend(first.map(|(_, definition)| definition.clone()));
+    while let Some(definition) = reached.pop() {
+        if added.insert(definition.clone()) {
+            let further = within.remove(&Some(definition)).unwrap_or_default();
+            reached.extend(further.into_iter().map(|(_, definition)| definition));
         }
     }
+}
+
+/// The pointer of the definition that a pointer leads into.
+fn definition_around(path: &str, root: &str) -> Option<String> {
+    let mut steps = path.strip_prefix(root)?.strip_prefix('/')?.split('/');
+    let (container, name) = (steps.next()?, steps.next()?);
+    let is_definition = matches!(container, "$defs" | "definitions");
+    is_definition.then(|| format!("{root}/{container}/{name}"))
 }
 
 /// The pointer of the parameter that a pointer leads into, or of the whole.

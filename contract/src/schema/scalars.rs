@@ -84,6 +84,10 @@ impl<'a> Comparison<'a> {
 
     pub(super) fn values(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
         let (before, after) = (old.values.first(), new.values.first());
+        self.charge(old.values_weight() + new.values_weight());
+        if self.work == 0 {
+            return;
+        }
         match (old.allowed_values(), new.allowed_values()) {
             (None, None) => {}
             (Some(_), None) => self.report_change(ChangeKind::EnumValuesAdded, before, after),
@@ -100,7 +104,6 @@ impl<'a> Comparison<'a> {
                 }
             }
             (Some(old_allowed), Some(new_allowed)) => {
-                self.charge(old_allowed.len() as u64 + new_allowed.len() as u64);
                 if old_allowed.keys().any(|value| !new_allowed.contains_key(value)) {
                     self.report_change(ChangeKind::EnumValuesRemoved, before, after);
                 }
@@ -214,6 +217,8 @@ impl<'a> Comparison<'a> {
     /// `pattern` and `format`: a word that is the same or is not.
     fn word(&mut self, keyword: &str, old: &View<'a>, new: &View<'a>) {
         let (before, after) = (old.keywords.get(keyword), new.keywords.get(keyword));
+        let words = before.iter().chain(&after);
+        self.charge(words.map(|place| place.node.weight()).sum());
         let form = |place: &Place<'a>| canonical(place.node, Position::Plain);
         let kind = match (before, after) {
             (None, None) => return,

@@ -56,7 +56,7 @@ impl<'a> Part<'_, 'a> {
             Part::AnyMember(_) => views.iter().map(|view| view.properties.len()).sum(),
             _ => 0,
         };
-        (views.len() + members) as u64 / 4
+        (views.len() + members) as u64 / 2
     }
 }
 

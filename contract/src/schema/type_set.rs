@@ -3,7 +3,7 @@
 use crate::decimal::Decimal;
 use crate::json::{Kind, Node};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TypeSet(u8);
 
 impl TypeSet {

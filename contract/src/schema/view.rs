@@ -150,8 +150,13 @@ impl<'a> View<'a> {
     pub(super) fn weight(&self) -> u64 {
         let branches = self.all_of.len() + self.any_of.len() + self.one_of.len();
         let sets = self.properties.len() + self.required.len() + self.keywords.len();
-        let parts = [branches, sets, self.values.len()];
-        1 + parts.into_iter().sum::<usize>() as u64 / 4
+        let parts = [branches, sets, self.opaque.len(), self.texts.len(), self.values.len()];
+        1 + parts.into_iter().sum::<usize>() as u64 / 2
+    }
+
+    /// Work that [`View::allowed_values`] is worth.
+    pub(super) fn values_weight(&self) -> u64 {
+        self.values.iter().map(|place| place.node.weight()).sum()
     }
 
     /// This view with one branch of a combinator that was taken out of it, if the two can be merged.
@@ -272,9 +277,9 @@ impl<'a> Viewer<'a, '_> {
                 *self.work = self.work.saturating_sub(member.node.members().count() as u64);
                 view.properties = member.members().collect();
             }
-            "allOf" if node.is_array() => *parts = member.items(),
-            "anyOf" if node.items().next().is_some() => view.any_of = member.items(),
-            "oneOf" if node.items().next().is_some() => view.one_of = member.items(),
+            "allOf" if node.is_array() => *parts = self.items(&member),
+            "anyOf" if node.items().next().is_some() => view.any_of = self.items(&member),
+            "oneOf" if node.items().next().is_some() => view.one_of = self.items(&member),
             "description" => view.texts.push(("description", member)),
             "title" => view.texts.push(("title", member)),
             "examples" => view.texts.push(("examples", member)),
@@ -301,6 +306,12 @@ impl<'a> Viewer<'a, '_> {
                 view.opaque.insert(name.clone(), member);
             }
         }
+    }
+
+    fn items(&mut self, list: &Place<'a>) -> Vec<Place<'a>> {
+        let items = list.items();
+        *self.work = self.work.saturating_sub(items.len() as u64);
+        items
     }
 
     fn is_root(&self, place: &Place<'a>) -> bool {
