@@ -1,15 +1,15 @@
 //! The one place where a contract is judged: pins on one side, what the server says now on the other.
 
-use crate::pins::{Basis, EntryPins, Pin, PinBook};
+use crate::comparing::{Compared, Comparer};
+use crate::pins::{EntryPins, Pin, PinBook};
 use crate::posture::{Circumstances, Posture, Ruling, Settings};
 use crate::reason::Reason;
 use crate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use contract::change::{ChangeKind, Finding};
-use contract::diff::{diff_entry, mark_renames};
+use contract::diff::mark_renames;
 use contract::inert::{NotInert, not_inert};
 use contract::json::{Document, Node};
-use contract::markers::{self, Marker};
-use contract::surface::{Entry, EntryId, EntryType, Surface};
+use contract::surface::{Entry, EntryId, Surface};
 use std::collections::BTreeSet;
 
 /// More automatic re-pins of a server in a day than this: somebody should look.
@@ -78,6 +78,21 @@ impl SurfaceJudgement {
     pub fn held(&self) -> impl Iterator<Item = &Judgement> {
         self.entries.iter().filter(|judgement| judgement.verdict.is_held())
     }
+
+    /// How an entry was judged; nothing where it is as it was accepted.
+    pub fn of(&self, id: &EntryId) -> Option<&Judgement> {
+        let at = self.entries.binary_search_by(|judgement| judgement.id.cmp(id)).ok()?;
+        self.entries.get(at)
+    }
+
+    /// INVARIANT: nothing is served that no pin has. Where nothing can be pinned now, what would be accepted waits.
+    pub fn defer_accepted(&mut self) {
+        let is_served = self.posture == Posture::Monitor;
+        for judgement in self.entries.iter_mut().filter(|judgement| judgement.is_accepted) {
+            judgement.is_accepted = false;
+            judgement.is_deferred = !is_served && judgement.after.is_some();
+        }
+    }
 }
 
 impl Judgement {
@@ -109,7 +124,8 @@ pub fn judge_surface(
     settings: &Settings,
     auto_pins_today: usize,
 ) -> SurfaceJudgement {
-    judge_each(book, surface, settings, auto_pins_today, |_| {})
+    let mut comparer = Comparer::knowing(&Compared::default());
+    judge_each(book, surface, settings, auto_pins_today, &mut comparer, |_| {})
 }
 
 /// Judges a surface with a further word on each entry, before it is counted what is accepted without asking.
@@ -118,6 +134,7 @@ pub(crate) fn judge_each(
     surface: &Surface,
     settings: &Settings,
     auto_pins_today: usize,
+    comparer: &mut Comparer,
     have_a_word: impl Fn(&mut Judgement),
 ) -> SurfaceJudgement {
     let pinned = book.iter().map(|(id, _)| id);
@@ -126,7 +143,7 @@ pub(crate) fn judge_each(
     let mut entries = Vec::new();
     let mut auto_pins = auto_pins_today;
     for id in ids {
-        let mut judgement = match judge_entry(book, surface, id, settings) {
+        let mut judgement = match judge_entry(book, surface, id, settings, comparer) {
             Some(judgement) => judgement,
             None => continue,
         };
@@ -169,11 +186,12 @@ fn stop_for_a_look(judgement: &mut Judgement, posture: Posture) {
 }
 
 /// Judges one entry; nothing where there is nothing to say.
-pub fn judge_entry(
+fn judge_entry(
     book: &PinBook,
     surface: &Surface,
     id: &EntryId,
     settings: &Settings,
+    comparer: &mut Comparer,
 ) -> Option<Judgement> {
     let pins = book.get(id);
     let observed = surface.entry(id);
@@ -188,7 +206,7 @@ pub fn judge_entry(
     match (pins, observed) {
         (Some(pins), None) if pins.is_gone() || !surface.tells_of(id.entry_type) => None,
         (None, None) => None,
-        (pins, observed) => compare(id, pins, observed, settings),
+        (pins, observed) => compare(id, pins, observed, settings, comparer),
     }
 }
 
@@ -221,43 +239,32 @@ fn compare(
     pins: Option<&EntryPins>,
     observed: Option<&Entry>,
     settings: &Settings,
+    comparer: &mut Comparer,
 ) -> Option<Judgement> {
     let approved = pins.and_then(EntryPins::approved);
     let accepted = pins.and_then(EntryPins::accepted);
-    let same = pins.zip(observed).and_then(|(pins, entry)| pins.approved_with(entry.entry_hash()));
-    let mut findings = match same {
-        Some(_) => Vec::new(),
-        None => against_both(approved, accepted, observed),
-    };
-    // INVARIANT: benign steps never add up: inertness too is measured against what was approved, not against the step.
-    let baseline = same.or(approved);
-    findings.extend(observed.map(|entry| found_markers(entry, pins, baseline)).unwrap_or_default());
+    let findings = comparer.findings(id, pins, observed);
     if findings.is_empty() {
         return None;
     }
-    findings.sort();
-    findings.dedup();
-    let circumstances = Circumstances {
-        is_approved_read_only: approved.is_some_and(|pin| is_read_only(&pin.entry)),
-    };
-    let strongest = findings.iter().map(|finding| settings.rule(finding, circumstances)).max();
+    let before = approved.map(|pin| pin.entry.clone());
+    let ruling = settings.strongest(&findings, Circumstances::of(before.as_ref()));
     let mut judgement = Judgement {
         id: id.clone(),
         verdict: Verdict::Proceed,
         reason: None,
         is_deferred: false,
         is_accepted: false,
-        before: approved.map(|pin| pin.entry.clone()),
+        before,
         after: observed.cloned(),
         findings,
         not_inert: None,
         renamed_to: None,
         detail: None,
     };
-    match strongest.unwrap_or(Ruling::Hold) {
-        Ruling::Hold => judgement.verdict = Verdict::Hold,
-        Ruling::Inconclusive => judgement.verdict = Verdict::Inconclusive,
-        Ruling::Note => {}
+    judgement.verdict = ruling.verdict();
+    match ruling {
+        Ruling::Hold | Ruling::Inconclusive | Ruling::Note => {}
         Ruling::Defer => judgement.is_deferred = observed.is_some(),
         Ruling::AcceptIfInert => accept_if_inert(&mut judgement, accepted, settings),
     }
@@ -273,6 +280,27 @@ fn compare(
         });
     }
     Some(judgement)
+}
+
+/// Whether each posture, in the order of [`Posture::ALL`], would hold a call of the entry: ruled over what was found when
+/// it was judged. Nothing is compared again.
+pub fn would_hold(judgement: &Judgement, book: &PinBook, settings: &Settings) -> [bool; 4] {
+    let is_fault =
+        matches!(judgement.reason, Some(Reason::BaselineLost | Reason::SurfaceUnreadable));
+    let is_unpinned = crate::unseen::holds_unpinned(judgement, book);
+    let circumstances = Circumstances::of(judgement.before.as_ref());
+    Posture::ALL.map(|posture| {
+        let settings = Settings { posture, ..settings.clone() };
+        let is_holding = held_unless_monitor(&settings).is_held();
+        let ruling = settings.strongest(&judgement.findings, circumstances);
+        is_holding && (is_fault || is_unpinned) || !is_fault && ruling.verdict().is_held()
+    })
+}
+
+impl Circumstances {
+    fn of(approved: Option<&Entry>) -> Circumstances {
+        Circumstances { is_approved_read_only: approved.is_some_and(is_read_only) }
+    }
 }
 
 fn accept_if_inert(judgement: &mut Judgement, accepted: Option<&Pin>, settings: &Settings) {
@@ -304,66 +332,6 @@ fn why_not_inert(before: Option<&Entry>, after: &Entry, settings: &Settings) -> 
             format!("a new parameter with a value of its own at `{pointer}`")
         }
     })
-}
-
-/// The findings against the approved pin, and those against the accepted one that it does not have.
-fn against_both(
-    approved: Option<&Pin>,
-    accepted: Option<&Pin>,
-    observed: Option<&Entry>,
-) -> Vec<Finding> {
-    let diff = |pin: Option<&Pin>| {
-        diff_entry(pin.map(|pin| &pin.entry), observed)
-            .map(|diff| diff.findings)
-            .unwrap_or_default()
-    };
-    let mut findings = diff(approved);
-    if accepted.is_some()
-        && approved.map(|pin| pin.entry.entry_hash()) != accepted.map(|pin| pin.entry.entry_hash())
-    {
-        let known: BTreeSet<(ChangeKind, String)> =
-            findings.iter().map(|finding| (finding.kind, finding.path.clone())).collect();
-        let further = diff(accepted).into_iter();
-        findings.extend(further.filter(|found| !known.contains(&(found.kind, found.path.clone()))));
-    }
-    findings
-}
-
-/// Markers hold a contract that never changed, too, until a person has approved exactly that.
-fn found_markers(entry: &Entry, pins: Option<&EntryPins>, baseline: Option<&Pin>) -> Vec<Finding> {
-    let is_approved_by_person = pins.is_some_and(|pins| {
-        pins.iter()
-            .any(|pin| pin.basis == Basis::Person && pin.entry.entry_hash() == entry.entry_hash())
-    });
-    if is_approved_by_person || !speaks(entry.entry_type()) {
-        return Vec::new();
-    }
-    let Ok(document) = Document::parse(entry.raw()) else { return Vec::new() };
-    let known = baseline.filter(|pin| pin.basis == Basis::Person);
-    let known = known.map(|pin| Document::parse(pin.entry.raw()));
-    let found = match known {
-        Some(Ok(known)) => markers::scan_new(document.root(), known.root()),
-        Some(Err(_)) | None => markers::scan(document.root()),
-    };
-    found.iter().map(marker_finding).collect()
-}
-
-fn marker_finding(marker: &Marker) -> Finding {
-    let words = format!("{}: {}", marker.rule, marker.excerpt);
-    Finding::new(ChangeKind::MarkerFound, marker.pointer.clone(), None, Some(&words))
-}
-
-/// Whether a model or a host reads the entry's words. A launch command is read by nobody but us.
-fn speaks(entry_type: EntryType) -> bool {
-    match entry_type {
-        EntryType::Tool
-        | EntryType::Prompt
-        | EntryType::Resource
-        | EntryType::Template
-        | EntryType::Instructions
-        | EntryType::Identity => true,
-        EntryType::Origin => false,
-    }
 }
 
 fn is_read_only(entry: &Entry) -> bool {

@@ -1,5 +1,6 @@
 //! The postures, as one table (`docs/postures.md` says when to choose which).
 
+use crate::verdict::Verdict;
 use contract::change::{ChangeClass, ChangeKind, Finding};
 use contract::inert::InertLimits;
 use std::fmt;
@@ -82,6 +83,16 @@ pub enum Ruling {
     Hold,
 }
 
+impl Ruling {
+    pub(crate) fn verdict(self) -> Verdict {
+        match self {
+            Ruling::AcceptIfInert | Ruling::Defer | Ruling::Note => Verdict::Proceed,
+            Ruling::Inconclusive => Verdict::Inconclusive,
+            Ruling::Hold => Verdict::Hold,
+        }
+    }
+}
+
 /// What can be set beside the posture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -155,6 +166,12 @@ impl Settings {
                 ChangeClass::Breaking | ChangeClass::FailSafe | ChangeClass::Marker,
             ) => Ruling::Hold,
         }
+    }
+
+    /// What the posture does with an entry: what it does with the finding that weighs most.
+    pub(crate) fn strongest(&self, findings: &[Finding], circumstances: Circumstances) -> Ruling {
+        let rulings = findings.iter().map(|finding| self.rule(finding, circumstances));
+        rulings.max().unwrap_or(Ruling::Hold)
     }
 
     fn guard_benign(&self, finding: &Finding) -> Ruling {

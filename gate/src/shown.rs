@@ -45,7 +45,7 @@ fn shown_entry<'a>(
     if let Some(pin) = pins.and_then(|pins| pins.approved_with(entry.entry_hash())) {
         return Some((entry.id(), pin.entry.raw()));
     }
-    let judged = judgement.entries.iter().find(|judged| &judged.id == entry.id());
+    let judged = judgement.of(entry.id());
     if judged.is_some_and(|judged| judged.is_accepted) {
         return Some((entry.id(), entry.raw()));
     }

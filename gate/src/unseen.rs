@@ -1,13 +1,14 @@
 //! What of a server nobody has looked at yet: all of one that waits for its first approval, and of any other one the
 //! origin and the identity, where no pin has them.
 
-use crate::judge::{Judgement, SurfaceJudgement, judge_each, judge_entry};
+use crate::comparing::{Compared, Comparer};
+use crate::judge::{Judgement, SurfaceJudgement, judge_each};
 use crate::pins::PinBook;
 use crate::posture::{Posture, Settings};
 use crate::reason::Reason;
 use crate::server::ServerStatus;
 use crate::verdict::Verdict;
-use contract::surface::{Anchor, EntryId, EntryType, Surface};
+use contract::surface::{Anchor, EntryType, Surface};
 
 /// Whether a person is still to say that the server may be used at all. They say it of everything at once: of what they
 /// left out nobody could tell later that it was not simply added.
@@ -27,26 +28,31 @@ pub fn judge_server(
     settings: &Settings,
     auto_pins_today: usize,
 ) -> SurfaceJudgement {
-    let is_first = awaits_first_approval(status, book);
-    judge_each(book, surface, settings, auto_pins_today, |judgement| {
-        if is_first {
-            wait(judgement);
-        } else {
-            hold_unpinned(judgement, book, settings.posture);
-        }
-    })
+    judge_server_again(status, book, surface, settings, auto_pins_today, &mut Compared::default())
 }
 
-/// Judges one entry of a server that has a baseline.
-pub fn judge_server_entry(
+/// The same where the server was judged before: what did not change since is not compared again. `compared` is then
+/// what this judgement compared.
+pub fn judge_server_again(
+    status: ServerStatus,
     book: &PinBook,
     surface: &Surface,
-    id: &EntryId,
     settings: &Settings,
-) -> Option<Judgement> {
-    let mut judgement = judge_entry(book, surface, id, settings)?;
-    hold_unpinned(&mut judgement, book, settings.posture);
-    Some(judgement)
+    auto_pins_today: usize,
+    compared: &mut Compared,
+) -> SurfaceJudgement {
+    let is_first = awaits_first_approval(status, book);
+    let mut comparer = Comparer::knowing(compared);
+    let judgement =
+        judge_each(book, surface, settings, auto_pins_today, &mut comparer, |judgement| {
+            if is_first {
+                wait(judgement);
+            } else {
+                hold_unpinned(judgement, book, settings.posture);
+            }
+        });
+    *compared = comparer.into_compared();
+    judgement
 }
 
 fn has_baseline(book: &PinBook) -> bool {
@@ -61,33 +67,40 @@ fn wait(judgement: &mut Judgement) {
 /// INVARIANT: where something of a server is pinned, who it is and where it comes from is never pinned without asking.
 /// Any program could take over the contract that was approved of another one.
 fn hold_unpinned(judgement: &mut Judgement, book: &PinBook, posture: Posture) {
-    let is_unpinned = has_baseline(book) && book.get(&judgement.id).is_none();
-    if !is_unpinned || judgement.verdict.is_held() {
+    if judgement.verdict.is_held() {
         return;
     }
     let is_holding = posture != Posture::Monitor;
-    let is_vouched_for = judgement.after.as_ref().and_then(Anchor::of).is_some();
-    match judgement.id.entry_type {
-        EntryType::Origin => {}
-        EntryType::Identity if is_vouched_for => {}
-        // Its own word for itself stops no call; it waits.
-        EntryType::Identity => {
-            judgement.is_accepted = false;
-            judgement.is_deferred = is_holding;
-            return;
+    if holds_unpinned(judgement, book) {
+        judgement.is_accepted = false;
+        judgement.is_deferred = false;
+        if is_holding {
+            judgement.verdict = Verdict::Hold;
+            judgement.reason = Some(Reason::NoPin);
         }
+    } else if judgement.id.entry_type == EntryType::Identity && is_unpinned(judgement, book) {
+        // Its own word for itself stops no call; it waits.
+        judgement.is_accepted = false;
+        judgement.is_deferred = is_holding;
+    }
+}
+
+fn is_unpinned(judgement: &Judgement, book: &PinBook) -> bool {
+    has_baseline(book) && book.get(&judgement.id).is_none()
+}
+
+/// Whether an entry without a pin holds the server: where it comes from, or who vouches for it.
+pub(crate) fn holds_unpinned(judgement: &Judgement, book: &PinBook) -> bool {
+    let is_about_server = match judgement.id.entry_type {
+        EntryType::Origin => true,
+        EntryType::Identity => judgement.after.as_ref().and_then(Anchor::of).is_some(),
         EntryType::Tool
         | EntryType::Prompt
         | EntryType::Resource
         | EntryType::Template
-        | EntryType::Instructions => return,
-    }
-    judgement.is_accepted = false;
-    judgement.is_deferred = false;
-    if is_holding {
-        judgement.verdict = Verdict::Hold;
-        judgement.reason = Some(Reason::NoPin);
-    }
+        | EntryType::Instructions => false,
+    };
+    is_about_server && is_unpinned(judgement, book)
 }
 
 #[cfg(test)]

@@ -5,12 +5,10 @@ use crate::call::Target;
 use contract::json::Document;
 use contract::schema::Additions;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
-use gate::judge::Judgement;
+use gate::judge::{Judgement, would_hold};
 use gate::naming::{Approved, shown_name};
 use gate::pins::{EntryPins, PinBook};
-use gate::posture::{Posture, Settings};
 use gate::reason::Reason;
-use gate::unseen::judge_server_entry;
 use gate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use gate::words::{self, Audience, HeldCall, Versions, entry_name};
 use serde_json::{Value, json};
@@ -82,7 +80,7 @@ impl Standing {
             before: judgement.before.as_ref().map(Hashes::of),
             after: judgement.after.as_ref().map(Hashes::of),
             kinds,
-            would_hold: would_hold(judgement, materials),
+            would_hold: would_hold(judgement, materials.book, materials.settings),
             evidence: evidence.collect(),
             message,
             additions: additions(judgement, materials.book),
@@ -188,14 +186,6 @@ fn before_after(
 ) -> Value {
     let text = |hashes: Option<Hashes>| hashes.and_then(&of).map(hex::encode);
     json!({"before": text(before), "after": text(after)})
-}
-
-fn would_hold(judgement: &Judgement, materials: &Materials<'_>) -> [bool; 4] {
-    Posture::ALL.map(|posture| {
-        let settings = Settings { posture, ..materials.settings.clone() };
-        judge_server_entry(materials.book, materials.surface, &judgement.id, &settings)
-            .is_some_and(|judged| judged.verdict.is_held())
-    })
 }
 
 /// A hold that is not the comparison's own verdict.

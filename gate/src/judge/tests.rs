@@ -1,6 +1,7 @@
 use super::*;
+use crate::pins::Basis;
 use crate::time::Timestamp;
-use contract::surface::read_capture;
+use contract::surface::{EntryType, read_capture};
 
 fn tool(members: &str) -> String {
     format!(

@@ -1,0 +1,261 @@
+//! What is found between the pins of an entry and what a server says of it. No posture has a say in this: the findings of
+//! one comparison serve for all of them, and for as long as neither side changes.
+
+use crate::pins::{Basis, EntryPins, Pin};
+use contract::change::{ChangeKind, Finding};
+use contract::diff::{Budget, diff_entry_within};
+use contract::json::Document;
+use contract::markers::{self, Marker};
+use contract::surface::{Entry, EntryId, EntryType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The most findings that are remembered. A list with more of them is compared again when it is judged again.
+const MAX_KEPT_FINDINGS: usize = 20_000;
+
+/// The comparisons of an earlier judgement, by entry. Copies share what is in it.
+#[derive(Debug, Clone, Default)]
+pub struct Compared(Arc<BTreeMap<EntryId, Arc<Comparison>>>);
+
+/// One comparison: all that it depends on, and what it found.
+#[derive(Debug)]
+struct Comparison {
+    sides: Sides,
+    findings: Vec<Finding>,
+}
+
+/// All that the findings of an entry depend on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sides {
+    approved: Option<Entry>,
+    accepted: Option<Entry>,
+    observed: Option<Entry>,
+    /// The observed definition equals one that was approved at some time, by a person or not.
+    is_approved: Option<bool>,
+    /// A person approved what the observed entry is compared with.
+    is_approved_by_person: bool,
+    is_seen_by_person: bool,
+}
+
+/// Compares the entries of one surface, with one budget for all of them.
+#[derive(Debug)]
+pub(crate) struct Comparer {
+    known: Compared,
+    found: BTreeMap<EntryId, Arc<Comparison>>,
+    kept: usize,
+    budget: Budget,
+}
+
+impl Comparer {
+    pub(crate) fn knowing(known: &Compared) -> Comparer {
+        Comparer {
+            known: known.clone(),
+            found: BTreeMap::new(),
+            kept: 0,
+            budget: Budget::default(),
+        }
+    }
+
+    /// What was compared, for the next time.
+    pub(crate) fn into_compared(self) -> Compared {
+        Compared(Arc::new(self.found))
+    }
+
+    /// The findings of an entry, sorted; none where nothing changed and nothing in it is suspicious.
+    pub(crate) fn findings(
+        &mut self,
+        id: &EntryId,
+        pins: Option<&EntryPins>,
+        observed: Option<&Entry>,
+    ) -> Vec<Finding> {
+        let sides = Sides::of(pins, observed);
+        if let Some(known) = self.known.0.get(id).filter(|known| known.sides == sides) {
+            let known = known.clone();
+            let findings = known.findings.clone();
+            self.keep(id, known);
+            return findings;
+        }
+        let findings = sides.compare(pins, &mut self.budget);
+        // An entry that is as it was approved costs one scan: remembering that would cost more than it saves.
+        if sides.is_approved.is_none() || !findings.is_empty() {
+            self.keep(id, Arc::new(Comparison { sides, findings: findings.clone() }));
+        }
+        findings
+    }
+
+    fn keep(&mut self, id: &EntryId, comparison: Arc<Comparison>) {
+        let kept = self.kept + comparison.findings.len();
+        if kept <= MAX_KEPT_FINDINGS {
+            self.kept = kept;
+            self.found.insert(id.clone(), comparison);
+        }
+    }
+}
+
+impl Sides {
+    fn of(pins: Option<&EntryPins>, observed: Option<&Entry>) -> Sides {
+        let approved = pins.and_then(EntryPins::approved);
+        let same = same(pins, observed);
+        let is_by_person = |pin: &Pin| pin.basis == Basis::Person;
+        let baseline = same.or(approved);
+        let is_seen = |entry: &Entry| {
+            pins.is_some_and(|pins| {
+                pins.iter()
+                    .any(|pin| is_by_person(pin) && pin.entry.entry_hash() == entry.entry_hash())
+            })
+        };
+        Sides {
+            approved: approved.map(|pin| pin.entry.clone()),
+            accepted: pins.and_then(EntryPins::accepted).map(|pin| pin.entry.clone()),
+            observed: observed.cloned(),
+            is_approved: same.map(is_by_person),
+            is_approved_by_person: baseline.is_some_and(is_by_person),
+            is_seen_by_person: observed.is_some_and(is_seen),
+        }
+    }
+
+    fn compare(&self, pins: Option<&EntryPins>, budget: &mut Budget) -> Vec<Finding> {
+        let mut findings = match self.is_approved {
+            Some(_) => Vec::new(),
+            None => self.against_both(budget),
+        };
+        if let Some(observed) = &self.observed {
+            // INVARIANT: benign steps never add up: what is new is measured against what was approved, not against the
+            // last step.
+            let same = same(pins, Some(observed)).map(|pin| &pin.entry);
+            let baseline = same.or(self.approved.as_ref());
+            findings.extend(self.markers(observed, baseline));
+        }
+        findings.sort();
+        findings.dedup();
+        findings
+    }
+
+    /// The findings against the approved pin, and those against the accepted one that it does not have.
+    fn against_both(&self, budget: &mut Budget) -> Vec<Finding> {
+        let mut diff = |pinned: Option<&Entry>| {
+            let diff = diff_entry_within(pinned, self.observed.as_ref(), budget);
+            diff.map(|diff| diff.findings).unwrap_or_default()
+        };
+        let mut findings = diff(self.approved.as_ref());
+        let hash = |entry: &Option<Entry>| entry.as_ref().map(Entry::entry_hash);
+        if self.accepted.is_some() && hash(&self.approved) != hash(&self.accepted) {
+            let known: BTreeSet<(ChangeKind, String)> =
+                findings.iter().map(|finding| (finding.kind, finding.path.clone())).collect();
+            let further = diff(self.accepted.as_ref()).into_iter();
+            findings
+                .extend(further.filter(|found| !known.contains(&(found.kind, found.path.clone()))));
+        }
+        findings
+    }
+
+    /// Markers hold a contract that never changed, too, until a person has approved exactly that.
+    fn markers(&self, entry: &Entry, baseline: Option<&Entry>) -> Vec<Finding> {
+        if self.is_seen_by_person || !speaks(entry.entry_type()) {
+            return Vec::new();
+        }
+        let Ok(document) = Document::parse(entry.raw()) else { return Vec::new() };
+        let known = baseline.filter(|_| self.is_approved_by_person);
+        let found = match known.map(|known| Document::parse(known.raw())) {
+            Some(Ok(known)) => markers::scan_new(document.root(), known.root()),
+            Some(Err(_)) | None => markers::scan(document.root()),
+        };
+        found.iter().map(marker_finding).collect()
+    }
+}
+
+/// The approved pin that says the same as the observed entry.
+fn same<'p>(pins: Option<&'p EntryPins>, observed: Option<&Entry>) -> Option<&'p Pin> {
+    pins.zip(observed).and_then(|(pins, entry)| pins.approved_with(entry.entry_hash()))
+}
+
+fn marker_finding(marker: &Marker) -> Finding {
+    let words = format!("{}: {}", marker.rule, marker.excerpt);
+    Finding::new(ChangeKind::MarkerFound, marker.pointer.clone(), None, Some(&words))
+}
+
+/// Whether a model or a host reads the entry's words. A launch command is read by nobody but us.
+fn speaks(entry_type: EntryType) -> bool {
+    match entry_type {
+        EntryType::Tool
+        | EntryType::Prompt
+        | EntryType::Resource
+        | EntryType::Template
+        | EntryType::Instructions
+        | EntryType::Identity => true,
+        EntryType::Origin => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pins::PinBook;
+    use crate::time::Timestamp;
+    use contract::surface::{Surface, read_capture};
+
+    fn surface(tools: &str) -> Surface {
+        read_capture(format!("[{tools}]").as_bytes()).unwrap()
+    }
+
+    fn tool(name: &str, kind: &str) -> String {
+        format!(
+            r#"{{"name":"{name}","inputSchema":{{"type":"object","properties":{{"a":{{"type":"{kind}"}}}}}}}}"#
+        )
+    }
+
+    fn book(surface: &Surface) -> PinBook {
+        let mut book = PinBook::default();
+        for entry in surface.entries() {
+            let (at, by) = (Timestamp(0), "ada".to_owned());
+            book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by });
+        }
+        book
+    }
+
+    fn compare(known: &Compared, book: &PinBook, surface: &Surface) -> (usize, u64, Compared) {
+        let mut comparer = Comparer::knowing(known);
+        let ids: Vec<EntryId> = surface.entries().map(|entry| entry.id().clone()).collect();
+        let found =
+            ids.iter().map(|id| comparer.findings(id, book.get(id), surface.entry(id)).len());
+        let found = found.sum();
+        (found, Budget::SURFACE - comparer.budget.left(), comparer.into_compared())
+    }
+
+    #[test]
+    fn what_was_compared_before_costs_nothing_again_until_either_side_changes() {
+        let book = book(&surface(&tool("t", "string")));
+        let changed = surface(&tool("t", "integer"));
+        let (found, spent, known) = compare(&Compared::default(), &book, &changed);
+        assert!(found > 0 && spent > 0);
+        let (found_again, spent_again, _) = compare(&known, &book, &changed);
+        assert_eq!((found_again, spent_again), (found, 0));
+        let again = surface(&tool("t", "boolean"));
+        assert!(compare(&known, &book, &again).1 > 0);
+        let other = super::tests::book(&again);
+        assert!(compare(&known, &other, &changed).1 > 0);
+    }
+
+    #[test]
+    fn all_entries_of_a_surface_share_one_budget_and_what_is_beyond_it_holds() {
+        let list = |kind: &str| {
+            let tools: Vec<String> = (0..40).map(|n| tool(&format!("t{n:02}"), kind)).collect();
+            surface(&tools.join(","))
+        };
+        let (old, new) = (list("string"), list("integer"));
+        let book = book(&old);
+        let mut comparer = Comparer::knowing(&Compared::default());
+        // The rest of a budget that other entries have used.
+        comparer.budget = Budget::of(1_000);
+        let kinds = |comparer: &mut Comparer, entry: &Entry| -> Vec<ChangeKind> {
+            let found = comparer.findings(entry.id(), book.get(entry.id()), Some(entry));
+            found.iter().map(|finding| finding.kind).collect()
+        };
+        let found: Vec<Vec<ChangeKind>> =
+            new.entries().map(|entry| kinds(&mut comparer, entry)).collect();
+        assert_eq!(comparer.budget.left(), 0);
+        assert!(!found.first().unwrap().contains(&ChangeKind::DeepSchemaUndiffable));
+        assert_eq!(found.last().unwrap(), &[ChangeKind::DeepSchemaUndiffable]);
+        assert!(found.iter().all(|kinds| !kinds.is_empty()));
+    }
+}
