@@ -2,16 +2,21 @@
 //!
 //! This is the only part of a session that writes to the store.
 
-use crate::admission::{Admittance, Admitted, anchor_of};
+mod draft;
+
+pub use draft::{Draft, Drafted};
+
+use draft::judged;
+
+use crate::admission::{Admitted, anchor_of};
 use crate::recorder::now;
 use crate::relist::ListOutcome;
 use crate::situation::{DriftScope, Situation};
-use crate::view::{Materials, View, is_stateless};
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
-use gate::first_use::{FirstUse, first_use};
+use gate::comparing::Compared;
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::Settings;
@@ -19,18 +24,18 @@ use gate::server::{ServerId, ServerStatus};
 use gate::shown::ListMode;
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
-use gate::unseen::{awaits_first_approval, judge_server};
+use gate::unseen::{awaits_first_approval, is_changed, judge_server_again};
 use ledger::record::{Event, Text};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use store::receipts::ReceiptsError;
 use store::{
-    Act, Baseline, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Observation,
-    Revision, RevokedKind, Sighting, StatisticsStore, Store, StoreError, Wanted, Witnessed,
+    Act, Baseline, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Revision,
+    RevokedKind, StatisticsStore, Store, StoreError, Wanted, Witnessed,
 };
 
 /// How often a write is tried that somebody else came before.
-const ATTEMPTS: usize = 5;
+pub(crate) const ATTEMPTS: usize = 5;
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
 /// Who acts where nobody was asked.
 const NOBODY: &str = "holdpoint";
@@ -122,6 +127,22 @@ pub struct Judge {
     principal: String,
     /// What the store said of the server when it was last judged.
     standing: Option<Standing>,
+    /// What was compared for the last judgement.
+    compared: Compared,
+}
+
+/// What became of what was seen before.
+#[derive(Debug)]
+pub enum Again {
+    /// What was written was about something else.
+    Same,
+    /// It stands as it did, with or without an incident.
+    Flags {
+        is_incident: bool,
+        is_revoked: bool,
+        is_principal_revoked: bool,
+    },
+    Judged(Box<Judged>),
 }
 
 /// What of the store a judgement rests on, beside the pins.
@@ -135,10 +156,19 @@ struct Standing {
     is_principal_revoked: bool,
 }
 
+impl Standing {
+    /// Whether the server's own record is the same in both: its pins, its status, what is lost of it.
+    fn is_same_record(&self, other: &Standing) -> bool {
+        let record =
+            |standing: &Standing| (standing.revision, standing.status, standing.lost.clone());
+        record(self) == record(other)
+    }
+}
+
 impl Judge {
     pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
-        let (held, begun, principal) = (HashSet::new(), now(), String::new());
-        Judge { store, rules, launch, held, begun, principal, standing: None }
+        let (held, compared, principal) = (HashSet::new(), Compared::default(), String::new());
+        Judge { store, rules, launch, held, begun: now(), principal, standing: None, compared }
     }
 
     /// Names the user whose calls these are: they are refused once that principal is revoked.
@@ -157,110 +187,85 @@ impl Judge {
         mut surface: Surface,
         at: Timestamp,
     ) -> Result<Judged, StoreError> {
-        let mut attempt = 0;
-        loop {
-            attempt += 1;
-            match self.try_take_in(seen, &mut surface, at) {
-                Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
+        for _ in 1..ATTEMPTS {
+            let drafted = self.draft(&surface, at)?.judge(seen, &mut surface);
+            match self.settle(drafted) {
+                Err(StoreError::Changed { .. }) => {}
                 outcome => return outcome,
             }
         }
+        let drafted = self.draft(&surface, at)?.judge(seen, &mut surface);
+        self.settle(drafted)
     }
 
-    fn try_take_in(
-        &mut self,
-        seen: &Seen,
-        surface: &mut Surface,
-        at: Timestamp,
-    ) -> Result<Judged, StoreError> {
-        let mut standing = self.read_standing()?;
+    /// Reads what a judgement of this surface rests on.
+    pub fn draft(&self, surface: &Surface, at: Timestamp) -> Result<Draft, StoreError> {
+        let standing = self.read_standing()?;
         let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(surface))?;
-        anchor(surface, seen, &baseline.pins);
-        let surface = &*surface;
-        let status = status_of(&baseline);
-        let revision = baseline.revision();
-        let mut book = baseline.pins;
-        let is_trusted = book.lost.is_none() && book.tampered.is_empty();
-        let observation;
-        let launch = self.launch.clone().map(|launch| launch.for_client(seen.client.clone()));
-        let mut act = Act::new(&self.rules.server, at, NOBODY, "server.observe");
-        act.expect = Some(revision);
-        act.launch = launch.as_ref().filter(|launch| {
-            baseline.server.as_ref().is_none_or(|server| server.launch.as_ref() != Some(launch))
-        });
-        let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;
-        let mut judgement = None;
-        if is_first && self.rules.first_use == FirstUsePolicy::Trust {
-            let FirstUse { pins, .. } = first_use(surface, &self.rules.settings);
-            act.name = "server.pin";
-            let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
-            let basis = |entry: &Entry| first_basis(entry, verified);
-            act.pins =
-                pins.into_iter().map(|entry| NewPin { basis: basis(&entry), entry }).collect();
-        }
-        if !is_first && is_trusted && status != ServerStatus::Pending {
-            if let Some(identity) = newly_anchored(&book, surface) {
-                act.pins.push(NewPin { entry: identity.clone(), basis: Basis::Attested });
-                let by = NOBODY.to_owned();
-                book.push(Pin { entry: identity, basis: Basis::Attested, at, by });
-            }
-            let judged = self.judge(status, &book, surface, at)?;
-            let accepted = judged.accepted().cloned();
-            act.pins.extend(accepted.map(|entry| NewPin { entry, basis: Basis::Auto }));
-            if !act.pins.is_empty() {
-                act.name = "pin.auto";
-            }
-            judgement = Some(judged).filter(|_| act.pins.is_empty());
-        }
-        let repinned = if is_first { 0 } else { act.pins.len() };
-        // An identity that was anchored is in the book already.
-        let is_anchored = |pin: &&NewPin| !is_first && pin.basis == Basis::Attested;
-        for pin in act.pins.iter().filter(|pin| !is_anchored(pin)) {
-            let entry = pin.entry.clone();
-            book.push(Pin { entry, basis: pin.basis, at, by: NOBODY.to_owned() });
-        }
-        let judgement = match judgement {
-            Some(judgement) => judgement,
-            None => self.judge(status, &book, surface, at)?,
-        };
-        let next_status = if is_first {
-            let happening = match self.rules.first_use {
-                FirstUsePolicy::Trust => Happening::FirstUseTrusted,
-                FirstUsePolicy::Approve => Happening::FirstUseAsked,
-            };
-            let is_held = self.is_changed(status, &book, surface, &judgement, at)?;
-            after_first(next(status, happening).unwrap_or(status), is_held)
-        } else {
-            let is_held = self.is_changed(status, &book, surface, &judgement, at)?;
-            next(status, Happening::Judged { is_held }).unwrap_or(status)
-        };
-        act.status = Some(next_status).filter(|next| *next != status);
-        // What is as it was recorded is not recorded again: a start costs no write.
-        let is_news = !act.pins.is_empty()
-            || act.status.is_some()
-            || act.launch.is_some()
-            || baseline.sighting.is_none_or(|seen| seen != Sighting::of(surface));
-        // A record that cannot be trusted is mended by a person, not written over.
-        if is_news && (is_trusted || act.pins.is_empty()) {
-            observation = Observation::of(surface, at);
-            act.observation = Some(&observation);
-            standing.revision = self.store.record(act)?.revision;
-        }
-        standing.status = next_status;
-        Ok(self.judged(seen, surface, &book, judgement, standing, repinned))
+        let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
+        let (rules, launch) = (self.rules.clone(), self.launch.clone());
+        let compared = self.compared.clone();
+        Ok(Draft { rules, standing, baseline, auto_pins, launch, compared, at })
     }
 
-    /// Judges the same again after somebody wrote to the store; nothing where that was about something else.
-    pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Option<Judged>, StoreError> {
+    /// Writes what came of a judgement. [`StoreError::Changed`] where anybody wrote since what it rests on was read: then
+    /// nothing is written, and it has to be judged again.
+    pub fn settle(&mut self, drafted: Drafted) -> Result<Judged, StoreError> {
+        let Drafted { judged, rests_on, mut standing, writing, compared } = drafted;
+        self.compared = compared;
+        if self.read_standing()? != rests_on {
+            return Err(StoreError::Changed { server: self.rules.server.clone() });
+        }
+        if let Some(writing) = writing {
+            standing.revision = self.store.record(writing.act(&self.rules))?.revision;
+        }
+        self.standing = Some(standing);
+        Ok(judged)
+    }
+
+    /// What becomes of what was last seen after somebody wrote to the store.
+    pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Again, StoreError> {
         // Read before the pins: what changes in between is found to have changed the next time.
         let now = self.read_standing()?;
-        if self.standing.as_ref() == Some(&now) {
-            return Ok(None);
+        match &self.standing {
+            Some(before) if *before == now => return Ok(Again::Same),
+            Some(before) if before.is_same_record(&now) => {
+                let Standing { is_incident, is_revoked, is_principal_revoked, .. } = now;
+                self.standing = Some(now);
+                return Ok(Again::Flags { is_incident, is_revoked, is_principal_revoked });
+            }
+            Some(_) | None => {}
+        }
+        if matches!(now.status, ServerStatus::Quarantined | ServerStatus::Pending) {
+            // Nothing of a stopped server is served, so there is nothing to compare before the next call is refused.
+            return Ok(Again::Judged(Box::new(self.stopped(seen, now)?)));
         }
         let (surface, baseline) = self.read_beside(seen)?;
-        let judgement = self.judge(status_of(&baseline), &baseline.pins, &surface, at)?;
-        let now = Standing { status: status_of(&baseline), ..now };
-        Ok(Some(self.judged(seen, &surface, &baseline.pins, judgement, now, 0)))
+        let status = status_of(&baseline);
+        let mut judgement = self.judge(status, &baseline.pins, &surface, at)?;
+        // Only the keeper pins anew, with the list that it has just asked for.
+        judgement.defer_accepted();
+        let now = Standing { status, ..now };
+        let judged = judged(&self.rules, seen, &surface, &baseline.pins, judgement, &now, 0);
+        self.standing = Some(now);
+        Ok(Again::Judged(Box::new(judged)))
+    }
+
+    /// How things stand with a server that is stopped as a whole.
+    fn stopped(&mut self, seen: &Seen, standing: Standing) -> Result<Judged, StoreError> {
+        // Tools and the like are read when there is something to judge them against.
+        let baseline = self.store.baseline(&self.rules.server, Wanted::Of(is_told_at_handshake))?;
+        let nothing = SurfaceJudgement {
+            posture: self.rules.settings.posture,
+            verdict: gate::verdict::Verdict::Proceed,
+            entries: Vec::new(),
+            unreadable: Vec::new(),
+        };
+        let standing = Standing { status: status_of(&baseline), ..standing };
+        let (pins, surface) = (&baseline.pins, Surface::default());
+        let judged = judged(&self.rules, seen, &surface, pins, nothing, &standing, 0);
+        self.standing = Some(standing);
+        Ok(Judged { has_baseline: judged.has_baseline || baseline.has_pins, ..judged })
     }
 
     /// What was seen, beside its pins.
@@ -298,96 +303,24 @@ impl Judge {
     /// person stopped is stopped from the first message on.
     pub fn begin(&mut self) -> Result<Judged, StoreError> {
         let standing = self.read_standing()?;
-        // Tools and the like are read when there is something to judge them against.
-        let baseline = self.store.baseline(&self.rules.server, Wanted::Of(is_told_at_handshake))?;
-        let standing = Standing { status: status_of(&baseline), ..standing };
-        let nothing = SurfaceJudgement {
-            posture: self.rules.settings.posture,
-            verdict: gate::verdict::Verdict::Proceed,
-            entries: Vec::new(),
-            unreadable: Vec::new(),
-        };
-        let (seen, surface) = (Seen::default(), Surface::default());
-        let begun = self.judged(&seen, &surface, &baseline.pins, nothing, standing, 0);
-        Ok(Judged { has_baseline: begun.has_baseline || baseline.has_pins, ..begun })
+        self.stopped(&Seen::default(), standing)
     }
 
     fn judge(
-        &self,
+        &mut self,
         status: ServerStatus,
         book: &PinBook,
         surface: &Surface,
         at: Timestamp,
     ) -> Result<SurfaceJudgement, StoreError> {
         let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
-        Ok(judge_server(status, book, surface, &self.rules.settings, auto_pins))
-    }
-
-    /// Whether the server counts as changed, which does not depend on whether the posture serves what changed.
-    fn is_changed(
-        &self,
-        status: ServerStatus,
-        book: &PinBook,
-        surface: &Surface,
-        judgement: &SurfaceJudgement,
-        at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let posture = judgement.posture.for_status();
-        if posture == judgement.posture {
-            return Ok(judgement.verdict.is_held());
-        }
-        let settings = Settings { posture, ..self.rules.settings.clone() };
-        let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
-        Ok(judge_server(status, book, surface, &settings, auto_pins).verdict.is_held())
-    }
-
-    fn judged(
-        &mut self,
-        seen: &Seen,
-        surface: &Surface,
-        book: &PinBook,
-        judgement: SurfaceJudgement,
-        standing: Standing,
-        repinned: usize,
-    ) -> Judged {
-        let Standing { is_incident, is_revoked, is_principal_revoked, status, .. } = standing;
-        self.standing = Some(standing);
-        // A server that waits for a person is stopped before its lists are there to be judged.
-        let is_asked = self.rules.first_use == FirstUsePolicy::Approve && book.is_empty();
-        let status = match status {
-            ServerStatus::Unbaselined if is_asked => ServerStatus::Pending,
-            status => status,
-        };
-        let view = View::of(&Materials {
-            server: &self.rules.server,
-            status,
-            book,
-            surface,
-            judgement: &judgement,
-            settings: &self.rules.settings,
-            mode: self.rules.mode,
-            scope: self.rules.scope,
-            allowed: self.rules.allowed.as_deref(),
-            mirrors: self.rules.mirrors_parameters && is_stateless(seen.handshake.as_deref()),
-            pages: &seen.pages(),
-        });
-        let situation = Situation {
-            server: self.rules.server.clone(),
-            settings: self.rules.settings.clone(),
-            is_incident,
-            is_revoked,
-            is_principal_revoked,
-            // Whoever publishes it knows: it is not the judge's.
-            admission: Admittance::default(),
-            view: Arc::new(view),
-        };
-        let has_baseline = !book.is_empty() || book.lost.is_some() || !book.tampered.is_empty();
-        Judged { situation, book: of_handshake(book), has_baseline, judgement, repinned }
+        let Judge { rules, compared, .. } = self;
+        Ok(judge_server_again(status, book, surface, &rules.settings, auto_pins, compared))
     }
 
     /// How one entry is judged now.
     pub fn change_of(
-        &self,
+        &mut self,
         seen: &Seen,
         id: &EntryId,
         at: Timestamp,
@@ -419,7 +352,11 @@ impl Judge {
         let mut book = baseline.pins;
         book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by: by.to_owned() });
         let judgement = self.judge(status, &book, &surface, at)?;
-        let is_held = self.is_changed(status, &book, &surface, &judgement, at)?;
+        let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
+        let Judge { rules, compared, .. } = self;
+        let settings = &rules.settings;
+        let is_held =
+            is_changed(&judgement, status, &book, &surface, settings, auto_pins, compared);
         let Ok(status) = next(status, Happening::Approved { is_held }) else { return Ok(false) };
         let mut act = Act::new(&self.rules.server, at, by, "server.approve");
         act.expect = Some(revision);
@@ -538,11 +475,6 @@ fn of_handshake(book: &PinBook) -> PinBook {
 
 fn is_told_at_handshake(entry_type: EntryType) -> bool {
     matches!(entry_type, EntryType::Instructions | EntryType::Identity)
-}
-
-/// What is left out at first sight because of a marker is held from then on.
-fn after_first(status: ServerStatus, is_held: bool) -> ServerStatus {
-    next(status, Happening::Judged { is_held }).unwrap_or(status)
 }
 
 fn status_of(baseline: &Baseline) -> ServerStatus {

@@ -5,7 +5,7 @@
 
 use crate::admission::{Admittance, Checked, Checker};
 use crate::errands::{Errand, OwnMessage};
-use crate::judge::Seen;
+use crate::judge::{ATTEMPTS, Seen};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::relist::{ListOutcome, Listing, Step};
@@ -16,9 +16,10 @@ use gate::counters::Counter;
 use gate::judge::Judgement;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
+use store::StoreError;
 use wire::envelope::{OwnedId, members};
 use wire::listing::is_offered;
 
@@ -219,10 +220,7 @@ impl Keeper {
             return;
         }
         self.looked_at = Instant::now();
-        let version = {
-            let judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
-            judge.version().ok()
-        };
+        let version = self.session.judge().version().ok();
         if version.is_some() && version != self.version {
             let is_first = self.version.is_none();
             self.version = version;
@@ -238,7 +236,7 @@ impl Keeper {
         if counts.is_empty() {
             return;
         }
-        let mut judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judge = self.session.judge();
         if let Err(error) = judge.add_counts(&counts, now()) {
             self.session.remark(&format!("statistics could not be stored: {error}"));
         }
@@ -528,14 +526,24 @@ impl Keeper {
             return true;
         }
         let seen = self.seen();
-        let Some(surface) = seen.surface() else {
+        let Some(mut surface) = seen.surface() else {
             self.session.remark("what the server says of itself cannot be read");
             return false;
         };
         let seen = Arc::new(seen);
-        let outcome = {
-            let mut judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
-            match judge.take_in(&seen, surface, now()) {
+        let mut attempt = 0;
+        let outcome = loop {
+            attempt += 1;
+            // INVARIANT: nothing is compared while the judge is held. A call that needs no comparison never waits for one.
+            let draft = self.session.judge().draft(&surface, now());
+            let drafted = match draft {
+                Ok(draft) => draft.judge(&seen, &mut surface),
+                Err(error) => break Err(error),
+            };
+            let mut judge = self.session.judge();
+            match judge.settle(drafted) {
+                Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
+                Err(error) => break Err(error),
                 Ok(judged) => {
                     let newly_held = judge.newly_held(&judged.judgement) as u64;
                     self.session.tally.add_many(Counter::HoldsBegun, newly_held);
@@ -549,9 +557,8 @@ impl Keeper {
                     }
                     self.session.publish(&mut judge, judged, Cause::Server);
                     self.version = judge.version().ok();
-                    Ok(())
+                    break Ok(());
                 }
-                Err(error) => Err(error),
             }
         };
         match outcome {
@@ -592,8 +599,7 @@ impl Keeper {
 
     fn change_of(&self, entry: &EntryId) -> Option<Judgement> {
         let seen = self.session.state().seen.clone();
-        let judge = self.session.judge.lock().unwrap_or_else(PoisonError::into_inner);
-        judge.change_of(&seen, entry, now()).ok().flatten()
+        self.session.judge().change_of(&seen, entry, now()).ok().flatten()
     }
 
     fn ask_client(&mut self, params: &serde_json::Value, question: Question) {

@@ -21,7 +21,7 @@ use crate::batches::{OpenBatches, Passage as Passed};
 use crate::call::{Call, Target};
 use crate::errands::Errand;
 use crate::errors::ErrorLog;
-use crate::judge::{Judge, Judged};
+use crate::judge::{Again, Judge, Judged};
 use crate::keeper::Wake;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
 use crate::path::{Answer, Path};
@@ -101,7 +101,7 @@ pub struct Session {
     path: Path,
     pub(crate) recorder: Recorder,
     pub(crate) tally: Tally,
-    pub(crate) judge: Mutex<Judge>,
+    judge: Mutex<Judge>,
     /// Asked before each call whether anybody decided anything.
     sentinel: Mutex<Sentinel>,
     state: Mutex<State>,
@@ -245,6 +245,10 @@ impl Session {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Every change of the state is whole, so a panic elsewhere left it as it was.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn judge(&self) -> MutexGuard<'_, Judge> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn wake(&self, wake: Wake) {
@@ -451,10 +455,21 @@ impl Session {
 
     /// Judges what was last seen against the pins as they are now.
     pub(crate) fn look_again(&self) -> Result<(), store::StoreError> {
-        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judge = self.judge();
         let seen = self.state().seen.clone();
-        if let Some(judged) = judge.look_again(&seen, crate::recorder::now())? {
-            self.publish(&mut judge, judged, Cause::Person);
+        match judge.look_again(&seen, crate::recorder::now())? {
+            Again::Same => {}
+            Again::Flags { is_incident, is_revoked, is_principal_revoked } => {
+                let mut state = self.state();
+                let before = (*state.situation).clone();
+                let flagged = Situation { is_incident, is_revoked, is_principal_revoked, ..before };
+                state.situation = Arc::new(flagged);
+            }
+            Again::Judged(judged) => {
+                self.publish(&mut judge, *judged, Cause::Person);
+                // What could be pinned anew is, with the next list.
+                self.state().is_unjudged = true;
+            }
         }
         Ok(())
     }

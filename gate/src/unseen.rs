@@ -55,6 +55,27 @@ pub fn judge_server_again(
     judgement
 }
 
+/// Whether the server counts as changed, which does not depend on whether the posture serves what changed: monitor
+/// counts what guard would hold. `judgement` is the one that was just made with `compared`, so nothing is compared again.
+pub fn is_changed(
+    judgement: &SurfaceJudgement,
+    status: ServerStatus,
+    book: &PinBook,
+    surface: &Surface,
+    settings: &Settings,
+    auto_pins_today: usize,
+    compared: &mut Compared,
+) -> bool {
+    let posture = settings.posture.for_status();
+    if posture == settings.posture {
+        return judgement.verdict.is_held();
+    }
+    let settings = Settings { posture, ..settings.clone() };
+    judge_server_again(status, book, surface, &settings, auto_pins_today, compared)
+        .verdict
+        .is_held()
+}
+
 fn has_baseline(book: &PinBook) -> bool {
     !book.is_empty() || book.lost.is_some() || !book.tampered.is_empty()
 }

@@ -9,7 +9,6 @@ use contract::surface::{Surface, SurfaceReader};
 use gate::first_use::first_use;
 use gate::judge::judge_surface;
 use gate::pins::{Basis, Pin, PinBook};
-use std::sync::PoisonError;
 use wire::envelope::{Envelope, Id, members};
 
 impl Session {
@@ -56,10 +55,7 @@ impl Session {
             let shaped = with_member(result, "instructions", None);
             return self.tell_client(&with_member(envelope.raw, "result", Some(&shaped)));
         }
-        let rules = {
-            let judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
-            judge.rules().clone()
-        };
+        let rules = self.judge().rules().clone();
         let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
             let trusted = trusted_at_first(&surface, &rules.settings);
             let judgement = judge_surface(&trusted, &surface, &rules.settings, 0);

@@ -12,7 +12,6 @@ use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
-use std::sync::PoisonError;
 use std::time::Instant;
 use wire::envelope::{Envelope, Kind, Params, Scanned, members, scan};
 
@@ -101,7 +100,7 @@ impl Session {
         let entry = EntryId::new(target.entry_type, target.key);
         let change = {
             let seen = self.state().seen.clone();
-            let judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut judge = self.judge();
             judge.change_of(&seen, &entry, now()).ok().flatten()?
         };
         let hash = change.after.as_ref().map(Entry::entry_hash);
@@ -164,7 +163,7 @@ impl Session {
             (state.seen.clone(), state.client.caller.subject.clone())
         };
         let approved = {
-            let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut judge = self.judge();
             judge.approve(&seen, entry, hash, &by, now())
         };
         if let Err(error) = approved.and_then(|_| self.look_again()) {

@@ -156,6 +156,66 @@ fn what_is_benign_is_pinned_anew_without_asking() {
     assert!(history.iter().any(|event| event.basis == Some(Basis::Auto)));
 }
 
+/// So many tools, each with these further optional parameters.
+fn wider(count: usize, parameters: &[&str]) -> String {
+    let wider = |index: usize| {
+        let mut tool = tool(&format!("add{index:02}"), "Adds two numbers.");
+        for parameter in parameters {
+            tool["inputSchema"]["properties"][parameter] = json!({"type": "number"});
+        }
+        tool
+    };
+    tools(&(0..count).map(wider).collect::<Vec<_>>())
+}
+
+fn auto_pins(stage: &Stage) -> usize {
+    let history = stage.store().history(&server_id()).expect("history");
+    history.iter().filter(|event| event.basis == Some(Basis::Auto)).count()
+}
+
+/// The tools that are shown as the server says them now.
+fn shown_with(stage: &Stage, id: u64, parameter: &str) -> usize {
+    let list = stage.list(id);
+    let is_wider =
+        |tool: &&serde_json::Value| tool["inputSchema"]["properties"].get(parameter).is_some();
+    list.iter().filter(is_wider).count()
+}
+
+#[test]
+fn exactly_twenty_changes_a_day_are_accepted_without_asking_and_each_has_a_pin() {
+    let script = Script { tools: wider(45, &[]), ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    assert_eq!(stage.list(1).len(), 45);
+    stage.change(wider(45, &["b"]));
+    assert_eq!(shown_with(&stage, 2, "b"), 20);
+    assert_eq!(auto_pins(&stage), 20);
+    let answers =
+        (0..45).map(|index| stage.call(100 + index, &format!("add{index:02}"), json!({})));
+    assert_eq!(answers.filter(|answer| answer.get("result").is_some()).count(), 20);
+    // Nor are any more of them accepted when they are judged again, or change once more.
+    act(&stage, "server.quarantine", ServerStatus::Quarantined);
+    assert_eq!(stage.refused_list(3)["data"]["reason"], "server_quarantined");
+    act(&stage, "server.release", ServerStatus::Changed);
+    assert_eq!(shown_with(&stage, 4, "b"), 20);
+    stage.change(wider(45, &["b", "c"]));
+    assert_eq!(shown_with(&stage, 5, "c"), 0);
+    assert_eq!(auto_pins(&stage), 20);
+}
+
+#[test]
+fn a_second_session_of_the_same_server_accepts_no_further_changes_that_day() {
+    let script = |parameters: &[&str]| Script { tools: wider(15, parameters), ..Script::default() };
+    let setting = |script| Setting { script, ..Setting::default() };
+    let stage = Stage::greeted(setting(script(&[])));
+    stage.list(1);
+    stage.change(wider(15, &["b"]));
+    assert_eq!(shown_with(&stage, 2, "b"), 15);
+    let stage = stage.again(setting(script(&["b", "c"])));
+    stage.greet(&json!({}));
+    assert_eq!(shown_with(&stage, 3, "c"), 5);
+    assert_eq!(auto_pins(&stage), 20);
+}
+
 #[test]
 fn a_server_that_is_stopped_does_not_get_the_answers_that_it_waited_for() {
     let stage = Stage::greeted(Setting::default());

@@ -1,0 +1,201 @@
+//! A judgement in the making. Comparing a hostile list takes its time, so this part needs neither the store nor the judge:
+//! the judge reads what it rests on, and then writes what came of it if nobody wrote in between.
+
+use super::{
+    FirstUsePolicy, Judged, NOBODY, Rules, Seen, Standing, anchor, newly_anchored, of_handshake,
+};
+use super::{first_basis, status_of};
+use crate::admission::Admittance;
+use crate::situation::Situation;
+use crate::view::{Materials, View, is_stateless};
+use contract::surface::{Entry, Surface};
+use gate::comparing::Compared;
+use gate::first_use::{FirstUse, first_use};
+use gate::judge::SurfaceJudgement;
+use gate::pins::{Basis, Pin, PinBook};
+use gate::server::ServerStatus;
+use gate::status::{Happening, next};
+use gate::time::Timestamp;
+use gate::unseen::{is_changed, judge_server_again};
+use std::sync::Arc;
+use store::{Act, Baseline, Launch, NewPin, Observation, Revision, Sighting};
+
+/// What of the store a judgement rests on.
+#[derive(Debug)]
+pub struct Draft {
+    pub(super) rules: Rules,
+    pub(super) standing: Standing,
+    pub(super) baseline: Baseline,
+    /// How often the server was pinned anew during the last day without asking.
+    pub(super) auto_pins: usize,
+    pub(super) launch: Option<Launch>,
+    pub(super) compared: Compared,
+    pub(super) at: Timestamp,
+}
+
+/// A judgement, and what is to be written before it counts.
+#[derive(Debug)]
+pub struct Drafted {
+    pub(super) judged: Judged,
+    /// The standing that it rests on, and the one after it was written.
+    pub(super) rests_on: Standing,
+    pub(super) standing: Standing,
+    pub(super) writing: Option<Writing>,
+    pub(super) compared: Compared,
+}
+
+/// What is to be written.
+#[derive(Debug)]
+pub(super) struct Writing {
+    name: &'static str,
+    expect: Revision,
+    launch: Option<Launch>,
+    status: Option<ServerStatus>,
+    pins: Vec<NewPin>,
+    observation: Observation,
+    at: Timestamp,
+}
+
+impl Writing {
+    pub(super) fn act<'a>(&'a self, rules: &'a Rules) -> Act<'a> {
+        let mut act = Act::new(&rules.server, self.at, NOBODY, self.name);
+        act.expect = Some(self.expect);
+        act.launch = self.launch.as_ref();
+        act.status = self.status;
+        act.observation = Some(&self.observation);
+        act.pins.clone_from(&self.pins);
+        act
+    }
+}
+
+impl Draft {
+    /// Judges what a server says now: what is pinned at first use, what is pinned anew, what is held.
+    pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
+        let Draft { rules, standing, baseline, auto_pins, launch, mut compared, at } = self;
+        anchor(surface, seen, &baseline.pins);
+        let surface = &*surface;
+        let status = status_of(&baseline);
+        let expect = baseline.revision();
+        let mut book = baseline.pins;
+        let is_trusted = book.lost.is_none() && book.tampered.is_empty();
+        let launch = launch.map(|launch| launch.for_client(seen.client.clone())).filter(|launch| {
+            let server = baseline.server.as_ref();
+            server.is_none_or(|server| server.launch.as_ref() != Some(launch))
+        });
+        let mut judge = |book: &PinBook, auto_pins: usize| {
+            judge_server_again(status, book, surface, &rules.settings, auto_pins, &mut compared)
+        };
+        let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;
+        let mut name = "server.observe";
+        let mut pins: Vec<NewPin> = Vec::new();
+        let mut accepted = 0;
+        if is_first && rules.first_use == FirstUsePolicy::Trust {
+            let FirstUse { pins: entries, .. } = first_use(surface, &rules.settings);
+            name = "server.pin";
+            let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
+            let basis = |entry: &Entry| first_basis(entry, verified);
+            pins =
+                entries.into_iter().map(|entry| NewPin { basis: basis(&entry), entry }).collect();
+            pins.iter().for_each(|pin| book.push(pinned(pin, at)));
+        }
+        let may_pin_anew = !is_first && is_trusted && status != ServerStatus::Pending;
+        if may_pin_anew && let Some(entry) = newly_anchored(&book, surface) {
+            pins.push(NewPin { entry, basis: Basis::Attested });
+            pins.iter().for_each(|pin| book.push(pinned(pin, at)));
+        }
+        let mut judgement = judge(&book, auto_pins);
+        if may_pin_anew {
+            let anew = judgement.accepted().cloned();
+            let anew: Vec<NewPin> =
+                anew.map(|entry| NewPin { entry, basis: Basis::Auto }).collect();
+            accepted = anew.len();
+            anew.iter().for_each(|pin| book.push(pinned(pin, at)));
+            pins.extend(anew);
+            if !pins.is_empty() {
+                name = "pin.auto";
+            }
+        }
+        if accepted > 0 {
+            // INVARIANT: what was accepted just now counts for today, though it is not written yet.
+            judgement = judge(&book, auto_pins + accepted);
+        }
+        judgement.defer_accepted();
+        let (settings, auto_pins) = (&rules.settings, auto_pins + accepted);
+        let is_held =
+            is_changed(&judgement, status, &book, surface, settings, auto_pins, &mut compared);
+        let repinned = if is_first { 0 } else { pins.len() };
+        let next_status = next_status(&rules, status, is_first, is_held);
+        let status = Some(next_status).filter(|next| *next != status);
+        // What is as it was recorded is not recorded again: a start costs no write.
+        let is_news = !pins.is_empty()
+            || status.is_some()
+            || launch.is_some()
+            || baseline.sighting.is_none_or(|seen| seen != Sighting::of(surface));
+        // A record that cannot be trusted is mended by a person, not written over.
+        let writing = (is_news && (is_trusted || pins.is_empty())).then(|| {
+            let observation = Observation::of(surface, at);
+            Writing { name, expect, launch, status, pins, observation, at }
+        });
+        let rests_on = standing.clone();
+        let standing = Standing { status: next_status, ..standing };
+        let judged = judged(&rules, seen, surface, &book, judgement, &standing, repinned);
+        Drafted { judged, rests_on, standing, writing, compared }
+    }
+}
+
+fn pinned(pin: &NewPin, at: Timestamp) -> Pin {
+    Pin { entry: pin.entry.clone(), basis: pin.basis, at, by: NOBODY.to_owned() }
+}
+
+fn next_status(rules: &Rules, status: ServerStatus, is_first: bool, is_held: bool) -> ServerStatus {
+    let status = match (is_first, rules.first_use) {
+        (false, _) => status,
+        (true, FirstUsePolicy::Trust) => next(status, Happening::FirstUseTrusted).unwrap_or(status),
+        (true, FirstUsePolicy::Approve) => next(status, Happening::FirstUseAsked).unwrap_or(status),
+    };
+    // What is left out at first sight because of a marker is held from then on.
+    next(status, Happening::Judged { is_held }).unwrap_or(status)
+}
+
+/// The situation that calls are decided on.
+pub(super) fn judged(
+    rules: &Rules,
+    seen: &Seen,
+    surface: &Surface,
+    book: &PinBook,
+    judgement: SurfaceJudgement,
+    standing: &Standing,
+    repinned: usize,
+) -> Judged {
+    // A server that waits for a person is stopped before its lists are there to be judged.
+    let is_asked = rules.first_use == FirstUsePolicy::Approve && book.is_empty();
+    let status = match standing.status {
+        ServerStatus::Unbaselined if is_asked => ServerStatus::Pending,
+        status => status,
+    };
+    let view = View::of(&Materials {
+        server: &rules.server,
+        status,
+        book,
+        surface,
+        judgement: &judgement,
+        settings: &rules.settings,
+        mode: rules.mode,
+        scope: rules.scope,
+        allowed: rules.allowed.as_deref(),
+        mirrors: rules.mirrors_parameters && is_stateless(seen.handshake.as_deref()),
+        pages: &seen.pages(),
+    });
+    let situation = Situation {
+        server: rules.server.clone(),
+        settings: rules.settings.clone(),
+        is_incident: standing.is_incident,
+        is_revoked: standing.is_revoked,
+        is_principal_revoked: standing.is_principal_revoked,
+        // The caller sets it: the judge does not track admission.
+        admission: Admittance::default(),
+        view: Arc::new(view),
+    };
+    let has_baseline = !book.is_empty() || book.lost.is_some() || !book.tampered.is_empty();
+    Judged { situation, book: of_handshake(book), has_baseline, judgement, repinned }
+}
