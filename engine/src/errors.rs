@@ -1,16 +1,19 @@
-//! `errors.jsonl` of the home: faults of the gate's own, for whoever looks after it. Classes and sizes, never a word of a
-//! message.
+//! `errors.jsonl` of the home: every fault on the path of a call, for the person who looks after the gate. A line is a
+//! class and a size, never a word of a message.
 
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use serde_json::json;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// A longer file is begun anew.
+/// A file of this size is put away, and another one begun.
 pub const MAX_ERRORS_BYTES: u64 = 256 * 1024;
+/// The endings of the files that were put away, the newest first. What is in the last one is given up for the next.
+pub const OLD_FILES: [&str; 2] = [".1", ".2"];
 
+/// The log. Several processes write to one.
 #[derive(Debug)]
 pub struct ErrorLog {
     path: PathBuf,
@@ -21,24 +24,72 @@ impl ErrorLog {
         ErrorLog { path }
     }
 
-    /// Notes a fault that is ours. What cannot be noted is lost: the refusal itself says it too.
-    pub fn note(&self, reason: ReasonCode, bytes: usize) {
-        if matches!(reason, ReasonCode::Internal | ReasonCode::LedgerUnavailable) {
+    /// Notes a fault, with the length of the message that it is about, as far as there was one. A fault that cannot be
+    /// noted is lost: the refusal tells of it too.
+    pub fn note(&self, reason: ReasonCode, bytes: u64) {
+        if is_fault(reason) {
             let _ = self.append(reason.as_str(), bytes);
         }
     }
 
-    fn append(&self, class: &str, bytes: usize) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&self.path)?;
+    fn append(&self, class: &str, bytes: u64) -> io::Result<()> {
+        let mut file = open(&self.path)?;
         if file.metadata()?.len() >= MAX_ERRORS_BYTES {
-            file.set_len(0)?;
+            self.rotate(&file)?;
+            file = open(&self.path)?;
         }
         let line = json!({"ts": now().to_string(), "class": class, "bytes": bytes});
         file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    /// Puts the full file away. One process does it at a time; another one that finds it done, or being done, leaves it.
+    fn rotate(&self, full: &File) -> io::Result<()> {
+        if full.try_lock().is_err() || std::fs::metadata(&self.path)?.len() < MAX_ERRORS_BYTES {
+            return Ok(());
+        }
+        let [newer, older] = OLD_FILES.map(|ending| with_ending(&self.path, ending));
+        match std::fs::rename(&newer, older) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        std::fs::rename(&self.path, newer)
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Whether something went wrong, as opposed to a decision that was taken.
+fn is_fault(reason: ReasonCode) -> bool {
+    match reason {
+        ReasonCode::PayloadTooLarge
+        | ReasonCode::UpstreamUnreachable
+        | ReasonCode::UpstreamUnreadable
+        | ReasonCode::Timeout
+        | ReasonCode::Internal
+        | ReasonCode::LedgerUnavailable
+        | ReasonCode::AmbiguousMessage
+        | ReasonCode::BadFrame => true,
+        ReasonCode::Drift(_)
+        | ReasonCode::Admission(_)
+        | ReasonCode::UnknownServer
+        | ReasonCode::UnknownTool
+        | ReasonCode::SchemaViolation
+        | ReasonCode::TooDeep
+        | ReasonCode::RateLimited
+        | ReasonCode::KillSwitch
+        | ReasonCode::SessionQuarantined => false,
     }
 }
 
@@ -52,25 +103,61 @@ mod tests {
         (directory, log)
     }
 
-    #[test]
-    fn only_faults_of_our_own_are_noted_by_class_and_size() {
-        let (_directory, log) = log();
-        log.note(ReasonCode::Timeout, 1);
-        assert!(!log.path.exists());
-        log.note(ReasonCode::LedgerUnavailable, 42);
-        let line: serde_json::Value =
-            serde_json::from_str(std::fs::read_to_string(&log.path).unwrap().trim()).unwrap();
-        assert_eq!((&line["class"], &line["bytes"]), (&json!("ledger_unavailable"), &json!(42)));
+    fn lines(log: &ErrorLog) -> usize {
+        let files = ["", OLD_FILES[0], OLD_FILES[1]].map(|ending| with_ending(&log.path, ending));
+        let texts = files.iter().filter_map(|path| std::fs::read_to_string(path).ok());
+        texts.map(|text| text.lines().count()).sum()
     }
 
     #[test]
-    fn the_file_is_begun_anew_at_its_limit_and_not_before() {
+    fn faults_are_noted_by_class_and_size_and_decisions_are_not() {
+        let (_directory, log) = log();
+        log.note(ReasonCode::RateLimited, 1);
+        log.note(ReasonCode::KillSwitch, 1);
+        assert!(!log.path.exists());
+        log.note(ReasonCode::UpstreamUnreadable, 42);
+        let line: serde_json::Value =
+            serde_json::from_str(std::fs::read_to_string(&log.path).unwrap().trim()).unwrap();
+        assert_eq!((&line["class"], &line["bytes"]), (&json!("upstream_unreadable"), &json!(42)));
+        assert_eq!(line.as_object().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_full_file_is_put_away_and_not_before_it_is_full() {
         let (_directory, log) = log();
         let limit = usize::try_from(MAX_ERRORS_BYTES).unwrap();
+        let old = with_ending(&log.path, OLD_FILES[0]);
         std::fs::write(&log.path, vec![b' '; limit - 1]).unwrap();
         log.note(ReasonCode::Internal, 1);
-        assert!(std::fs::metadata(&log.path).unwrap().len() > MAX_ERRORS_BYTES);
-        log.note(ReasonCode::Internal, 1);
+        assert!(!old.exists() && std::fs::metadata(&log.path).unwrap().len() > MAX_ERRORS_BYTES);
+        log.note(ReasonCode::Internal, 2);
         assert!(std::fs::metadata(&log.path).unwrap().len() < 200);
+        assert!(std::fs::metadata(&old).unwrap().len() > MAX_ERRORS_BYTES);
+        // The third one is the last that is kept.
+        for _ in 0..3 {
+            std::fs::write(&log.path, vec![b' '; limit]).unwrap();
+            log.note(ReasonCode::Internal, 3);
+        }
+        let files = std::fs::read_dir(log.path.parent().unwrap()).unwrap().count();
+        assert_eq!(files, 1 + OLD_FILES.len());
+    }
+
+    #[test]
+    fn processes_that_write_at_once_put_a_full_file_away_once() {
+        let (_directory, log) = log();
+        let limit = usize::try_from(MAX_ERRORS_BYTES).unwrap();
+        let mut full = vec![b' '; limit - 1];
+        full.push(b'\n');
+        std::fs::write(&log.path, full).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let own = ErrorLog::new(log.path.clone());
+                    (0..50).for_each(|_| own.note(ReasonCode::Timeout, 7));
+                });
+            }
+        });
+        assert_eq!(lines(&log), 401, "no line is lost");
+        assert!(!with_ending(&log.path, OLD_FILES[1]).exists());
     }
 }

@@ -14,6 +14,7 @@ use crate::session::{Cause, OwnAnswer, Session};
 use contract::surface::{Entry, EntryId, ListKind};
 use gate::counters::Counter;
 use gate::judge::Judgement;
+use ledger::record::OutcomeStatus;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -261,6 +262,10 @@ impl Keeper {
             };
             pending.map(overdue).collect()
         };
+        let unreadable = self.session.state().overdue_doubts(now);
+        for key in unreadable {
+            self.session.fail(&key, ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+        }
         if let Some(timeout) = self.session.settings.call_timeout {
             let waiting = self.session.state().overdue(now, timeout);
             for id in waiting {

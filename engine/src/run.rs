@@ -252,8 +252,8 @@ fn read_client(session: &Session, input: File) {
         }
         match lines.next_of_some() {
             Ok((Line::Frame(frame), has_more)) => session.client_said(frame, has_more),
-            Ok((Line::TooLong { beginning, end, .. }, _)) => {
-                session.client_said_too_much(beginning, end);
+            Ok((Line::TooLong { beginning, end, bytes }, _)) => {
+                session.client_said_too_much(beginning, end, bytes);
             }
             Ok((Line::End { .. }, _)) => return,
             Err(error) if is_passing(&error) => {}
@@ -303,8 +303,8 @@ fn read_server(session: &Session, output: Box<dyn Read + Send>) {
         }
         match lines.next_of_some() {
             Ok((Line::Frame(frame), has_more)) => session.server_said(frame, has_more),
-            Ok((Line::TooLong { beginning, end, .. }, _)) => {
-                session.server_said_too_much(beginning, end);
+            Ok((Line::TooLong { beginning, end, bytes }, _)) => {
+                session.server_said_too_much(beginning, end, bytes);
             }
             Ok((Line::End { .. }, _)) => return,
             Err(error) if is_passing(&error) => {}

@@ -553,7 +553,7 @@ impl Session {
                 self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
                 self.tally.add(Counter::Failed);
                 self.end_wait(passage);
-                return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
+                return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
             }
         };
         // Who is refused has a receipt as well, and it is written before anybody hears of it.
@@ -562,7 +562,7 @@ impl Session {
             self.end_wait(passage);
             if settled.is_err() {
                 self.tally.add(Counter::Failed);
-                return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
+                return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
             }
         }
         let is_call = call.target.is_some();
@@ -572,6 +572,7 @@ impl Session {
                     receipt_id,
                     is_handshake: passage.is_handshake,
                     is_call,
+                    bytes: call.bytes,
                     begun,
                     dispatched: decided,
                     deadline: self.deadline(passage.is_handshake, begun),
@@ -667,7 +668,7 @@ impl Session {
             let reason = ReasonCode::RateLimited;
             let reason = self.record_denial(passage.call.method, bytes, reason, passage.begun);
             self.end_wait(passage);
-            self.refuse(id.raw(), reason);
+            self.refuse_sized(id.raw(), reason, bytes);
         }
         true
     }
@@ -696,7 +697,7 @@ impl Session {
                 Duration::ZERO,
             );
             self.end_wait(passage);
-            return self.refuse(passage.id.raw(), reason);
+            return self.refuse_sized(passage.id.raw(), reason, passage.call.bytes);
         }
         if self.is_gathering.load(Ordering::Acquire) {
             let is_enough = {
@@ -719,20 +720,29 @@ impl Session {
     fn drop_unrecorded(&self, key: &[u8]) {
         let found = self.state().pending.remove_entry(key);
         self.tally.add(Counter::Failed);
-        if let Some((id, _)) = found {
-            self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
+        if let Some((id, pending)) = found {
+            self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, pending.bytes);
         }
     }
 
-    /// Answers with a fault.
+    /// Answers with a fault that is about no message.
     pub(crate) fn refuse(&self, id: &[u8], reason: ReasonCode) {
+        self.refuse_sized(id, reason, 0);
+    }
+
+    /// Answers with a fault. `bytes` is the length of the message that it is about, for the error log.
+    pub(crate) fn refuse_sized(&self, id: &[u8], reason: ReasonCode, bytes: usize) {
+        self.note_fault(reason, bytes as u64);
         self.refuse_with(id, reason, words_of(reason));
     }
 
-    /// The same where more can be said of it than the reason.
+    pub(crate) fn note_fault(&self, reason: ReasonCode, bytes: u64) {
+        self.errors.note(reason, bytes);
+    }
+
+    /// Answers with a fault that was noted already, in these words.
     fn refuse_with(&self, id: &[u8], reason: ReasonCode, words: &str) {
         let server = self.situation().server.clone();
-        self.errors.note(reason, id.len());
         let refusal = Refusal::fault(reason, words, server.as_str());
         self.tell_client(&refusal.to_message(id));
     }
@@ -743,6 +753,7 @@ impl Session {
             let mut state = self.state();
             state.ended = Some(why);
             state.own.clear();
+            state.doubtful.clear();
             state.waiting_bytes = 0;
             let mut waiting = std::mem::take(&mut state.waiting);
             // Of what is claimed somebody else sees the end.
@@ -761,11 +772,11 @@ impl Session {
         let unseen: Vec<ReasonCode> =
             waiting.iter().map(|waiting| self.record_unseen(waiting, reason)).collect();
         let _ = self.recorder.settle(None);
-        for id in pending.keys() {
-            self.refuse(id.raw(), reason);
+        for (id, pending) in &pending {
+            self.refuse_sized(id.raw(), reason, pending.bytes);
         }
         for (waiting, reason) in waiting.iter().zip(unseen) {
-            self.refuse(waiting.id.raw(), reason);
+            self.refuse_sized(waiting.id.raw(), reason, waiting.frame.len());
         }
         self.refuse_handshakes(reason);
     }

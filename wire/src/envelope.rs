@@ -16,7 +16,7 @@ mod torn;
 pub use error::{Ambiguity, ScanError, ScanErrorKind};
 pub use id::{Id, MAX_ID_BYTES, OwnedId};
 pub use members::{Members, member_names, members};
-pub use torn::{Torn, id_of_torn, read_torn};
+pub use torn::{MAX_BROKEN_IDS, Torn, id_of_torn, ids_of_broken, names_protocol, read_torn};
 
 use cursor::{Cursor, Fault};
 use read::Found;

@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wire::Revision;
 use wire::envelope::{
-    Batch, Envelope, Id, Kind, OwnedId, Params, ScanError, Scanned, id_of_torn, members, scan,
+    Batch, Envelope, Id, Kind, OwnedId, Params, ScanError, ScanErrorKind, Scanned, ids_of_broken,
+    members, names_protocol, read_torn, scan,
 };
 
 /// The revision that has batches.
@@ -57,17 +58,26 @@ impl Session {
                 self.take_from_client(&envelope, begun);
             }
             Ok(Scanned::Batch(batch)) => self.batch_from_client(&batch, begun),
-            Err(error) => self.refuse_frame(&error, frame.len(), begun),
+            Err(error) => self.refuse_frame(&error, frame, begun),
         }
     }
 
     /// A frame over the limit was dropped.
-    pub fn client_said_too_much(&self, beginning: &[u8], end: &[u8]) {
-        match id_of_torn(beginning, end) {
-            Some(id) => {
-                self.deny(&id.to_owned(), "", 0, ReasonCode::PayloadTooLarge, Instant::now());
+    pub fn client_said_too_much(&self, beginning: &[u8], end: &[u8], bytes: u64) {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let torn = read_torn(beginning, end);
+        let reason = ReasonCode::PayloadTooLarge;
+        match torn.id {
+            Some(id) => self.deny(&id.to_owned(), "", bytes, reason, Instant::now()),
+            None => {
+                self.remark("a message of the client is over the limit and was dropped");
+                if torn.has_method {
+                    self.deny_unnamed(bytes, ReasonCode::BadFrame, Instant::now());
+                } else {
+                    self.note_fault(reason, bytes as u64);
+                    self.record_dropped(reason, bytes);
+                }
             }
-            None => self.remark("a message of the client is over the limit and was dropped"),
         }
     }
 
@@ -331,7 +341,7 @@ impl Session {
         });
         self.end_wait(passage);
         let Ok(receipt_id) = settled else {
-            return self.refuse(id, ReasonCode::LedgerUnavailable);
+            return self.refuse_sized(id, ReasonCode::LedgerUnavailable, passage.call.bytes);
         };
         self.tally.add(Counter::Requests);
         let cursor = envelope.params.as_ref().and_then(|params| params.cursor);
@@ -435,13 +445,14 @@ impl Session {
                         self.deny(&id.to_owned(), method, element.raw.len(), reason, begun);
                     }
                 }
-                Err(error) => self.refuse_frame(error, element.raw.len(), begun),
+                Err(error) => self.refuse_frame(error, element.raw, begun),
             }
         }
     }
 
-    /// A frame that is not one message. Where its id can be read it is answered and recorded.
-    fn refuse_frame(&self, error: &ScanError, bytes: usize, begun: Instant) {
+    /// A frame that is not one message. A request is answered and recorded: without an id where none can be read.
+    fn refuse_frame(&self, error: &ScanError, frame: &[u8], begun: Instant) {
+        let bytes = frame.len();
         let reason =
             if error.is_ambiguous() { ReasonCode::AmbiguousMessage } else { ReasonCode::BadFrame };
         match &error.id {
@@ -451,9 +462,20 @@ impl Session {
             }
             None => {
                 self.remark(&format!("a message of the client was dropped: {error}"));
-                self.record_dropped(reason, bytes);
+                if error.is_unnamed_request || is_broken_request(error, frame) {
+                    self.deny_unnamed(bytes, reason, begun);
+                } else {
+                    self.note_fault(reason, bytes as u64);
+                    self.record_dropped(reason, bytes);
+                }
             }
         }
+    }
+
+    /// Refuses a request whose id cannot be read in one way.
+    fn deny_unnamed(&self, bytes: usize, reason: ReasonCode, begun: Instant) {
+        let reason = self.record_denial("", bytes, reason, begun);
+        self.refuse_sized(b"null", reason, bytes);
     }
 
     fn record_dropped(&self, reason: ReasonCode, bytes: usize) {
@@ -472,7 +494,7 @@ impl Session {
         begun: Instant,
     ) {
         let reason = self.record_denial(method, bytes, reason, begun);
-        self.refuse(id.raw(), reason);
+        self.refuse_sized(id.raw(), reason, bytes);
     }
 
     /// Answers what the client is told.
@@ -507,7 +529,7 @@ impl Session {
         let Some(waiting) = self.state().claim(id.key()) else { return };
         let reason = self.record_unseen(&waiting, reason);
         self.state().released.remove(id.key());
-        self.refuse(id.raw(), reason);
+        self.refuse_sized(id.raw(), reason, waiting.frame.len());
     }
 
     /// Answers what the client is told.
@@ -520,6 +542,12 @@ impl Session {
         };
         self.record_denial(&method, waiting.frame.len(), reason, waiting.begun)
     }
+}
+
+/// Whether a line that is no JSON was meant to be a request.
+fn is_broken_request(error: &ScanError, line: &[u8]) -> bool {
+    let is_broken = matches!(error.kind, ScanErrorKind::NotJson | ScanErrorKind::NotUtf8);
+    is_broken && names_protocol(line) && !ids_of_broken(line).is_empty()
 }
 
 fn call_of<'a>(envelope: &'a Envelope<'_>, method: &'a str, sort: Method) -> Call<'a> {

@@ -17,7 +17,8 @@ impl Session {
         let text = String::from_utf8_lossy(result).into_owned();
         let Some(surface) = surface_of(&text) else {
             // What cannot be read in one way is not shown; the session goes on with as little as it can.
-            return self.refuse(id.raw(), crate::reason::ReasonCode::UpstreamUnreadable);
+            let reason = crate::reason::ReasonCode::UpstreamUnreadable;
+            return self.refuse_sized(id.raw(), reason, envelope.raw.len());
         };
         let version = surface.protocol_version.clone();
         let keeping = {
@@ -44,7 +45,8 @@ impl Session {
     /// Sends the client as much of the answer as somebody accepted.
     pub(super) fn show_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
         let Some(surface) = surface_of(&String::from_utf8_lossy(result)) else {
-            return self.refuse(id.raw(), crate::reason::ReasonCode::UpstreamUnreadable);
+            let reason = crate::reason::ReasonCode::UpstreamUnreadable;
+            return self.refuse_sized(id.raw(), reason, envelope.raw.len());
         };
         let (book, is_first, is_closed) = {
             let state = self.state();

@@ -14,13 +14,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wire::envelope::{
     Ambiguity, Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned,
-    read_torn, scan,
+    ids_of_broken, names_protocol, read_torn, scan,
 };
 use wire::remote::{FailureKind, RemoteFailure};
 
 /// What a person is told of a server that asks who they are.
 const WORDS_OF_SIGN_IN: &str = "○ holdpoint — the server asks for a sign-in, which is not done here; \
     give it a token: holdpoint run --url URL --header Authorization=bearer-env:NAME";
+
+/// How long the answer to a request is still waited for after a line that may have been it and cannot be read.
+const DOUBT: Duration = Duration::from_secs(2);
 
 /// What becomes of a message.
 enum Passing {
@@ -39,18 +42,31 @@ impl Session {
                 self.take_from_server(&envelope, has_more);
             }
             Ok(Scanned::Batch(batch)) => self.batch_from_server(&batch),
-            Err(error) => self.unreadable_from_server(&error),
+            Err(error) => self.unreadable_from_server(&error, frame),
         }
     }
 
-    /// A frame over the limit was dropped. Whoever waits for it is told, where that can be known.
-    pub fn server_said_too_much(&self, beginning: &[u8], end: &[u8]) {
+    /// A frame over the limit was dropped. The client is told for the request that it was about, where that can be known.
+    pub fn server_said_too_much(&self, beginning: &[u8], end: &[u8], bytes: u64) {
         self.remark("a message of the server is over the limit and was dropped");
         // The id of a request is the server's own, not one of the client's.
+        self.note_fault(ReasonCode::UpstreamUnreadable, bytes);
         let torn = read_torn(beginning, end);
-        if let Some(id) = torn.id.filter(|_| !torn.has_method) {
-            self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+        match torn.id {
+            Some(id) if !torn.has_method => {
+                self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+            }
+            Some(_) => {}
+            None => {
+                self.doubt(&[], names_protocol(beginning));
+            }
         }
+    }
+
+    /// Notes that a line may have been the answer to a request. Returns whether it was meant for anybody.
+    fn doubt(&self, ids: &[Id<'_>], is_message: bool) -> bool {
+        let until = Instant::now() + DOUBT;
+        self.state().doubt(ids, is_message, until)
     }
 
     fn take_from_server(&self, envelope: &Envelope<'_>, has_more: bool) {
@@ -84,10 +100,12 @@ impl Session {
         let pending = {
             let mut state = self.state();
             if state.own.remove(id.key()) {
+                state.doubtful.remove(id.key());
                 drop(state);
                 let answer = OwnAnswer::of(outcome);
                 return self.wake(Wake::Answered { id: id.key().to_vec(), answer });
             }
+            state.doubtful.remove(id.key());
             state.pending.remove(id.key())
         };
         let Some(pending) = pending else { return self.unsolicited() };
@@ -194,15 +212,19 @@ impl Session {
             match &element.message {
                 Ok(envelope) if has_batches => self.take_from_server(envelope, true),
                 Ok(Envelope { kind: Kind::Response { id: Some(id), .. }, .. }) => {
+                    let bytes = element.raw.len() as u64;
+                    self.note_fault(ReasonCode::UpstreamUnreadable, bytes);
                     self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
                 }
                 Ok(_) => {}
-                Err(error) => self.unreadable_from_server(error),
+                Err(error) => self.unreadable_from_server(error, element.raw),
             }
         }
     }
 
-    fn unreadable_from_server(&self, error: &ScanError) {
+    /// A line that is not one message. It is an unreadable answer if it names the protocol or an unanswered request, and
+    /// anything else is a line of a log: dropped, with a note.
+    fn unreadable_from_server(&self, error: &ScanError, line: &[u8]) {
         let is_log = matches!(error.kind, ScanErrorKind::NotJson | ScanErrorKind::NotUtf8);
         let count = {
             let mut state = self.state();
@@ -219,8 +241,21 @@ impl Session {
         }
         // The id of a request is the server's own, not one of the client's.
         let is_request = matches!(error.kind, ScanErrorKind::Ambiguous(Ambiguity::FoldedMethod(_)));
-        if let Some(id) = error.id.as_ref().filter(|_| !is_request) {
-            self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+        if is_request {
+            self.note_fault(ReasonCode::AmbiguousMessage, line.len() as u64);
+            return;
+        }
+        match &error.id {
+            Some(id) if error.kind != ScanErrorKind::NotAMessage => {
+                self.note_fault(ReasonCode::UpstreamUnreadable, line.len() as u64);
+                self.fail(id.key(), ReasonCode::UpstreamUnreadable, OutcomeStatus::Error);
+            }
+            Some(_) | None => {
+                // The answer itself may still come: this may have been something else that was broken.
+                if self.doubt(&ids_of_broken(line), names_protocol(line)) {
+                    self.note_fault(ReasonCode::UpstreamUnreadable, line.len() as u64);
+                }
+            }
         }
     }
 
@@ -258,6 +293,7 @@ impl Session {
         };
         if let Some((id, pending)) = self.end_pending(&key) {
             self.record_failure(&pending, status);
+            self.note_fault(reason, pending.bytes as u64);
             self.refuse_with(id.raw(), reason, words);
         }
     }
@@ -274,7 +310,11 @@ impl Session {
     pub(crate) fn fail(&self, key: &[u8], reason: ReasonCode, status: OutcomeStatus) {
         let Some((id, pending)) = self.end_pending(key) else { return };
         self.record_failure(&pending, status);
-        self.refuse(id.raw(), reason);
+        // A frame that cannot be read was noted when it came, with its own length.
+        if reason != ReasonCode::UpstreamUnreadable {
+            self.note_fault(reason, pending.bytes as u64);
+        }
+        self.refuse_with(id.raw(), reason, words_of(reason));
     }
 
     /// Ends a request that the server did not answer in time.
@@ -282,8 +322,9 @@ impl Session {
         let Some((id, pending)) = self.end_pending(key) else { return };
         self.record_failure(&pending, OutcomeStatus::Timeout);
         if !pending.is_handshake {
-            return self.refuse(id.raw(), ReasonCode::Timeout);
+            return self.refuse_sized(id.raw(), ReasonCode::Timeout, pending.bytes);
         }
+        self.note_fault(ReasonCode::Timeout, pending.bytes as u64);
         let words = self.words_of_no_start();
         self.remark(&words);
         self.refuse_with(id.raw(), ReasonCode::Timeout, &format!("○ holdpoint — {words}"));
@@ -308,6 +349,7 @@ impl Session {
     /// Takes out a request that gets no answer. One of our own ends as unreadable.
     fn end_pending(&self, key: &[u8]) -> Option<(OwnedId, Pending)> {
         let mut state = self.state();
+        state.doubtful.remove(key);
         if state.own.remove(key) {
             drop(state);
             let answer = OwnAnswer::Unreadable("it cannot be read in exactly one way".to_owned());

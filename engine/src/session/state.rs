@@ -13,7 +13,7 @@ use ledger::record::ReceiptId;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::envelope::OwnedId;
+use wire::envelope::{Id, OwnedId};
 
 /// The most requests of the client that wait for the server's answer.
 pub const MAX_PENDING: usize = 10_000;
@@ -35,6 +35,8 @@ pub struct Pending {
     pub is_handshake: bool,
     /// Whether it is counted as a call.
     pub is_call: bool,
+    /// The length of its message.
+    pub bytes: usize,
     pub begun: Instant,
     pub dispatched: Instant,
     pub deadline: Option<Instant>,
@@ -195,6 +197,9 @@ pub struct State {
     pub unsolicited: u64,
     /// Lines of the server that were no messages.
     pub dropped: u64,
+    /// Requests, by their keys, whose answer may have come in a line that cannot be read, and until when another is
+    /// waited for.
+    pub doubtful: HashMap<Vec<u8>, Instant>,
     /// Why nothing can be dispatched any more.
     pub ended: Option<&'static str>,
 }
@@ -226,6 +231,7 @@ impl State {
             held_calls: HashSet::new(),
             unsolicited: 0,
             dropped: 0,
+            doubtful: HashMap::new(),
             ended: None,
         }
     }
@@ -248,6 +254,30 @@ impl State {
         self.pending.contains_key(key)
             || self.released.contains_key(key)
             || self.waiting.iter().any(|waiting| waiting.id.key() == key)
+    }
+
+    /// Notes that a line which cannot be read may have been the answer to a request: to those of these ids that are
+    /// unanswered, or else, where it was meant to be a message, to the only one in flight. Returns whether it was an
+    /// answer to anything, as far as can be told.
+    pub fn doubt(&mut self, ids: &[Id<'_>], is_message: bool, until: Instant) -> bool {
+        let is_unanswered = |key: &[u8]| self.pending.contains_key(key) || self.own.contains(key);
+        let mut keys: Vec<Vec<u8>> =
+            ids.iter().map(|id| id.key().to_vec()).filter(|key| is_unanswered(key)).collect();
+        if keys.is_empty() && is_message && self.pending.len() + self.own.len() == 1 {
+            keys.extend(
+                self.pending.keys().map(|id| id.key().to_vec()).chain(self.own.iter().cloned()),
+            );
+        }
+        let is_answer = !keys.is_empty();
+        for key in keys {
+            self.doubtful.entry(key).or_insert(until);
+        }
+        is_answer || is_message
+    }
+
+    /// The doubtful requests that are not waited for any longer.
+    pub fn overdue_doubts(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        self.doubtful.extract_if(|_, until| *until <= now).map(|(key, _)| key).collect()
     }
 
     pub fn has_room_to_wait(&self, bytes: usize) -> bool {

@@ -328,3 +328,143 @@ fn each_request_of_a_batch_that_is_refused_as_a_whole_has_its_answer_and_its_dec
             .all(|message| !message.windows(6).any(|part| part == b"\"ping\""))
     );
 }
+
+fn call_is_out(stage: &Stage, id: u64) {
+    let call =
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "add"}});
+    stage.say(&call);
+    stage.server_hears("the call", |message| message["id"] == id);
+}
+
+/// The classes and sizes in the error log.
+fn faults(stage: &Stage) -> Vec<(String, u64)> {
+    let line = |line: &str| -> Value { serde_json::from_str(line).expect("a line") };
+    let fault = |line: Value| {
+        (
+            line["class"].as_str().expect("a class").to_owned(),
+            line["bytes"].as_u64().expect("bytes"),
+        )
+    };
+    stage.errors().lines().map(line).map(fault).collect()
+}
+
+fn silent() -> Stage {
+    let script = Script { answers_calls: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    stage.list(1);
+    stage
+}
+
+#[test]
+fn a_broken_line_with_the_id_of_a_call_answers_that_call_and_no_other() {
+    let stage = silent();
+    call_is_out(&stage, 5);
+    call_is_out(&stage, 6);
+    let broken = br#"{"result":{"content":[{"type":"text","text":"x"}]},"id" : 5,,}"#;
+    stage.server_says(broken);
+    let answer = stage.answer(&json!(5));
+    assert_eq!(answer["error"]["code"], -32011);
+    assert_eq!(answer["error"]["data"]["reason"], "upstream_unreadable");
+    assert!(!stage.client.texts().iter().any(|text| text.contains("\"id\":6")));
+    assert_eq!(faults(&stage), [("upstream_unreadable".to_owned(), broken.len() as u64)]);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":6,"result":{}}"#);
+    assert!(stage.answer(&json!(6)).get("result").is_some());
+}
+
+#[test]
+fn a_broken_line_of_the_protocol_answers_the_only_call_in_flight() {
+    let stage = silent();
+    call_is_out(&stage, 5);
+    stage.server_says(br#"{"jsonrpc":"2.0","result":{"content":[{"type":"te"#);
+    assert_eq!(stage.answer(&json!(5))["error"]["code"], -32011);
+}
+
+#[test]
+fn a_broken_line_is_no_answer_where_the_answer_comes_or_it_is_only_a_log() {
+    let stage = silent();
+    call_is_out(&stage, 5);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5,"result":{"broken""#);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5,"result":{"whole":1}}"#);
+    assert_eq!(stage.answer(&json!(5))["result"]["whole"], 1);
+    call_is_out(&stage, 6);
+    let noted = faults(&stage).len();
+    for log in [
+        "starting up: id 6".as_bytes(),
+        br#"{"level":"info","requestId":6}"#,
+        br#"{"id":7,"level":"info"}"#,
+        b"\xff\xfe",
+        br#""id":"6""#,
+    ] {
+        stage.server_says(log);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(2_600));
+    assert!(!stage.client.texts().iter().any(|text| text.contains("\"id\":6")));
+    assert_eq!(faults(&stage).len(), noted, "a log is no fault");
+    stage.server_says(br#"{"jsonrpc":"2.0","id":6,"result":{}}"#);
+    assert!(stage.answer(&json!(6)).get("result").is_some());
+}
+
+#[test]
+fn a_broken_answer_to_a_list_of_our_own_holds_up_no_call() {
+    let script = Script { answers_lists: false, ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    let own = stage.server_hears("a list", |message| message["method"] == "tools/list");
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "add"}}),
+    );
+    stage.server_says(
+        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":["#, own["id"]).as_bytes(),
+    );
+    assert_eq!(stage.answer(&json!(9))["error"]["data"]["reason"], "surface_unreadable");
+}
+
+#[test]
+fn a_request_whose_id_cannot_be_read_in_one_way_is_answered_without_one() {
+    let stage = Stage::greeted(Setting::default());
+    stage.list(1);
+    let count = stage.server.all().len();
+    let frames = [
+        r#"{"jsonrpc":"2.0","id":21,"id":22,"method":"tools/call","params":{"name":"add"}}"#,
+        r#"{"jsonrpc":"2.0","id":23,"ID":24,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":25,"method":"ping""#,
+    ];
+    for frame in frames {
+        stage.client.clear();
+        stage.client_says(frame.as_bytes());
+        let answer = stage.answer(&Value::Null);
+        assert_eq!(answer["error"]["code"], -32600, "{frame}: {answer}");
+    }
+    let sizes: Vec<u64> = frames.iter().map(|frame| frame.len() as u64).collect();
+    assert_eq!(faults(&stage).into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>(), sizes);
+    // What asks for no answer gets none.
+    stage.client.clear();
+    stage.client_says(br#"{"jsonrpc":"2.0","method":"notifications/x","Method":"y"}"#);
+    stage.client_says(br#"{"jsonrpc":"2.0","id":26,"id":27,"result":{}}"#);
+    stage.client_says(b"hello");
+    assert!(stage.client.all().is_empty(), "{:?}", stage.client.texts());
+    assert_eq!(stage.server.all().len(), count, "nothing of it was passed on");
+}
+
+#[test]
+fn a_frame_over_the_limit_is_noted_with_its_own_length() {
+    let stage = silent();
+    stage.session.client_said_too_much(
+        br#"{"jsonrpc":"2.0","id":31,"method":"x","p"#,
+        b"}",
+        20_000_000,
+    );
+    assert_eq!(stage.answer(&json!(31))["error"]["data"]["reason"], "payload_too_large");
+    stage.session.client_said_too_much(br#"{"jsonrpc":"2.0","method":"x","p"#, b"}", 20_000_001);
+    assert_eq!(stage.answer(&Value::Null)["error"]["code"], -32600);
+    call_is_out(&stage, 32);
+    stage.session.server_said_too_much(br#"{"jsonrpc":"2.0","result":"#, b"}", 20_000_002);
+    assert_eq!(stage.answer(&json!(32))["error"]["code"], -32011);
+    let expected = [
+        ("payload_too_large".to_owned(), 20_000_000),
+        ("bad_frame".to_owned(), 20_000_001),
+        ("upstream_unreadable".to_owned(), 20_000_002),
+    ];
+    assert_eq!(faults(&stage), expected);
+}

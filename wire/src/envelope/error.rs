@@ -13,6 +13,8 @@ pub struct ScanError {
     ///
     /// [`MAX_REFUSED`]: super::MAX_REFUSED
     pub batch: Vec<OwnedId>,
+    /// It is a request whose id cannot be read in one way: it is there twice, null, or no id at all.
+    pub is_unnamed_request: bool,
 }
 
 impl ScanError {
@@ -34,7 +36,7 @@ impl ScanError {
 
 impl From<ScanErrorKind> for ScanError {
     fn from(kind: ScanErrorKind) -> Self {
-        ScanError { kind, id: None, batch: Vec::new() }
+        ScanError { kind, id: None, batch: Vec::new(), is_unnamed_request: false }
     }
 }
 

@@ -244,11 +244,12 @@ impl<'a> Found<'a> {
             }
             Err(kind) => {
                 let id = id.ok().flatten().and_then(ReadId::known);
-                Err(ScanError {
-                    kind,
-                    id: id.filter(|_| !self.has_other_id).map(|id| id.to_owned()),
-                    batch: Vec::new(),
-                })
+                let id = id.filter(|_| !self.has_other_id).map(|id| id.to_owned());
+                let has_id = self.id.is_some() || self.has_other_id;
+                let is_request =
+                    self.method.is_some() && self.result.is_none() && self.error.is_none();
+                let is_unnamed_request = is_request && has_id && id.is_none();
+                Err(ScanError { id, is_unnamed_request, ..kind.into() })
             }
         }
     }

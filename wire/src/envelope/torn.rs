@@ -50,6 +50,44 @@ pub fn read_torn<'a>(beginning: &'a [u8], end: &'a [u8]) -> Torn<'a> {
     torn
 }
 
+/// The most ids that are looked for in a line that is no JSON.
+pub const MAX_BROKEN_IDS: usize = 16;
+
+/// The ids that a line which is not one JSON message carries as members: what stands behind each `"id":`.
+pub fn ids_of_broken(line: &[u8]) -> Vec<Id<'_>> {
+    const NAME: &[u8] = b"\"id\"";
+    let mut ids = Vec::new();
+    for at in memchr::memmem::find_iter(line, NAME) {
+        let rest = line.get(at + NAME.len()..).unwrap_or_default().trim_ascii_start();
+        let Some(rest) = rest.strip_prefix(b":") else { continue };
+        ids.extend(first_id(rest.trim_ascii_start()));
+        if ids.len() == MAX_BROKEN_IDS {
+            break;
+        }
+    }
+    ids
+}
+
+/// Whether a line that is not one JSON message was meant to be one.
+pub fn names_protocol(line: &[u8]) -> bool {
+    memchr::memmem::find(line, b"\"jsonrpc\"").is_some()
+}
+
+/// The id that some bytes begin with.
+fn first_id(bytes: &[u8]) -> Option<Id<'_>> {
+    let length = match bytes.split_first()? {
+        (b'"', inside) => closing_quote(inside)? + 2,
+        _ => bytes.iter().take_while(|byte| is_of_number(**byte)).count(),
+    };
+    read_id(bytes.get(..length)?)
+}
+
+/// The first quote that is not escaped.
+fn closing_quote(bytes: &[u8]) -> Option<usize> {
+    let inside = bytes.get(..bytes.len().min(MAX_ID_BYTES)).unwrap_or_default();
+    memchr::memchr_iter(b'"', inside).find(|&quote| is_unescaped(bytes, quote))
+}
+
 /// The whole of `token` as an id.
 fn read_id(token: &[u8]) -> Option<Id<'_>> {
     if token.len() > MAX_ID_BYTES || std::str::from_utf8(token).is_err() {
@@ -91,9 +129,11 @@ fn is_of_number(byte: u8) -> bool {
 
 /// The last quote that is not escaped.
 fn opening_quote(bytes: &[u8]) -> Option<usize> {
-    memchr::memrchr_iter(b'"', bytes).find(|&quote| {
-        let before = bytes.get(..quote).unwrap_or_default();
-        let backslashes = before.iter().rev().take_while(|&&byte| byte == b'\\').count();
-        backslashes.is_multiple_of(2)
-    })
+    memchr::memrchr_iter(b'"', bytes).find(|&quote| is_unescaped(bytes, quote))
+}
+
+fn is_unescaped(bytes: &[u8], quote: usize) -> bool {
+    let before = bytes.get(..quote).unwrap_or_default();
+    let backslashes = before.iter().rev().take_while(|&&byte| byte == b'\\').count();
+    backslashes.is_multiple_of(2)
 }

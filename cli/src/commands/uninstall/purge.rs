@@ -6,12 +6,14 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Files in the home that only Holdpoint makes.
-const FILES: [&str; 9] = [
+const FILES: [&str; 11] = [
     "state.db",
     "state.db-wal",
     "state.db-shm",
     "digests.json",
     "errors.jsonl",
+    "errors.jsonl.1",
+    "errors.jsonl.2",
     "receipts-export.json",
     "receipts-export.lock",
     "watch.json",

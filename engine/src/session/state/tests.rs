@@ -56,6 +56,7 @@ fn pending() -> Pending {
         receipt_id: ReceiptId([0; 16]),
         is_handshake: false,
         is_call: true,
+        bytes: 0,
         begun: Instant::now(),
         dispatched: Instant::now(),
         deadline: None,

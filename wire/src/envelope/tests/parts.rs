@@ -112,3 +112,19 @@ fn bytes_that_are_no_text_make_no_id() {
     let beginning = b"{\"id\":\"a\",\"result\":\"\xe2\x82";
     assert_eq!(id_of_torn(beginning, b"\xac\"}").unwrap().raw(), b"\"a\"");
 }
+
+#[test]
+fn ids_of_a_line_that_is_no_json_are_found_as_members_only() {
+    let ids = |line: &str| -> Vec<String> {
+        let ids = ids_of_broken(line.as_bytes());
+        ids.iter().map(|id| String::from_utf8(id.key().to_vec()).unwrap()).collect()
+    };
+    assert_eq!(ids(r#"{"jsonrpc":"2.0","id":7,"result":{"#), ["7"]);
+    assert_eq!(ids(r#"{"id" : "a\/b", "id":1.5e1"#), ["\"a/b\"", "1.5e1"]);
+    for line in
+        [r#"id: 7"#, r#""id" 7"#, r#"{"id":tr"#, r#"{"id":"open"#, r#"{"id":"#, r#"{"xid":7"#]
+    {
+        assert!(ids(line).is_empty(), "{line}");
+    }
+    assert_eq!(ids(&r#""id":1,"#.repeat(100)).len(), MAX_BROKEN_IDS);
+}
