@@ -1,19 +1,28 @@
-//! Small documents that a server publishes at well-known places of its origin, fetched once each.
+//! How a server's attestation document is obtained before the server may be used: from the well-known paths of its origin,
+//! or from the answer to a handshake of the gate's own.
 //!
-//! The same rules hold as for calls: TLS but for loopback, private addresses only with leave. No header that was given for
-//! the endpoint is sent, for whoever publishes a document does so for everybody, and no redirect is followed.
+//! The address rules are those of calls: TLS except on loopback, private addresses only with permission. INVARIANT: none of
+//! the headers configured for the endpoint is sent, and no redirect is followed. The server is not admitted yet.
 
+use crate::correlate::{Answer, Correlator};
 use crate::error::{Awaited, ObserveError, seconds};
 use crate::http::connect::Origin;
 use crate::http::tls::{self, TlsKey};
-use crate::http::{body, headers};
+use crate::http::{Asked, HttpConnection, body, headers};
+use crate::limits::ObserveLimits;
+use crate::message::{Request as OwnRequest, RequestIds};
+use crate::observe::handshake::{
+    DISCOVER, INITIALIZE, discover_params, initialize_params, initialize_revision,
+};
+use crate::revision::{Era, Revision};
 use crate::upstream::HttpEndpoint;
+use contract::client::ClientCapabilities;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 /// How long all places together may take to answer.
@@ -27,7 +36,49 @@ pub struct FetchLimits {
     pub patience: Duration,
 }
 
-/// Why nobody can say whether there is a document.
+/// The handshake that asks a server for an in-band document: the one of the era that the client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Greeting {
+    /// `initialize`.
+    Initialize,
+    /// `server/discover`, in the era without sessions.
+    Discover,
+}
+
+/// A handshake of the gate's own: it names `holdpoint` as the client and declares no capability.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GreetingRequest {
+    /// The id as it stands in the message, with its quotes.
+    pub id: String,
+    /// The whole message, on one line.
+    pub text: String,
+}
+
+impl Greeting {
+    fn method(self) -> &'static str {
+        match self {
+            Greeting::Initialize => INITIALIZE,
+            Greeting::Discover => DISCOVER,
+        }
+    }
+
+    fn own_request(self) -> Result<OwnRequest, getrandom::Error> {
+        let nothing = ClientCapabilities::default();
+        let params = match self {
+            Greeting::Initialize => initialize_params(&nothing),
+            Greeting::Discover => discover_params(&nothing),
+        };
+        Ok(OwnRequest::new(RequestIds::default().next()?, self.method(), &params))
+    }
+
+    /// A new message with an unguessable id.
+    pub fn request(self) -> Result<GreetingRequest, getrandom::Error> {
+        let OwnRequest { id, text, .. } = self.own_request()?;
+        Ok(GreetingRequest { id: format!("\"{}\"", id.as_str()), text })
+    }
+}
+
+/// Why it is not known whether there is a document.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     #[error(transparent)]
@@ -40,12 +91,15 @@ pub enum FetchError {
     Encoded,
     #[error("no answer within {} s", seconds(*.0))]
     Slow(Duration),
+    #[error("the answer to `{method}` cannot be read: {reason}")]
+    Unreadable { method: &'static str, reason: String },
     #[error("a connection could not be prepared: {0}")]
     NoRuntime(std::io::Error),
+    #[error("no randomness for a request: {0}")]
+    NoRandomness(#[from] getrandom::Error),
 }
 
-/// Asks the places in their order and answers the first document there is; the next is asked only where one is absent.
-/// It blocks, and is for threads that may.
+/// Asks the paths in order and returns the first document; the next path is asked only if one has none. Blocks.
 pub fn fetch(
     endpoint: &HttpEndpoint,
     paths: &[&'static str],
@@ -61,19 +115,89 @@ fn fetch_with(
     limits: FetchLimits,
     tls: Option<TlsConnector>,
 ) -> Result<Option<Vec<u8>>, FetchError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(FetchError::NoRuntime)?;
-    let answer = runtime.block_on(async {
+    block_on(async {
         match timeout(limits.patience, ask_in_turn(endpoint, paths, limits, tls)).await {
             Ok(answer) => answer,
             Err(_) => Err(FetchError::Slow(limits.patience)),
         }
-    });
-    // A name that is still being looked up would be waited for otherwise.
+    })
+}
+
+/// Greets a server once, as `holdpoint` and without the endpoint's headers, and returns its result. A session that it opened
+/// is deleted again; `initialized` is never sent and no stream is opened. Returns `None` if the server refuses an
+/// anonymous client (any 4xx status, or a JSON-RPC error). Blocks.
+pub fn greet(
+    endpoint: &HttpEndpoint,
+    greeting: Greeting,
+    limits: FetchLimits,
+) -> Result<Option<String>, FetchError> {
+    let tls = if endpoint.url.is_secure() { Some(tls::connector()?) } else { None };
+    let FetchLimits { bytes, patience } = limits;
+    let bounds = ObserveLimits {
+        start_timeout: patience,
+        frame_bytes: bytes,
+        ..ObserveLimits::default()
+    };
+    block_on(async {
+        let (endpoint, correlator) = (bare(endpoint), Correlator::silent());
+        let mut connection =
+            HttpConnection::open_with(&endpoint, correlator, &bounds, tls).await?;
+        let answer = ask_once(&mut connection, greeting, patience).await;
+        if let Ok(Some(result)) = &answer
+            && let Ok(protocol_version) = initialize_revision(result)
+        {
+            connection.settle(Some(Era::Initialize { protocol_version }));
+        }
+        connection.close().await;
+        answer
+    })
+}
+
+async fn ask_once(
+    connection: &mut HttpConnection,
+    greeting: Greeting,
+    patience: Duration,
+) -> Result<Option<String>, FetchError> {
+    let request = greeting.own_request()?;
+    let method = greeting.method();
+    let awaited = match greeting {
+        Greeting::Initialize => Awaited::Initialize,
+        Greeting::Discover => {
+            let protocol_version = Revision::NEWEST_STATELESS;
+            connection.settle(Some(Era::Stateless { protocol_version }));
+            Awaited::Discover
+        }
+    };
+    match connection.ask(&request, awaited, Instant::now() + patience).await {
+        Ok(Asked::Answer(Answer::Result(result))) => Ok(Some(result)),
+        Ok(Asked::Answer(Answer::Error { .. })) | Err(ObserveError::NeedsSignIn { .. }) => Ok(None),
+        Ok(Asked::Answer(Answer::Unreadable(reason))) => {
+            Err(FetchError::Unreadable { method, reason })
+        }
+        Ok(Asked::Nothing) => Err(FetchError::Slow(patience)),
+        Ok(Asked::Status(status)) if status.is_client_error() => Ok(None),
+        Ok(Asked::Status(status)) => Err(FetchError::Status(status)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Runs to its end on a runtime of its own.
+fn block_on<T>(
+    work: impl Future<Output = Result<T, FetchError>>,
+) -> Result<T, FetchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(FetchError::NoRuntime)?;
+    let outcome = runtime.block_on(work);
+    // Do not wait for a name that is still being looked up.
     runtime.shutdown_background();
-    answer
+    outcome
+}
+
+/// The endpoint without the headers that were configured for it.
+fn bare(endpoint: &HttpEndpoint) -> HttpEndpoint {
+    HttpEndpoint { headers: Vec::new(), ..endpoint.clone() }
 }
 
 async fn ask_in_turn(
@@ -93,24 +217,27 @@ async fn ask_in_turn(
     Ok(None)
 }
 
-/// One place: a document, or nothing where the server says that there is none.
+/// One path. 401 and 403 mean that the server shows no document to the public, which is the same as none: asking again
+/// with the operator's credentials is not an option before the server is admitted.
 async fn ask(
     origin: &Origin,
     endpoint: &HttpEndpoint,
     path: &'static str,
     limit: usize,
 ) -> Result<Option<Vec<u8>>, FetchError> {
-    let bare = HttpEndpoint { headers: Vec::new(), ..endpoint.clone() };
     let mut request = Request::new(Full::new(Bytes::new()));
     *request.uri_mut() = Uri::from_static(path);
-    *request.headers_mut() = headers::of_endpoint(&bare)?;
+    *request.headers_mut() = headers::of_endpoint(&bare(endpoint))?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
     let mut live = origin.connect(Awaited::Connection).await?;
     let lost = |source| origin.lost(Awaited::Connection, source);
     let mut response = live.sender.send_request(request).await.map_err(lost)?;
     match response.status() {
         StatusCode::OK => {}
-        StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
+        StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::NOT_FOUND
+        | StatusCode::GONE => return Ok(None),
         status => return Err(FetchError::Status(status)),
     }
     if !headers::plain_encoding(response.headers()) {

@@ -34,6 +34,8 @@ pub(crate) struct Correlator {
     client: ClientCapabilities,
     tally: Tally,
     replies: usize,
+    /// Requests of the server are left unanswered.
+    is_silent: bool,
 }
 
 /// What was set aside, by reason.
@@ -51,6 +53,11 @@ struct Tally {
 impl Correlator {
     pub(crate) fn new(client: &ClientCapabilities) -> Correlator {
         Correlator { client: client.clone(), ..Correlator::default() }
+    }
+
+    /// Listens only: no request of the server is answered.
+    pub(crate) fn silent() -> Correlator {
+        Correlator { is_silent: true, ..Correlator::default() }
     }
 
     /// Judges one message while `waiting` has no answer yet.
@@ -90,7 +97,7 @@ impl Correlator {
     }
 
     fn request(&mut self, id: Node<'_>, method: &str) -> Heard {
-        if self.replies >= MAX_REPLIES {
+        if self.is_silent || self.replies >= MAX_REPLIES {
             return count(&mut self.tally.unanswered);
         }
         self.replies += 1;

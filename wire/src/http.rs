@@ -60,7 +60,7 @@ impl HttpConnection {
         Self::open_with(endpoint, correlator, limits, tls).await
     }
 
-    async fn open_with(
+    pub(crate) async fn open_with(
         endpoint: &HttpEndpoint,
         correlator: Correlator,
         limits: &ObserveLimits,

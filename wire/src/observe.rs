@@ -9,7 +9,7 @@ use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 
 mod connection;
-mod handshake;
+pub(crate) mod handshake;
 mod lists;
 
 use connection::Connection;

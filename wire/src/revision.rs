@@ -23,9 +23,9 @@ impl Revision {
     ];
 
     /// The newest revision that begins with `initialize`.
-    pub(crate) const NEWEST_INITIALIZE: Revision = Revision::November2025;
+    pub const NEWEST_INITIALIZE: Revision = Revision::November2025;
     /// The newest revision without sessions.
-    pub(crate) const NEWEST_STATELESS: Revision = Revision::July2026;
+    pub const NEWEST_STATELESS: Revision = Revision::July2026;
 
     pub const fn as_str(self) -> &'static str {
         match self {

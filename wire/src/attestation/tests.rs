@@ -55,9 +55,11 @@ fn the_next_place_is_asked_only_where_a_document_is_absent() {
     let (ok, no) = (|text: &str| answer("200 OK", text), || answer("404 Not Found", "nothing"));
     assert_eq!(fetched(ok("a"), ok("b")), document("a"));
     assert_eq!(fetched(no(), ok("b")), document("b"));
-    assert_eq!(fetched(answer("410 Gone", ""), ok("b")), document("b"));
+    for status in ["410 Gone", "401 Unauthorized", "403 Forbidden"] {
+        assert_eq!(fetched(answer(status, ""), ok("b")), document("b"), "{status}");
+    }
     assert_eq!(fetched(no(), no()), Ok(None));
-    for status in ["500 Oops", "401 Unauthorized", "403 Forbidden", "204 No Content", "206 Part"] {
+    for status in ["500 Oops", "400 Bad Request", "204 No Content", "206 Part"] {
         let error = fetched(answer(status, ""), ok("b")).unwrap_err();
         assert!(error.starts_with("status "), "{error}");
     }
@@ -130,4 +132,107 @@ fn only_a_trusted_certificate_is_believed() {
     };
     assert!(said(&server).contains("418"));
     assert!(said(&stranger).starts_with("no secure connection to `localhost`"));
+}
+
+/// A server that answers a handshake at `/mcp` with this, and tells every request: the head, a line, and the body.
+fn greeted(
+    greeting: Greeting,
+    status: &str,
+    more: &str,
+    body: &str,
+) -> (Result<Option<String>, String>, Vec<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (status, more, body) = (status.to_owned(), more.to_owned(), body.to_owned());
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let head = head(&mut stream);
+            let lower = head.to_ascii_lowercase();
+            let length = lower.split("content-length: ").nth(1).and_then(|rest| {
+                rest.split("\r\n").next().and_then(|digits| digits.parse::<usize>().ok())
+            });
+            let mut sent = vec![0; length.unwrap_or(0)];
+            stream.read_exact(&mut sent).unwrap();
+            let sent = String::from_utf8(sent).unwrap();
+            let id = sent.split("\"id\":").nth(1).and_then(|rest| rest.split(',').next());
+            let body = body.replace("ID", id.unwrap_or("null"));
+            tell.send(format!("{lower}{sent}")).unwrap();
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{more}connection: close\r\n\r\n{body}"
+            );
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let secret = http::HeaderValue::from_static("Bearer secret");
+    let headers = vec![(http::header::AUTHORIZATION, secret)];
+    let endpoint = HttpEndpoint { url: url.parse().unwrap(), headers, allow_private: false };
+    let limits = FetchLimits { bytes: 10_000, ..LIMITS };
+    let outcome = greet(&endpoint, greeting, limits).map_err(|error| error.to_string());
+    (outcome, told.try_iter().collect())
+}
+
+const RESULT: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-06-18"}}"#;
+
+#[test]
+fn a_greeting_is_anonymous_and_its_session_is_deleted() {
+    let more = "content-type: application/json\r\nmcp-session-id: abc\r\n";
+    let (outcome, heard) = greeted(Greeting::Initialize, "200 OK", more, RESULT);
+    assert_eq!(outcome, Ok(Some(r#"{"protocolVersion":"2025-06-18"}"#.to_owned())));
+    let [post, delete] = heard.as_slice() else { panic!("{heard:#?}") };
+    assert!(post.starts_with("post /mcp ") && post.contains(r#""method":"initialize""#), "{post}");
+    assert!(post.contains(r#""capabilities":{},"clientInfo":{"name":"holdpoint""#), "{post}");
+    assert!(delete.starts_with("delete /mcp ") && delete.contains("mcp-session-id: abc"));
+    assert!(delete.contains("mcp-protocol-version: 2025-06-18"), "{delete}");
+    assert!(heard.iter().all(|request| !request.contains("secret")), "{heard:#?}");
+}
+
+#[test]
+fn a_server_without_sessions_is_asked_once() {
+    let more = "content-type: application/json\r\n";
+    let (outcome, heard) = greeted(Greeting::Discover, "200 OK", more, RESULT);
+    assert!(matches!(outcome, Ok(Some(_))), "{outcome:?}");
+    let [post] = heard.as_slice() else { panic!("{heard:#?}") };
+    assert!(post.contains(r#""method":"server/discover""#), "{post}");
+    assert!(post.contains(r#"clientCapabilities":{}"#), "{post}");
+}
+
+#[test]
+fn a_server_that_refuses_an_anonymous_client_shows_no_document() {
+    for status in ["401 Unauthorized", "403 Forbidden", "404 Not Found", "400 Bad Request"] {
+        let (outcome, heard) = greeted(Greeting::Initialize, status, "", "");
+        assert_eq!((outcome, heard.len()), (Ok(None), 1), "{status}");
+    }
+    let refusal = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}"#;
+    let json = "content-type: application/json\r\n";
+    assert_eq!(greeted(Greeting::Initialize, "200 OK", json, refusal).0, Ok(None));
+}
+
+#[test]
+fn a_failed_greeting_is_no_absence_of_a_document() {
+    let json = "content-type: application/json\r\n";
+    for (status, more, body) in [
+        ("500 Oops", "", ""),
+        ("307 Temporary Redirect", "location: http://127.0.0.1:1/mcp\r\n", ""),
+        ("200 OK", json, "not JSON"),
+    ] {
+        let (outcome, heard) = greeted(Greeting::Initialize, status, more, body);
+        assert!(outcome.is_err(), "{status}: {outcome:?}");
+        assert_eq!(heard.len(), 1, "{status}");
+    }
+}
+
+/// A request of the server before its answer is heard and not answered.
+#[test]
+fn a_server_that_asks_something_during_the_greeting_gets_no_answer() {
+    let events = "content-type: text/event-stream\r\n";
+    let body = format!(
+        "data: {}\n\ndata: {RESULT}\n\n",
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
+    );
+    let (outcome, heard) = greeted(Greeting::Initialize, "200 OK", events, &body);
+    assert!(matches!(outcome, Ok(Some(_))), "{outcome:?}");
+    assert_eq!(heard.len(), 1, "{heard:#?}");
 }

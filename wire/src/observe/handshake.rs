@@ -18,8 +18,8 @@ use std::str::FromStr;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const INITIALIZE: &str = "initialize";
-const DISCOVER: &str = "server/discover";
+pub(crate) const INITIALIZE: &str = "initialize";
+pub(crate) const DISCOVER: &str = "server/discover";
 /// What the names in a `_meta` of the stateless era begin with.
 const META: &str = "io.modelcontextprotocol";
 
@@ -33,6 +33,17 @@ pub(super) fn stateless_meta(client: &ClientCapabilities) -> String {
     format!(
         r#"{{"{META}/protocolVersion":"{version}","{META}/clientCapabilities":{client},"{META}/clientInfo":{info}}}"#
     )
+}
+
+/// The parameters of an `initialize` by a client with these capabilities.
+pub(crate) fn initialize_params(client: &ClientCapabilities) -> String {
+    let (version, info) = (Revision::NEWEST_INITIALIZE, client_info());
+    format!(r#"{{"protocolVersion":"{version}","capabilities":{client},"clientInfo":{info}}}"#)
+}
+
+/// The parameters of a `server/discover` by a client with these capabilities.
+pub(crate) fn discover_params(client: &ClientCapabilities) -> String {
+    format!(r#"{{"_meta":{}}}"#, stateless_meta(client))
 }
 
 fn client_info() -> Value {
@@ -63,10 +74,7 @@ impl Session<'_> {
     }
 
     async fn initialize(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
-        let (version, client, info) = (Revision::NEWEST_INITIALIZE, self.client, client_info());
-        let params = format!(
-            r#"{{"protocolVersion":"{version}","capabilities":{client},"clientInfo":{info}}}"#
-        );
+        let params = initialize_params(self.client);
         self.connection.settle(None);
         let result = match self.first_answer(INITIALIZE, &params, deadline).await? {
             Ok(result) => result,
@@ -84,7 +92,7 @@ impl Session<'_> {
     async fn discover(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
         let era = Era::Stateless { protocol_version: Revision::NEWEST_STATELESS };
         self.connection.settle(Some(era));
-        let params = format!(r#"{{"_meta":{}}}"#, stateless_meta(self.client));
+        let params = discover_params(self.client);
         let result = self.first_answer(DISCOVER, &params, deadline).await?;
         Ok(result.and_then(|result| discover_revision(&result).map(|()| (era, result))))
     }
@@ -139,7 +147,7 @@ fn more_telling(modern: ObserveError, older: ObserveError) -> ObserveError {
     }
 }
 
-fn initialize_revision(result: &str) -> Result<Revision, ObserveError> {
+pub(crate) fn initialize_revision(result: &str) -> Result<Revision, ObserveError> {
     let unreadable =
         |reason: String| ObserveError::UnreadableHandshake { method: INITIALIZE, reason };
     let document = Document::parse(result).map_err(|error| unreadable(error.to_string()))?;
