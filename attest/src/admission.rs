@@ -18,6 +18,9 @@ pub const DEFAULT_CACHE_SECONDS: u64 = 60;
 /// The event of a tool that is not on the list.
 pub const TOOL_DENIED_EVENT: &str = "mcp.tool.deny";
 
+/// What marks a failure that the open flavor lets pass, in receipts and events: it is never an admission.
+pub const WARN_ONLY: &str = "open flavor: warn-only";
+
 /// Whether a failure is a warning or a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flavor {

@@ -29,7 +29,7 @@ mod verify;
 
 pub use admission::{
     Admission, DEFAULT_CACHE_SECONDS, Flavor, IN_BAND_CAPABILITY, TOOL_DENIED_EVENT, UnknownFlavor,
-    WELL_KNOWN_PATHS,
+    WARN_ONLY, WELL_KNOWN_PATHS,
 };
 pub use allowlist::{AllowlistError, ToolAllowlist};
 pub use denial::{Clause, Denial, Reason};

@@ -6,19 +6,29 @@ use crate::failure::Failure;
 use crate::screen;
 use crate::target::{Source as TargetSource, Target, Workplace};
 use attest::{Host, Program};
-use engine::admission::{Checker, Source, Subject};
+use engine::admission::{Checker, LocalServer, Source, Subject};
+use engine::handover::Handover;
 use engine::package::PackageFinder;
 use engine::process::ServerGroup;
 use engine::program::{digests_of, find_program};
 use std::path::PathBuf;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use wire::Upstream;
 
-/// A program that is started: its file, and its processes where they are known.
+/// A program: its file, and how far it is started.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) file: PathBuf,
-    pub(crate) group: Option<ServerGroup>,
+    pub(crate) stage: Stage,
+}
+
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// It runs, as these processes where they are known.
+    Running(Option<ServerGroup>),
+    /// The checker starts it once it is admitted.
+    Later { handover: Handover, start_timeout: Duration },
 }
 
 /// Checks who vouches for a server, by what the operator names or the server publishes.
@@ -34,10 +44,19 @@ pub(crate) fn checker_of(
             let host = Host::parse(&endpoint.url.host_and_port()).map_err(Failure::usage)?;
             (Subject::Remote(host), Source::Published(endpoint.clone()))
         }
-        (Upstream::Stdio(launch), Some(Started { file, group })) => {
+        (Upstream::Stdio(launch), Some(Started { file, stage: Stage::Running(group) })) => {
             let finder = PackageFinder::new(&file, launch, group);
             let program = observed(file, finder);
             (Subject::Local { program, bindings }, Source::InBand)
+        }
+        (
+            Upstream::Stdio(launch),
+            Some(Started { file, stage: Stage::Later { handover, start_timeout } }),
+        ) => {
+            let become_with = std::env::current_exe().ok();
+            let server =
+                LocalServer::new(launch.clone(), file, become_with, start_timeout, handover);
+            (Subject::Startable { server: Box::new(server), bindings }, Source::InBand)
         }
         (Upstream::Stdio(_), None) => {
             let program = Box::new(Program::default);
@@ -72,7 +91,7 @@ pub(crate) fn checker_for(
         Upstream::Stdio(launch) => {
             let program = launch.program.to_string_lossy();
             find_program(&program, launch.directory.as_deref())
-                .map(|file| Started { file, group: None })
+                .map(|file| Started { file, stage: Stage::Running(None) })
         }
         Upstream::Http(_) => None,
     };

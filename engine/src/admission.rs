@@ -1,11 +1,15 @@
-//! Who vouches for the server, and may it be used here? The document is found, verified and kept for a while; what came of
-//! it is one value, which calls are decided on.
+//! Who vouches for the server, and may it be used here? The document is found, verified and kept for a while; the outcome
+//! is one value that calls are decided on.
 //!
 //! INVARIANT: the trust root is read before the session begins and cannot be changed: nothing that a server, a client or a
-//! document says widens it. Finding a document may take as long as a network does, so it is the work of a thread of its own.
+//! document says widens it. INVARIANT: a server that is not admitted gets no message of the client and nothing of the
+//! operator's, neither headers nor environment. Finding a document may take as long as the network does, so a thread of
+//! its own does it.
 
+mod local;
 mod source;
 
+pub use local::{LocalServer, Startable, StartedServer};
 pub use source::Source;
 
 use crate::call::{Call, Method};
@@ -20,17 +24,21 @@ use contract::hash::EntryHash;
 use contract::surface::{Anchor, EntryType};
 use contract::time::Timestamp;
 use ledger::record::AdmissionVerdict;
+use source::{Evidence, FoundDocument};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wire::attestation::Greeting;
 
 /// What is about to be used.
 pub enum Subject {
     /// A remote server, by the host that it is reached at.
     Remote(Host),
-    /// A program that is started here: its digests are taken beside its start.
+    /// A program that runs already, or that another part of the gate starts.
     Local { program: Box<dyn FnMut() -> Program + Send>, bindings: Vec<Binding> },
+    /// A program that the checker starts once it is admitted, and not before.
+    Startable { server: Box<dyn Startable>, bindings: Vec<Binding> },
 }
 
 impl std::fmt::Debug for Subject {
@@ -38,6 +46,7 @@ impl std::fmt::Debug for Subject {
         match self {
             Subject::Remote(host) => write!(formatter, "Remote({host})"),
             Subject::Local { .. } => formatter.write_str("Local"),
+            Subject::Startable { .. } => formatter.write_str("Startable"),
         }
     }
 }
@@ -72,6 +81,22 @@ impl Terms {
     pub fn flavor(&self) -> Flavor {
         self.flavor
     }
+
+    fn verify(&self, document: &[u8], target: Target<'_>) -> Result<VerifiedAttestation, Denial> {
+        let now = now();
+        let Terms { root, scheme, required, revocations, .. } = self;
+        let list = match revocations {
+            Some(path) => Some(read_list(path, root, now)?),
+            None => None,
+        };
+        // `Terms::new` checked that the scheme has the level.
+        let requirement =
+            Requirement::new(scheme, required, target, now).map_err(Denial::fetch_failed)?;
+        match &list {
+            Some(list) => attest::verify(document, root, &requirement.with_revocations(list)),
+            None => attest::verify(document, root, &requirement),
+        }
+    }
 }
 
 /// Checks a server, as often as it is asked to.
@@ -87,25 +112,32 @@ impl Checker {
         Checker { terms, subject, source }
     }
 
-    /// Finds the document and verifies it. `handshake` is the server's answer to `initialize` or `server/discover`. It
-    /// may wait for the network, and must not be called with a lock held.
-    pub fn check(&mut self, handshake: Option<&str>) -> Checked {
+    /// Finds the document and verifies it. `handshake` is the server's answer to `initialize` or `server/discover`, if it
+    /// was greeted already; if not, and the document is in the handshake, the server is asked with `greeting`. A program
+    /// that is admitted is started. Waits for the network and for processes: do not call it with a lock held.
+    pub fn check(&mut self, handshake: Option<&str>, greeting: Greeting) -> Checked {
         let began = Instant::now();
-        let outcome = self.verify(handshake, now());
+        let (outcome, found) = match &mut self.subject {
+            Subject::Startable { server, bindings } if !server.is_started() => {
+                local::admit(server.as_mut(), bindings, &self.source, &self.terms, greeting)
+            }
+            _ => self.verify(handshake, greeting),
+        };
+        let evidence = Evidence::of(&self.source, found.as_ref());
         let flavor = self.terms.flavor;
-        Checked { admitted: Arc::new(Admitted { outcome: flavor.decide(outcome), flavor }), began }
+        let admitted = Arc::new(Admitted { outcome: flavor.decide(outcome), flavor });
+        Checked { admitted, began, evidence }
     }
 
     fn verify(
         &mut self,
         handshake: Option<&str>,
-        now: Timestamp,
-    ) -> Result<VerifiedAttestation, Denial> {
-        let document = self.source.find(handshake)?.ok_or_else(Denial::unattested)?;
-        let Terms { root, scheme, required, revocations, .. } = &self.terms;
-        let list = match revocations {
-            Some(path) => Some(read_list(path, root, now)?),
-            None => None,
+        greeting: Greeting,
+    ) -> (Result<VerifiedAttestation, Denial>, Option<FoundDocument>) {
+        let found = match self.source.find(handshake, greeting) {
+            Ok(Some(found)) => found,
+            Ok(None) => return (Err(Denial::unattested()), None),
+            Err(denial) => return (Err(denial), None),
         };
         let program;
         let target = match &mut self.subject {
@@ -114,14 +146,19 @@ impl Checker {
                 program = observe();
                 Target::Local { program: &program, bindings }
             }
+            Subject::Startable { server, bindings } => {
+                program = server.running();
+                Target::Local { program: &program, bindings }
+            }
         };
-        // The level is one of the scheme's: that was checked when the terms were made.
-        let requirement =
-            Requirement::new(scheme, required, target, now).map_err(Denial::fetch_failed)?;
-        match &list {
-            Some(list) => attest::verify(&document, root, &requirement.with_revocations(list)),
-            None => attest::verify(&document, root, &requirement),
-        }
+        let outcome = self.terms.verify(&found.bytes, target);
+        let outcome = match self.source.second_document(handshake, &found) {
+            Some(second) => {
+                outcome.and_then(|first| self.terms.verify(&second, target).map(|_| first))
+            }
+            None => outcome,
+        };
+        (outcome, Some(found))
     }
 }
 
@@ -135,11 +172,12 @@ fn read_list(
     RevocationList::verify(&bytes, root, now).map_err(|error: RevocationError| error.to_denial())
 }
 
-/// What came of a check, and when it was begun.
+/// The outcome of a check, and when it was begun.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub admitted: Arc<Admitted>,
     pub began: Instant,
+    evidence: Evidence,
 }
 
 impl Checked {
@@ -147,6 +185,12 @@ impl Checked {
     pub fn is_fresh(&self, begun: Instant, max_age: Duration) -> bool {
         self.began >= begun
             || (begun.saturating_duration_since(self.began) < max_age && !self.has_ended())
+    }
+
+    /// Whether the check counts for a server that answered with this handshake. If not, the handshake carries another
+    /// document, or lacks the one that the check rests on, and nothing of it is shown before another check.
+    pub(crate) fn covers(&self, handshake: &str) -> bool {
+        self.evidence.covers(handshake)
     }
 
     /// A document that was good when it was verified may have ended since.

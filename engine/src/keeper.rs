@@ -87,12 +87,14 @@ enum End {
     Cancelled,
 }
 
-/// A request of ours for what the server says of itself, in the era that has no greeting.
+/// A handshake of ours: `server/discover` in the era that has no greeting, or the client's greeting that was kept.
 #[derive(Debug)]
 struct Discovery {
     /// Its id, with its quotes.
     request: Vec<u8>,
     begun: Instant,
+    /// It is the client's `initialize`, sent late.
+    is_greeting: bool,
 }
 
 /// What of the way to the server is part of its surface; made beside the start.
@@ -302,19 +304,24 @@ impl Keeper {
         let patience = self.session.settings.start_timeout;
         let is_over = |discovery: &mut Discovery| discovery.begun.elapsed() >= patience;
         let Some(discovery) = self.discovery.take_if(is_over) else { return };
+        self.session.state().own.remove(&discovery.request);
+        self.session.errand(Errand::GiveUp { id: discovery.request, mark: None });
+        self.session.remark(&self.session.words_of_no_start());
+        self.refuse_waiting(ReasonCode::Timeout);
+    }
+
+    /// Refuses everything that waits for the server to say what it is. The next call asks again.
+    fn refuse_waiting(&mut self, reason: ReasonCode) {
         self.wanted.clear();
         self.admission.is_wanted = false;
         let waiting = {
             let mut state = self.session.state();
-            state.own.remove(&discovery.request);
             let mut waiting = state.release_listed(&ListKind::ALL);
             waiting.extend(state.release_unadmitted());
             waiting
         };
-        self.session.errand(Errand::GiveUp { id: discovery.request, mark: None });
-        self.session.remark(&self.session.words_of_no_start());
         for id in waiting {
-            self.session.refuse_unseen(&id, ReasonCode::Timeout);
+            self.session.refuse_unseen(&id, reason);
         }
     }
 
@@ -340,8 +347,12 @@ impl Keeper {
 
     /// Begins what is wanted, as far as it can be asked for now.
     fn begin_wanted(&mut self) {
-        // Of a server that is not admitted nothing is asked.
-        let is_closed = self.session.situation().admission.is_closed();
+        // Nothing is asked of a server that is not admitted, or whose handshake is still to be checked.
+        let is_closed = {
+            let state = self.session.state();
+            let is_asked = self.session.settings.admission_max_age.is_some();
+            state.situation.admission.is_closed() || (is_asked && state.checked.is_none())
+        };
         if self.wanted.is_empty() || is_closed || !self.is_met() {
             return;
         }
@@ -381,20 +392,27 @@ impl Keeper {
 
     /// Whether the server can be asked for anything: it was greeted, or needs no greeting.
     fn is_met(&mut self) -> bool {
-        let (is_greeted, meta, is_greeting) = {
+        let (is_greeted, is_kept, meta, is_greeting) = {
             let state = self.session.state();
             let is_greeting = state.pending.values().any(|pending| pending.is_handshake);
-            (state.handshake.is_some(), state.client.stateless_meta.clone(), is_greeting)
+            let (is_greeted, is_kept) = (state.handshake.is_some(), state.kept_greeting.is_some());
+            (is_greeted, is_kept, state.client.stateless_meta.clone(), is_greeting)
         };
         if is_greeted || self.has_discovered {
             return true;
+        }
+        if is_kept {
+            if self.discovery.is_none() {
+                self.greet();
+            }
+            return false;
         }
         match meta {
             Some(_) if self.discovery.is_some() => false,
             Some(_) => {
                 let request = self.ask("server/discover", None);
-                self.discovery =
-                    request.map(|request| Discovery { request, begun: Instant::now() });
+                let (begun, is_greeting) = (Instant::now(), false);
+                self.discovery = request.map(|request| Discovery { request, begun, is_greeting });
                 false
             }
             None => !is_greeting,
@@ -448,12 +466,20 @@ impl Keeper {
     }
 
     fn answered(&mut self, id: &[u8], answer: OwnAnswer) {
-        if self.discovery.take_if(|discovery| discovery.request == id).is_some() {
+        if let Some(discovery) = self.discovery.take_if(|discovery| discovery.request == id) {
+            if discovery.is_greeting {
+                return self.greeted(answer);
+            }
             self.has_discovered = true;
             if let OwnAnswer::Result(result) = answer {
                 let mut state = self.session.state();
+                let is_covered =
+                    state.checked.as_ref().is_some_and(|checked| checked.covers(&result));
                 state.handshake.get_or_insert(result);
-                state.checked = None;
+                if !is_covered {
+                    state.checked = None;
+                    self.admission.is_wanted = self.session.settings.admission_max_age.is_some();
+                }
             }
             return;
         }

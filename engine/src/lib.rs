@@ -9,6 +9,7 @@ pub mod checks;
 pub mod errands;
 pub mod errors;
 pub mod export;
+pub mod handover;
 pub mod judge;
 pub mod keeper;
 pub mod lists;

@@ -129,6 +129,11 @@ impl PackageFinder {
         }
     }
 
+    /// Whether a launcher finds the package, so that only a running process shows which one it is.
+    pub fn is_launched(&self) -> bool {
+        matches!(self.state, State::Named(Way::Launched { .. }))
+    }
+
     /// Looks once, beside the start. A package that a launcher has yet to fetch is found later. Of any other, what is
     /// not known by now stays unknown: a record that appears beside a running server may be the server's own work.
     pub fn begin(&mut self) {

@@ -44,14 +44,16 @@ pub struct Path {
 }
 
 impl Path {
-    /// The path in front of one server on one machine. Without a list all of its tools may be used, as far as the other
-    /// checks go.
+    /// The path in front of one server on one machine. Without an allowlist every tool passes that check; the caller gives an
+    /// empty one to a server under the enclaved flavor that has none.
     pub fn for_one_server(limits: PreflightLimits, allowed: Option<Arc<ToolAllowlist>>) -> Path {
         let mut checks: Vec<Box<dyn Check>> =
-            vec![Box::new(InventoryCheck), Box::new(IncidentCheck), Box::new(AdmissionCheck)];
+            vec![Box::new(InventoryCheck), Box::new(IncidentCheck)];
+        // Before admission: a tool off the list is refused as such, whoever vouches for the server.
         if let Some(allowed) = allowed {
             checks.push(Box::new(AllowlistCheck { allowed }));
         }
+        checks.push(Box::new(AdmissionCheck));
         checks.push(Box::new(DriftCheck));
         checks.push(Box::new(PreflightCheck { limits }));
         checks.push(Box::new(MirrorCheck));

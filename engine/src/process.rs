@@ -13,10 +13,55 @@ use wire::StdioLaunch;
 /// The hidden first argument of this program, by which it becomes the server that is named behind it.
 pub const BECOME: &str = "__become";
 
-/// Who can signal the server, as long as it is there.
-#[derive(Debug, Clone)]
+/// The variables of our own environment that a server gets in a clean one. They are those that the official MCP SDKs pass
+/// to a server by default, and locale, time zone and temporary folder. None of them is where a credential is put.
+const CLEAN_VARIABLES: [&str; 25] = [
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    // Windows.
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// What of the environment a server is started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Environment {
+    /// Ours, and the variables of its launch.
+    Whole,
+    /// [`CLEAN_VARIABLES`] only: for a server that is not admitted yet.
+    Clean,
+}
+
+/// Signals the server's processes, as long as there are any. The default is the group of a server that was not started yet.
+#[derive(Debug, Clone, Default)]
 pub struct ServerGroup {
-    leader: Arc<Mutex<Option<u32>>>,
+    leader: Arc<Mutex<Option<Leader>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Leader {
+    id: u32,
     pipes: Option<Pipes>,
 }
 
@@ -56,6 +101,16 @@ impl ServerProcess {
         launch: &StdioLaunch,
         become_with: Option<PathBuf>,
     ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout)> {
+        ServerProcess::start_in(&ServerGroup::default(), launch, become_with, Environment::Whole)
+    }
+
+    /// Starts the server as the processes of this group, which has none yet.
+    pub fn start_in(
+        group: &ServerGroup,
+        launch: &StdioLaunch,
+        become_with: Option<PathBuf>,
+        environment: Environment,
+    ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout)> {
         let mut command = match become_with.filter(|_| cfg!(target_os = "linux")) {
             Some(program) => {
                 let mut command = Command::new(program);
@@ -64,9 +119,17 @@ impl ServerProcess {
             }
             None => Command::new(&launch.program),
         };
-        command
-            .args(&launch.arguments)
-            .envs(launch.environment.iter().map(|(name, value)| (name, value)));
+        command.args(&launch.arguments);
+        match environment {
+            Environment::Whole => {
+                command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
+            }
+            Environment::Clean => {
+                let clean = CLEAN_VARIABLES.iter();
+                let clean = clean.filter_map(|name| Some((name, std::env::var_os(name)?)));
+                command.env_clear().envs(clean);
+            }
+        }
         if let Some(directory) = &launch.directory {
             command.current_dir(directory);
         }
@@ -79,8 +142,8 @@ impl ServerProcess {
             return Err(io::Error::other("the server has no pipes"));
         };
         let pipes = Pipes::of(&input, &output);
-        let group = ServerGroup { leader: Arc::new(Mutex::new(Some(child.id()))), pipes };
-        Ok((ServerProcess { child, group }, input, output))
+        group.lead(Some(Leader { id: child.id(), pipes }));
+        Ok((ServerProcess { child, group: group.clone() }, input, output))
     }
 
     pub fn group(&self) -> ServerGroup {
@@ -93,25 +156,33 @@ impl ServerProcess {
         wait_for_leader(self.child.id());
         self.group.kill();
         // From here on the number may come to mean something else.
-        self.group.forget();
+        self.group.lead(None);
         self.child.wait()
     }
 }
 
 impl ServerGroup {
-    fn forget(&self) {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn lead(&self, leader: Option<Leader>) {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = leader;
+    }
+
+    /// Whether there is a process to signal.
+    pub fn is_running(&self) -> bool {
+        self.leader.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// The number of the group, as long as it cannot have come to mean another one, and its pipes.
     pub(crate) fn leader_and_pipes(&self) -> Option<(u32, Pipes)> {
         let leader = *self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        Some((leader?, self.pipes?))
+        let Leader { id, pipes } = leader?;
+        Some((id, pipes?))
     }
 
     #[cfg(all(test, unix))]
     pub(crate) fn of(leader: u32, pipes: Option<Pipes>) -> ServerGroup {
-        ServerGroup { leader: Arc::new(Mutex::new(Some(leader))), pipes }
+        let group = ServerGroup::default();
+        group.lead(Some(Leader { id: leader, pipes }));
+        group
     }
 
     pub fn terminate(&self) {
@@ -127,7 +198,7 @@ impl ServerGroup {
     pub fn signal(&self, number: i32) {
         use rustix::process::{Pid, Signal, kill_process_group};
         let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        let group = leader.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let group = leader.and_then(|leader| Pid::from_raw(i32::try_from(leader.id).ok()?));
         if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(number)) {
             // The only failure is that nobody is left in it, which is what is wanted.
             let _ = kill_process_group(group, signal);

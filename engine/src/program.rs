@@ -89,6 +89,12 @@ fn hash(file: File) -> io::Result<String> {
     }
 }
 
+/// Identifies the content of the file at this path: it is another value once the file was replaced or written to. `None` if
+/// the file cannot be looked at, or the system does not tell.
+pub fn file_identity(path: &Path) -> Option<String> {
+    identity(&fs::metadata(path).ok()?)
+}
+
 /// What tells this content of this file from any other; nothing where the system does not say.
 #[cfg(unix)]
 fn identity(found: &Metadata) -> Option<String> {

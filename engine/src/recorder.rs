@@ -11,7 +11,7 @@ use crate::view::{Found, Hashes};
 use contract::time::Timestamp;
 use gate::verdict::SurfacedVerdict;
 use ledger::record::{
-    ActorType, Admission, BeforeAfter, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome,
+    ActorType, Admission, AdmissionVerdict, BeforeAfter, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome,
     OutcomeStatus, Principal, ReceiptId, Request, Ruling, RulingResult, Text, TokenHandling,
     TokenMode, TrustLevel, Words,
 };
@@ -205,6 +205,8 @@ fn to_record(ruling: CallRuling<'_>, age: Option<Duration>) -> Admission<'_> {
     Admission {
         age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         clearance: ruling.clearance.map(|clearance| Text(clearance.name())),
+        note: (ruling.verdict == AdmissionVerdict::Warn).then_some(attest::WARN_ONLY),
+        reason: ruling.reason.map(attest::Reason::as_str),
         signer: ruling.signer.map(|signer| Text(signer.as_str())),
         verdict: ruling.verdict,
     }

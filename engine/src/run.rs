@@ -2,6 +2,7 @@
 
 use crate::admission::Checker;
 use crate::errands::Errand;
+use crate::handover::LateServer;
 use crate::keeper::{Keeper, OriginSource, Wake};
 use crate::outlet::LineOutlet;
 use crate::process::{ServerGroup, ServerProcess};
@@ -38,6 +39,8 @@ pub enum Ended {
     Process(ExitStatus),
     /// There is nothing more to send to a remote server.
     Remote,
+    /// It was never admitted, so it was never started.
+    Unstarted,
     /// It cannot be reached any more.
     Lost(RemoteFailure),
 }
@@ -45,6 +48,8 @@ pub enum Ended {
 /// What stands behind the gate.
 pub enum Behind {
     Process { process: ServerProcess, output: Box<dyn Read + Send> },
+    /// A process that is started once the server is admitted.
+    Later(LateServer),
     Remote(Remote),
 }
 
@@ -91,6 +96,7 @@ impl std::fmt::Debug for Behind {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Behind::Process { .. } => "Process",
+            Behind::Later(_) => "Later",
             Behind::Remote(_) => "Remote",
         })
     }
@@ -113,6 +119,7 @@ impl Running {
         let (happens, happenings) = channel();
         let group = match &behind {
             Behind::Process { process, .. } => Some(process.group()),
+            Behind::Later(server) => Some(server.group()),
             Behind::Remote(_) => None,
         };
         let keeper = Keeper::new(session.clone(), wakes, origin).admitting(admission);
@@ -158,10 +165,12 @@ impl Running {
                 }
                 Ok(Happening::ClientEnded | Happening::ClientHungUp) => {}
                 Ok(Happening::Signal(number)) => {
-                    if let Some(group) = &self.group {
-                        group.signal(number);
-                    } else if is_end(number) {
-                        self.session.try_close_server();
+                    match &self.group {
+                        Some(group) if group.is_running() => group.signal(number),
+                        _ if is_end(number) => {
+                            self.session.try_close_server();
+                        }
+                        _ => {}
                     }
                     if stage == Stage::Open && is_end(number) {
                         stage = Stage::Closing(Instant::now() + self.grace);
@@ -271,15 +280,23 @@ fn read_behind(
     let (session, happens) = (session.clone(), happens.clone());
     match behind {
         Behind::Process { process, output } => {
-            let ends = happens.clone();
-            spawn("wait", move || {
-                let _ = ends.send(Happening::ServerEnded(process.wait().map(Ended::Process)));
-            })?;
+            wait_for(process, &happens)?;
             spawn("server", move || {
                 read_server(&session, output);
                 let _ = happens.send(Happening::ServerClosed);
             })
         }
+        Behind::Later(server) => spawn("server", move || {
+            let Some((process, output)) = server.wait() else {
+                let _ = happens.send(Happening::ServerEnded(Ok(Ended::Unstarted)));
+                return;
+            };
+            if let Err(error) = wait_for(process, &happens) {
+                let _ = happens.send(Happening::ServerEnded(Err(error)));
+            }
+            read_server(&session, Box::new(output));
+            let _ = happens.send(Happening::ServerClosed);
+        }),
         Behind::Remote(remote) => spawn("server", move || {
             let mut ended = Ended::Remote;
             remote.serve(&mut |inbound| match inbound {
@@ -293,6 +310,15 @@ fn read_behind(
             let _ = happens.send(Happening::ServerEnded(Ok(ended)));
         }),
     }
+}
+
+/// Waits for the end of a process in a thread of its own.
+fn wait_for(process: ServerProcess, happens: &Sender<Happening>) -> io::Result<()> {
+    let happens = happens.clone();
+    spawn("wait", move || {
+        let _ = happens.send(Happening::ServerEnded(process.wait().map(Ended::Process)));
+    })?;
+    Ok(())
 }
 
 fn read_server(session: &Session, output: Box<dyn Read + Send>) {

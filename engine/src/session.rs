@@ -13,6 +13,7 @@ pub mod input;
 mod server;
 pub mod state;
 
+pub(crate) use admission::LateGreeting;
 pub(crate) use client::version_in;
 pub use server::OwnAnswer;
 
@@ -575,7 +576,7 @@ impl Session {
                     bytes: call.bytes,
                     begun,
                     dispatched: decided,
-                    deadline: self.deadline(passage.is_handshake, begun),
+                    deadline: self.deadline(passage.is_handshake, begun, decided),
                     is_cancelled: false,
                     is_leaving: false,
                     cancellation: None,
@@ -611,11 +612,14 @@ impl Session {
         }
     }
 
-    fn deadline(&self, is_handshake: bool, begun: Instant) -> Option<Instant> {
+    fn deadline(&self, is_handshake: bool, begun: Instant, sent: Instant) -> Option<Instant> {
         let SessionSettings { call_timeout, start_timeout, .. } = self.settings;
-        // A server that takes long to start may yet have to answer calls soon.
-        let timeout = if is_handshake { Some(start_timeout) } else { call_timeout };
-        timeout.and_then(|timeout| begun.checked_add(timeout))
+        // A server that takes long to start may yet have to answer calls soon. Its time counts from when it was greeted:
+        // checking its admission is not its delay.
+        if is_handshake {
+            return sent.checked_add(start_timeout);
+        }
+        call_timeout.and_then(|timeout| begun.checked_add(timeout))
     }
 
     /// Whether a person at the client may settle it: it is about one entry, and nobody was asked about this call yet.
@@ -641,6 +645,7 @@ impl Session {
             frame: passage.outgoing.frame.into(),
             list: Some(list),
             is_unadmitted: false,
+            is_handshake: false,
             begun: passage.begun,
             asking: Asking::Done,
             asked_about: Some(entry.clone()),

@@ -250,6 +250,10 @@ pub struct Admission<'a> {
     /// How old the cached answer was.
     pub age_ms: Option<u64>,
     pub clearance: Option<Text<'a>>,
+    /// Says that a failure was let pass, where it was.
+    pub note: Option<&'static str>,
+    /// The reason code of a verdict that is not `ok`.
+    pub reason: Option<&'static str>,
     pub signer: Option<Text<'a>>,
     pub verdict: AdmissionVerdict,
 }

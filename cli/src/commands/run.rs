@@ -6,13 +6,15 @@ use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 use crate::target::{Origin, Reach, Workplace, home_path};
-use crate::vouching::{Started, checker_of};
+use crate::vouching::{Stage, Started, checker_of};
+use attest::Flavor;
 use contract::origin::{ProgramOrigin, address_entry};
 use contract::surface::Entry;
 use engine::admission::Checker;
 use engine::errands::Errand;
 use engine::errors::ErrorLog;
 use engine::export::{LiveExport, do_not_track};
+use engine::handover::{Handover, handover};
 use engine::judge::Judge;
 use engine::keeper::{OriginSource, Wake};
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
@@ -32,6 +34,7 @@ use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 use store::Location;
 use store::receipts::{DiskFolder, Receipts};
 use wire::remote::{RemoteFailure, RemoteLimits, TlsKey, remote};
@@ -70,6 +73,12 @@ fn run_program(
     let Some(file) = find_program(&program, launch.directory.as_deref()) else {
         return Err(Failure::unreachable(format!("the program `{program}` was not found")));
     };
+    let home = home_path(options)?;
+    let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
+    let admission = configuration.admission(id, &command.admission, &home)?;
+    if admission.is_some_and(|rules| rules.terms.flavor() == Flavor::Enclaved) {
+        return run_once_admitted(command, options, id, reach, file);
+    }
     // The server starts while the gate gets ready; nothing reaches it before.
     let become_with = std::env::current_exe().ok();
     let (process, input, output) = ServerProcess::start(launch, become_with).map_err(|error| {
@@ -100,6 +109,24 @@ fn run_program(
     end(running.finish()?)
 }
 
+/// Under the enclaved flavor the program gets its environment, and is started at all, only once it is admitted.
+fn run_once_admitted(
+    command: &RunCommand,
+    options: &Options,
+    id: &ServerId,
+    reach: &Reach,
+    file: PathBuf,
+) -> Result<Exit, Failure> {
+    let (give, outlet, server) = handover();
+    let look = FirstLook::Unstarted(file, give);
+    let Prepared { session, wakes, errands, origin, admission, grace, export: _export } =
+        prepare(command, options, id, reach, look, Box::new(outlet))?;
+    let behind = Behind::Later(server);
+    let surroundings = Surroundings { session, wakes, errands, origin, admission, behind, grace };
+    let running = Running::start(surroundings)?;
+    end(running.finish()?)
+}
+
 fn run_remote(
     command: &RunCommand,
     options: &Options,
@@ -125,7 +152,7 @@ fn run_remote(
 fn end(ended: Ended) -> Result<Exit, Failure> {
     match ended {
         Ended::Process(status) => Ok(Exit::Server(code_of(status))),
-        Ended::Remote => Ok(Exit::Fine),
+        Ended::Remote | Ended::Unstarted => Ok(Exit::Fine),
         Ended::Lost(failure) => Err(match &failure {
             RemoteFailure::NotReached(ObserveError::PrivateAddressRefused { .. }) => {
                 Failure::unreachable(format!("{failure} (`--allow-private`)"))
@@ -148,20 +175,43 @@ fn say_if_stopped(situation: &Situation) {
     ));
 }
 
+/// An empty list of tools without a word would look like a broken server.
+fn say_without_tools(id: &ServerId, options: &Options) {
+    if !options.quiet {
+        screen::remark(format!(
+            "holdpoint: `{id}` has no tools: under the enclaved flavor only those on its allowlist may be used; \
+             name them in `[server.{id}.admission] allow_tools`, or with `--allow-tool NAME`"
+        ));
+    }
+}
+
 /// What of the way to the server is known only while it is being started or reached.
 enum FirstLook {
     /// The program's file, and its processes.
     Program(PathBuf, ServerGroup),
+    /// A program's file. It is started once it is admitted.
+    Unstarted(PathBuf, Handover),
+    Key(TlsKey),
+}
+
+/// What is left of a first look once the checker has its part of it.
+enum Way {
+    Program(PathBuf),
     Key(TlsKey),
 }
 
 impl FirstLook {
-    fn started(&self) -> Option<Started> {
+    fn split(self, start_timeout: Duration) -> (Way, Option<Started>) {
         match self {
             FirstLook::Program(file, group) => {
-                Some(Started { file: file.clone(), group: Some(group.clone()) })
+                let stage = Stage::Running(Some(group));
+                (Way::Program(file.clone()), Some(Started { file, stage }))
             }
-            FirstLook::Key(_) => None,
+            FirstLook::Unstarted(file, handover) => {
+                let stage = Stage::Later { handover, start_timeout };
+                (Way::Program(file.clone()), Some(Started { file, stage }))
+            }
+            FirstLook::Key(key) => (Way::Key(key), None),
         }
     }
 }
@@ -188,20 +238,26 @@ fn prepare(
     let Workplace { home, store, configuration } = Workplace::open(options)?;
     let launch = reach.launch(&command.upstream);
     let admission = configuration.admission(id, &command.admission, home.path())?;
-    let allowed = configuration.allowed_tools(id, &command.admission)?;
+    let flavor = admission.as_ref().map(|admission| admission.terms.flavor());
+    let allowed = configuration.allowed_tools(id, &command.admission, flavor)?;
+    if flavor == Some(Flavor::Enclaved) && allowed.as_ref().is_some_and(|list| list.is_empty()) {
+        say_without_tools(id, options);
+    }
     let max_age = admission.as_ref().map(|admission| admission.max_age);
+    let start_timeout = configuration.start_timeout(id, command.upstream.start_timeout)?;
+    let (way, started) = look.split(start_timeout);
     let admission = match admission {
-        Some(rules) => Some(checker_of(rules, &reach.upstream, look.started())?),
+        Some(rules) => Some(checker_of(rules, &reach.upstream, started)?),
         None => None,
     };
-    let is_remote = matches!(look, FirstLook::Key(_));
-    let origin = origin_of(reach, look, home.path().join("digests.json"));
+    let is_remote = matches!(way, Way::Key(_));
+    let origin = origin_of(reach, way, home.path().join("digests.json"));
     let mut rules = configuration.rules(id, command.posture)?;
     rules.allowed.clone_from(&allowed);
     rules.mirrors_parameters = is_remote;
     let mut settings = configuration.session(id)?;
     settings.admission_max_age = max_age;
-    settings.start_timeout = configuration.start_timeout(id, command.upstream.start_timeout)?;
+    settings.start_timeout = start_timeout;
     if let Some(seconds) = command.relist_max_age {
         settings.relist_max_age = std::time::Duration::from_secs(seconds);
     }
@@ -265,9 +321,9 @@ fn start_export(
 }
 
 /// What of the way to the server is part of its surface. The program's digest is taken beside its start.
-fn origin_of(reach: &Reach, look: FirstLook, kept: PathBuf) -> OriginSource {
-    match (&reach.origin, look) {
-        (Origin::Program(origin), FirstLook::Program(program, _)) => {
+fn origin_of(reach: &Reach, way: Way, kept: PathBuf) -> OriginSource {
+    match (&reach.origin, way) {
+        (Origin::Program(origin), Way::Program(program)) => {
             let origin = origin.clone();
             let mut digest = Some(std::thread::spawn(move || digest_of(&program, Some(&kept))));
             let mut entry: Option<Entry> = None;
@@ -279,12 +335,13 @@ fn origin_of(reach: &Reach, look: FirstLook, kept: PathBuf) -> OriginSource {
                 entry.clone()
             })
         }
-        (Origin::Address { url, .. }, FirstLook::Key(key)) => {
+        (Origin::Address { url, .. }, Way::Key(key)) => {
             let url = url.clone();
             Box::new(move || address_entry(&url, key.known()).ok())
         }
-        (Origin::Program(_), FirstLook::Key(_))
-        | (Origin::Address { .. }, FirstLook::Program(..)) => Box::new(|| None),
+        (Origin::Program(_), Way::Key(_)) | (Origin::Address { .. }, Way::Program(_)) => {
+            Box::new(|| None)
+        }
     }
 }
 

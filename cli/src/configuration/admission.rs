@@ -109,11 +109,12 @@ impl Configuration {
         Ok(Some(AdmissionRules { terms, max_age, attestation, bindings }))
     }
 
-    /// The tools that may be used; nothing where all may.
+    /// The tools that may be used; `None` if all may. Under the enclaved flavor a server without an allowlist has no tools.
     pub(crate) fn allowed_tools(
         &self,
         server: &ServerId,
         arguments: &AdmissionArguments,
+        flavor: Option<Flavor>,
     ) -> Result<Option<Arc<ToolAllowlist>>, Failure> {
         let configured = self.tools(Some(server.as_str())).map_err(Failure::usage)?;
         let names = if arguments.allow_tool.is_empty() {
@@ -121,7 +122,11 @@ impl Configuration {
         } else {
             Some(arguments.allow_tool.iter().map(String::as_str).collect())
         };
-        let Some(names) = names else { return Ok(None) };
+        let names = match (names, flavor) {
+            (Some(names), _) => names,
+            (None, Some(Flavor::Enclaved)) => Vec::new(),
+            (None, Some(Flavor::Open) | None) => return Ok(None),
+        };
         let list = ToolAllowlist::new(names)
             .map_err(|error| Failure::usage(format!("the tools that may be used: {error}")))?;
         Ok(Some(Arc::new(list)))
@@ -213,22 +218,31 @@ mod tests {
         }
     }
 
-    fn tools(text: &str, given: &[&str]) -> Option<usize> {
+    fn tools(text: &str, given: &[&str], flavor: Option<Flavor>) -> Option<usize> {
         let configuration = Configuration::parse(text).unwrap();
         configuration.check().unwrap();
         let allow_tool = given.iter().map(ToString::to_string).collect();
         let arguments = AdmissionArguments { allow_tool, ..AdmissionArguments::default() };
-        let allowed = configuration.allowed_tools(&"a".parse().unwrap(), &arguments).unwrap();
+        let id = "a".parse().unwrap();
+        let allowed = configuration.allowed_tools(&id, &arguments, flavor).unwrap();
         allowed.map(|allowed| allowed.len())
     }
 
     #[test]
     fn tools_are_limited_by_the_configuration_or_the_command_line() {
         let text = "[server.a.admission]\nallow_tools = [\"x\", \"y\"]";
-        assert_eq!(tools("", &[]), None);
-        assert_eq!(tools(text, &[]), Some(2));
-        assert_eq!(tools(text, &["z"]), Some(1));
-        assert_eq!(tools("[server.a.admission]\nallow_tools = []", &[]), Some(0));
+        for flavor in [None, Some(Flavor::Open), Some(Flavor::Enclaved)] {
+            assert_eq!(tools(text, &[], flavor), Some(2));
+            assert_eq!(tools(text, &["z"], flavor), Some(1));
+            assert_eq!(tools("[server.a.admission]\nallow_tools = []", &[], flavor), Some(0));
+        }
+    }
+
+    #[test]
+    fn a_server_without_an_allowlist_has_no_tools_under_the_enclaved_flavor_only() {
+        assert_eq!(tools("", &[], Some(Flavor::Enclaved)), Some(0));
+        assert_eq!(tools("", &[], Some(Flavor::Open)), None);
+        assert_eq!(tools("", &[], None), None);
     }
 
     #[test]

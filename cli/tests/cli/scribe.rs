@@ -128,6 +128,8 @@ impl Ledger {
                 admission: Some(Admission {
                     age_ms: Some(1),
                     clearance: None,
+                    note: None,
+                    reason: None,
                     signer: Some(Text("acme")),
                     verdict: AdmissionVerdict::Ok,
                 }),

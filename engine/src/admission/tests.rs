@@ -49,7 +49,7 @@ fn check(endpoint: HttpEndpoint, handshake: Option<&str>) -> Arc<Admitted> {
     let terms = Terms::new(root, scheme, "internal".to_owned(), Flavor::Enclaved).unwrap();
     let host = Host::parse(&endpoint.url.host_and_port()).unwrap();
     let mut checker = Checker::new(terms, Subject::Remote(host), Source::Published(endpoint));
-    checker.check(handshake).admitted
+    checker.check(handshake, Greeting::Initialize).admitted
 }
 
 fn reason(body: &Value) -> Option<Reason> {

@@ -1,39 +1,206 @@
 //! What a session does with the check of its server's admission: who waits for it, what counts after it.
 
-use super::Session;
-use super::state::{KeptHandshake, State};
+use super::handshake::surface_of;
+use super::state::{KeptGreeting, KeptHandshake, State};
+use super::{Met, Passage, Session};
 use crate::admission::{Admittance, Checked};
 use crate::call::{Call, Method};
+use crate::errands::{Errand, OwnMessage};
 use crate::keeper::Wake;
-use crate::path::Denial;
+use crate::path::{Answer, Denial};
 use crate::reason::ReasonCode;
+use crate::recorder::{Circumstances, Recorded};
 use crate::situation::Situation;
 use attest::{Reason, TOOL_DENIED_EVENT};
 use contract::hash::sha256_hex;
 use contract::surface::ListKind;
-use ledger::record::ReceiptId;
+use gate::counters::Counter;
+use gate::words::model_name;
+use ledger::record::{OutcomeStatus, ReceiptId};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wire::Revision;
+use wire::attestation::Greeting;
 use wire::envelope::{Kind, Outcome, OwnedId, Scanned, scan};
 use wire::listing::is_offered;
 
 /// What becomes of the answer to a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeping {
-    /// Admission is not asked for: it goes to the client.
-    NotAsked,
+    /// It goes to the client: admission is not configured, or the last check covers what the answer carries.
+    NotNeeded,
     Kept,
-    /// Nobody will check any more, or too many are kept already.
+    /// No check will come any more, or too many answers are kept already.
     Refused(ReasonCode),
 }
 
+/// What became of the client's greeting that was sent to the server late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LateGreeting {
+    /// The server is greeted.
+    Done,
+    /// Its answer carries a document that has to be checked first.
+    Unchecked,
+    /// Its answer cannot be read.
+    Unreadable,
+    /// It speaks another protocol version than the client was told.
+    OtherVersion,
+}
+
+/// Whether the gate answers in place of the server, which is not admitted and hears nothing.
+pub(super) fn answers_itself(sort: Method, situation: &Situation) -> bool {
+    matches!(sort, Method::Handshake | Method::Ping) && situation.admission.is_closed()
+}
+
 impl Session {
-    /// Whether a request may be decided on what is known of the server's admission. The handshake and `ping` need none.
+    /// Whether a request may be decided on what is known of the server's admission. `ping` needs no check: as long as the
+    /// server is not admitted the gate answers it.
     pub(super) fn is_admission_fresh(&self, state: &State, sort: Method, begun: Instant) -> bool {
         let Some(max_age) = self.settings.admission_max_age else { return true };
-        matches!(sort, Method::Handshake | Method::Ping)
-            || state.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age))
+        let is_fresh =
+            || state.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age));
+        // A server that was admitted late is greeted before it gets anything else.
+        let is_greeted =
+            || state.kept_greeting.is_none() || state.situation.admission.is_closed();
+        match sort {
+            Method::Ping => true,
+            Method::Handshake => is_fresh(),
+            Method::List(_) | Method::Use(_) | Method::Other => is_fresh() && is_greeted(),
+        }
+    }
+
+    /// Whether the allowlist refuses a call, whatever is known of the server.
+    pub(super) fn is_off_list(&self, call: &Call<'_>, met: &Met) -> bool {
+        let denial = ReasonCode::Admission(Reason::ToolNotAdmitted);
+        matches!(self.path.decide(call, &met.situation), Answer::Deny(Denial { reason, .. }) if reason == denial)
+    }
+
+    /// Answers a handshake or `ping` in place of a server that is not admitted. Nothing is sent to the server; the client's
+    /// `initialize` is kept for when it is admitted.
+    pub(super) fn answer_unadmitted(
+        &self,
+        passage: &Passage<'_>,
+        sort: Method,
+        params: Option<&[u8]>,
+        met: &Met,
+    ) {
+        let Met { situation, caller, view_age, admission_age } = met;
+        let (view_age, admission_age, begun) = (*view_age, *admission_age, passage.begun);
+        let about = Circumstances { situation, caller, view_age, admission_age, begun };
+        let recorded = self.recorder.decision(&passage.call, &Answer::Continue, about);
+        let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
+            self.recorder.settle(Some(batch)).map(|()| receipt_id)
+        });
+        self.end_wait(passage);
+        let Ok(receipt_id) = settled else {
+            return self.refuse(passage.id.raw(), ReasonCode::LedgerUnavailable);
+        };
+        self.tally.add(Counter::Requests);
+        let result = match sort {
+            Method::Handshake => self.own_handshake(),
+            _ => "{}".to_owned(),
+        };
+        if passage.call.method == "initialize" {
+            let mut state = self.state();
+            let version = own_version(state.client.asked_version.as_deref()).to_string();
+            state.client.protocol_version = Some(version.clone());
+            // A server that was greeted before, and is denied now, is not greeted twice.
+            let is_new = state.handshake.is_none();
+            let params = params.unwrap_or(b"{}").to_vec();
+            state.kept_greeting = is_new.then_some(KeptGreeting { params, version });
+        }
+        let id = passage.id.raw();
+        let message = [
+            br#"{"jsonrpc":"2.0","id":"#.as_slice(),
+            id,
+            br#","result":"#,
+            result.as_bytes(),
+            b"}",
+        ];
+        let bytes = message.iter().map(|part| part.len()).sum();
+        self.tell_client_in_parts(&message);
+        let ours = begun.elapsed();
+        self.recorder.outcome(receipt_id, OutcomeStatus::Success, bytes, ours, Duration::ZERO);
+    }
+
+    /// The answer to a handshake in place of a server that is not admitted, in the era that the client speaks. It declares
+    /// every list, so that the client asks for them and is told why there are none, and asks again once there are.
+    pub(super) fn own_handshake(&self) -> String {
+        let (is_stateless, version) = {
+            let state = self.state();
+            let version = own_version(state.client.asked_version.as_deref());
+            (state.client.stateless_meta.is_some(), version)
+        };
+        let list = json!({"listChanged": true});
+        let capabilities = json!({"tools": list, "prompts": list, "resources": list});
+        let info = json!({"name": "holdpoint", "version": env!("CARGO_PKG_VERSION")});
+        let answer = if is_stateless {
+            json!({
+                "resultType": "complete", "supportedVersions": [Revision::NEWEST_STATELESS.as_str()],
+                "capabilities": capabilities, "serverInfo": info, "ttlMs": 0, "cacheScope": "private",
+            })
+        } else {
+            json!({"protocolVersion": version.as_str(), "capabilities": capabilities, "serverInfo": info})
+        };
+        answer.to_string()
+    }
+
+    /// The handshake by which the gate asks for an in-band document: the one of the era that the client speaks.
+    pub(crate) fn greeting(&self) -> Greeting {
+        match self.state().client.stateless_meta {
+            Some(_) => Greeting::Discover,
+            None => Greeting::Initialize,
+        }
+    }
+
+    /// Takes the server's answer to a greeting that was kept and sent late.
+    pub(crate) fn take_late_handshake(&self, text: &Arc<str>) -> LateGreeting {
+        let Some(surface) = surface_of(text) else { return LateGreeting::Unreadable };
+        let mut state = self.state();
+        let told = state.kept_greeting.as_ref().map(|kept| kept.version.as_str());
+        if told.is_some() && surface.protocol_version.as_deref() != told {
+            return LateGreeting::OtherVersion;
+        }
+        state.kept_greeting = None;
+        state.is_unjudged = true;
+        state.handshake = Some(text.clone());
+        if state.checked.as_ref().is_some_and(|checked| checked.covers(text)) {
+            return LateGreeting::Done;
+        }
+        state.checked = None;
+        LateGreeting::Unchecked
+    }
+
+    /// Notes that the client is initialized. Returns whether the server may be told now; if not, it is told once it is
+    /// admitted and greeted.
+    pub(super) fn may_announce(&self) -> bool {
+        let mut state = self.state();
+        state.client.is_initialized = true;
+        if self.settings.admission_max_age.is_none() {
+            return true;
+        }
+        let may = !state.situation.admission.is_closed() && state.handshake.is_some();
+        state.is_announced |= may;
+        may
+    }
+
+    /// Tells a server that was admitted late that the client is initialized.
+    pub(crate) fn announce(&self) {
+        {
+            let mut state = self.state();
+            let is_due = state.client.is_initialized
+                && !state.is_announced
+                && state.handshake.is_some()
+                && !state.situation.admission.is_closed();
+            if !is_due {
+                return;
+            }
+            state.is_announced = true;
+        }
+        let method = "notifications/initialized";
+        let frame = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
+        self.errand(Errand::Send(OwnMessage { frame, method, id: None, protocol_version: None }));
     }
 
     pub(super) fn admission_age(&self, state: &State) -> Option<Duration> {
@@ -122,13 +289,19 @@ impl Session {
         self.deliver_handshakes(Instant::now());
     }
 
-    /// Whether the answer to a handshake waits until the server's admission was checked: it may carry the document, and
-    /// what it says of itself is shown only of a server that may be used. Several may wait at once.
-    pub(super) fn keeps_handshake(&self, state: &mut State, frame: &[u8]) -> Keeping {
-        if self.settings.admission_max_age.is_none() {
-            return Keeping::NotAsked;
+    /// Whether the answer to a handshake waits for another check, because it carries another document than the one that
+    /// was checked, or lacks it. Several may wait at once.
+    pub(super) fn keeps_handshake(
+        &self,
+        state: &mut State,
+        frame: &[u8],
+        handshake: &str,
+    ) -> Keeping {
+        let is_covered =
+            || state.checked.as_ref().is_some_and(|checked| checked.covers(handshake));
+        if self.settings.admission_max_age.is_none() || is_covered() {
+            return Keeping::NotNeeded;
         }
-        // What was found before the server said anything does not count for what it says.
         state.checked = None;
         if state.ended.is_some() {
             return Keeping::Refused(ReasonCode::UpstreamUnreachable);
@@ -177,9 +350,18 @@ impl Session {
         if denial.reason != ReasonCode::Admission(Reason::ToolNotAdmitted) {
             return;
         }
-        // A name may be anything, and as long as a message: its hash is enough to find it by.
-        let tool = call.target.map(|target| sha256_hex(target.key.as_bytes()));
-        let data = json!({"tool": tool, "receipt_id": receipt_id.to_string()});
+        // A name may be anything, and as long as a message. One that could carry a message is given by its hash alone.
+        let name = call.target.map(|target| model_name(target.key, false));
+        let hash = call.target.map(|target| sha256_hex(target.key.as_bytes()));
+        let data = json!({
+            "bridge": server, "tool": name, "tool_hash": hash, "receipt_id": receipt_id.to_string(),
+        });
         self.recorder.event(server, TOOL_DENIED_EVENT, None, &data);
     }
+}
+
+/// The protocol version that the gate answers with: the one that the client asked for, if there is such a version.
+fn own_version(asked: Option<&str>) -> Revision {
+    let known = asked.and_then(|asked| asked.parse().ok());
+    known.filter(|known| *known != Revision::NEWEST_STATELESS).unwrap_or(Revision::NEWEST_INITIALIZE)
 }

@@ -1,5 +1,6 @@
 //! What the client sends.
 
+use super::admission::answers_itself;
 use super::input::{Asking, Returned};
 use super::state::{Cancelling, State, Waiting};
 use super::{Met, Passage, Session};
@@ -144,10 +145,17 @@ impl Session {
             let is_admitted = self.is_admission_fresh(&state, sort, begun);
             (met, is_admitted, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
-        // Of a server that is not admitted nothing is asked either.
+        // Skip the re-list: an unadmitted server must not be contacted.
         let is_asked = !met.situation.admission.is_closed();
         match (sort, sort.list()) {
+            // The allowlist comes before admission: what it refuses needs neither a check nor a list.
+            (Method::Use(_), _) if (!is_admitted || !is_fresh) && self.is_off_list(&call, &met) => {
+                self.pass(&passage, &met);
+            }
             _ if !is_admitted => self.wait_for(&passage, Awaited::Admission(sort.list()), envelope),
+            _ if answers_itself(sort, &met.situation) => {
+                self.answer_unadmitted(&passage, sort, params.map(|params| params.raw), &met);
+            }
             (_, Some(list)) if !is_fresh && is_asked => {
                 self.wait_for(&passage, Awaited::List(list), envelope);
             }
@@ -199,6 +207,8 @@ impl Session {
         };
         let Some(params) = params else { return };
         let name = member(params.raw, "clientInfo").and_then(|info| member(&info, "name"));
+        let version = member(params.raw, "protocolVersion");
+        let version = version.and_then(|version| serde_json::from_slice(&version).ok());
         let capabilities = member(params.raw, "capabilities").unwrap_or_default();
         let can_be_asked =
             member(&capabilities, "elicitation").is_some_and(|elicitation| elicitation != b"null");
@@ -209,6 +219,7 @@ impl Session {
         state.client.caller = Arc::new(Caller { client, ..(*state.client.caller).clone() });
         state.client.can_be_asked = can_be_asked;
         state.client.greeted_with = greeted_with;
+        state.client.asked_version = version;
         // One that tried without a session before begins one now.
         state.client.stateless_meta = None;
     }
@@ -224,6 +235,7 @@ impl Session {
                     frame: envelope.raw.into(),
                     list: awaited.list(),
                     is_unadmitted: matches!(awaited, Awaited::Admission(_)),
+                    is_handshake: passage.is_handshake,
                     begun: passage.begun,
                     asking: passage.asking,
                     asked_about: None,
@@ -260,8 +272,10 @@ impl Session {
         let Kind::Request { method, .. } = &envelope.kind else { return false };
         let sort = Method::of(method);
         let call = call_of(&envelope, method, sort);
+        let situation = self.situation();
         !matches!(sort, Method::List(_))
-            && matches!(self.path.decide(&call, &self.situation()), Answer::Continue)
+            && !answers_itself(sort, &situation)
+            && matches!(self.path.decide(&call, &situation), Answer::Continue)
     }
 
     /// Decides on a request that was released, unless somebody else does or it came to its end meanwhile.
@@ -283,7 +297,7 @@ impl Session {
         let begun = waiting.begun;
         // About a call that nobody waits for nobody is asked.
         let asking = if waiting.cancellation.is_some() { Asking::Done } else { waiting.asking };
-        let (is_handshake, has_waited) = (false, true);
+        let (is_handshake, has_waited) = (sort == Method::Handshake, true);
         let passage = Passage { id, call, outgoing, is_handshake, begun, asking, has_waited };
         let met = {
             let state = self.state();
@@ -293,6 +307,10 @@ impl Session {
         };
         match sort {
             Method::List(list) => self.answer_list(&passage, list, &envelope, &met),
+            _ if answers_itself(sort, &met.situation) => {
+                let params = envelope.params.as_ref().map(|params| params.raw);
+                self.answer_unadmitted(&passage, sort, params, &met);
+            }
             _ => {
                 self.pass(&passage, &met);
                 self.cancel_behind(id);
@@ -362,7 +380,10 @@ impl Session {
         }
         let is_closed = self.situation().is_closed();
         match method {
-            "notifications/initialized" => self.state().client.is_initialized = true,
+            "notifications/initialized" if !self.may_announce() => {
+                return self.wake(Wake::Initialized);
+            }
+            "notifications/initialized" => {}
             "notifications/cancelled" if !self.may_cancel(envelope, is_closed) => return,
             "notifications/cancelled" => {}
             _ if is_closed => return,

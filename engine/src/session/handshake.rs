@@ -28,13 +28,15 @@ impl Session {
                 state.is_unjudged = true;
                 state.freshness.values_mut().for_each(|freshness| freshness.is_stale = true);
             }
+            let keeping = self.keeps_handshake(&mut state, envelope.raw, &text);
             state.handshake = Some(text.into());
+            state.kept_greeting = None;
             state.client.protocol_version = version;
-            self.keeps_handshake(&mut state, envelope.raw)
+            keeping
         };
         match keeping {
             Keeping::Kept => self.wake(Wake::Admit),
-            Keeping::NotAsked => self.show_handshake(envelope, id, result),
+            Keeping::NotNeeded => self.show_handshake(envelope, id, result),
             Keeping::Refused(reason) => {
                 self.refuse(id.raw(), reason);
                 self.wake(Wake::Admit);
@@ -53,9 +55,9 @@ impl Session {
             (state.book.clone(), !state.has_baseline, state.situation.admission.is_closed())
         };
         if is_closed {
-            // What a server that is not admitted says of itself is for nobody.
-            let shaped = with_member(result, "instructions", None);
-            return self.tell_client(&with_member(envelope.raw, "result", Some(&shaped)));
+            // Nothing that an unadmitted server says of itself is shown.
+            let own = self.own_handshake();
+            return self.tell_client(&with_member(envelope.raw, "result", Some(own.as_bytes())));
         }
         let rules = self.judge().rules().clone();
         let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
@@ -75,7 +77,7 @@ impl Session {
 }
 
 /// What the handshake alone tells.
-fn surface_of(result: &str) -> Option<Surface> {
+pub(super) fn surface_of(result: &str) -> Option<Surface> {
     // An object, whatever else: members are looked up in it.
     members(result.as_bytes()).next()?;
     let mut reader = SurfaceReader::default();

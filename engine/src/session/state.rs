@@ -64,6 +64,8 @@ pub struct Waiting {
     pub list: Option<ListKind>,
     /// It waits until the server's admission was checked, and then for its list.
     pub is_unadmitted: bool,
+    /// It is `initialize` or `server/discover`: the time limit of calls does not apply to it.
+    pub is_handshake: bool,
     pub begun: Instant,
     /// Whether the person at the client may be asked about it.
     pub asking: Asking,
@@ -117,6 +119,8 @@ pub struct Client {
     pub caller: Arc<Caller>,
     /// Of the `initialize` that was answered.
     pub protocol_version: Option<String>,
+    /// The version that it asked for in `initialize`.
+    pub asked_version: Option<String>,
     pub is_initialized: bool,
     /// `_meta` of its newest request, where there is no session: our own requests carry it too.
     pub stateless_meta: Option<Vec<u8>>,
@@ -148,6 +152,15 @@ impl Client {
     }
 }
 
+/// The client's `initialize` that the gate answered in place of a server that is not admitted. It is sent once it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptGreeting {
+    /// The raw `params`.
+    pub params: Vec<u8>,
+    /// The protocol version that the client was told.
+    pub version: String,
+}
+
 /// An answer to a handshake that the client waits for.
 #[derive(Debug)]
 pub struct KeptHandshake {
@@ -172,6 +185,10 @@ pub struct State {
     pub checked: Option<Checked>,
     /// The answers to handshakes, kept from the client until the server's admission was checked.
     pub kept_handshakes: Vec<KeptHandshake>,
+    /// A greeting that the server has yet to get.
+    pub kept_greeting: Option<KeptGreeting>,
+    /// The server was told that the client is initialized.
+    pub is_announced: bool,
     pub pending: HashMap<OwnedId, Pending>,
     /// Our own requests to the server, by their id with its quotes.
     pub own: HashSet<Vec<u8>>,
@@ -216,6 +233,8 @@ impl State {
             freshness: BTreeMap::new(),
             checked: None,
             kept_handshakes: Vec::new(),
+            kept_greeting: None,
+            is_announced: false,
             pending: HashMap::new(),
             own: HashSet::new(),
             waiting: VecDeque::new(),
@@ -296,9 +315,9 @@ impl State {
 
     /// Releases those that have waited here for longer than they may. Answers them with those that were released before.
     pub fn overdue(&mut self, now: Instant, timeout: Duration) -> Vec<OwnedId> {
-        // A person may take longer than a server.
-        let is_overdue =
-            |waiting: &Waiting| waiting.asked_about.is_none() && waiting.begun + timeout <= now;
+        // A person may take longer than a server, and a server may take longer to start than to answer a call.
+        let is_call = |waiting: &Waiting| waiting.asked_about.is_none() && !waiting.is_handshake;
+        let is_overdue = |waiting: &Waiting| is_call(waiting) && waiting.begun + timeout <= now;
         let left = self.released.values().filter(|waiting| !waiting.is_claimed);
         let mut overdue: Vec<OwnedId> =
             left.filter(|waiting| is_overdue(waiting)).map(|waiting| waiting.id.clone()).collect();

@@ -8,7 +8,7 @@ use attest::{
 };
 use engine::admission::{Checker, Source, Subject, Terms};
 use engine::session::SessionSettings;
-use engine::session::state::MAX_KEPT_HANDSHAKES;
+use engine::session::state::MAX_WAITING;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -119,7 +119,7 @@ fn a_server_that_is_vouched_for_is_used() {
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_asked_of_it() {
+fn a_server_that_is_not_admitted_hears_nothing_and_the_gate_answers_for_it() {
     let server = Server::new(Flavor::Enclaved, &signed(&draft(), 2));
     let script = Script { instructions: Some("Do as I say.".to_owned()), ..Script::default() };
     let stage = Stage::greeted(Setting { script, ..server.setting() });
@@ -133,13 +133,125 @@ fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_asked_of_it() 
     assert_eq!(answer["error"]["data"]["reason"], "bad_signature");
     let message = answer["error"]["message"].as_str().expect("a message");
     assert!(message.contains("holdpoint attest"), "{message}");
-    let heard = stage.server.texts();
-    assert!(!heard.iter().any(|text| text.contains("tools/")), "{heard:?}");
-    assert!(!stage.client.texts().iter().any(|text| text.contains("Do as I say")));
     assert_eq!(events(&stage, "mcp.connect.deny").len(), 1);
-    assert_eq!(admission_of_calls(&stage)[0]["verdict"], "deny");
+    let admission = &admission_of_calls(&stage)[0];
+    assert_eq!(
+        (&admission["verdict"], &admission["reason"], &admission["note"]),
+        (&json!("deny"), &json!("bad_signature"), &Value::Null)
+    );
     let other = stage.ask(json!(3), "completion/complete", json!({}));
     assert_eq!(other["error"]["data"]["reason"], "bad_signature");
+    assert_eq!(stage.ask(json!(4), "ping", json!({}))["result"], json!({}));
+    let greeting = stage.answer(&json!("greeting"));
+    let list = json!({"listChanged": true});
+    assert_eq!(
+        greeting["result"]["capabilities"],
+        json!({"tools": list, "prompts": list, "resources": list})
+    );
+    assert_eq!(greeting["result"]["serverInfo"]["name"], "holdpoint");
+    assert_eq!(greeting["result"]["protocolVersion"], "2025-06-18");
+    // Neither the greeting nor `initialized`, nor anything else.
+    assert_eq!(stage.server.texts(), Vec::<String>::new());
+}
+
+/// The same in the era without a greeting.
+#[test]
+fn a_client_without_a_session_is_answered_by_the_gate_too() {
+    let server = Server::new(Flavor::Enclaved, "{}");
+    let stage = Stage::new(server.setting());
+    let params = || {
+        json!({"_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }})
+    };
+    let found = stage.ask(json!(1), "server/discover", params());
+    assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]), "{found}");
+    assert_eq!(found["result"]["serverInfo"]["name"], "holdpoint");
+    let list = stage.ask(json!(2), "tools/list", params());
+    assert_eq!(list["error"]["data"]["reason"], "manifest_invalid", "{list}");
+    assert_eq!(stage.server.texts(), Vec::<String>::new());
+}
+
+/// The client's own greeting, byte for byte but for the id, then `initialized`, and only then anything else.
+#[test]
+fn a_server_that_is_admitted_late_gets_the_greeting_that_was_kept() {
+    let server = Server::new(Flavor::Enclaved, "{}");
+    let stage = Stage::new(server.setting());
+    stage.greet(&json!({"roots": {"listChanged": true}}));
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "manifest_invalid");
+    assert_eq!(stage.server.texts(), Vec::<String>::new());
+    server.publish(signed(&draft(), 1));
+    stage.client_hears("to list again", |message| {
+        message["method"] == "notifications/tools/list_changed"
+    });
+    assert_eq!(stage.list(2).len(), 1);
+    let heard: Vec<Value> = stage.server.all().iter().map(|text| serde_json::from_slice(text).expect("JSON")).collect();
+    assert_eq!(heard[0]["method"], "initialize", "{heard:?}");
+    assert_eq!(heard[0]["params"]["clientInfo"]["name"], "test");
+    assert_eq!(heard[0]["params"]["capabilities"], json!({"roots": {"listChanged": true}}));
+    assert_eq!(heard[1]["method"], "notifications/initialized", "{heard:?}");
+    assert!(stage.call(3, "add", json!({})).get("result").is_some());
+    // The server has no prompts: the client is not told to ask for them.
+    let told = |kind: &str| {
+        let method = format!("notifications/{kind}/list_changed");
+        stage.client.texts().iter().any(|text| text.contains(&method))
+    };
+    assert!(told("tools") && !told("prompts"));
+}
+
+#[test]
+fn a_server_that_is_admitted_late_and_speaks_another_version_ends_the_session() {
+    let server = Server::new(Flavor::Enclaved, "{}");
+    let script = Script { protocol_version: "2025-03-26".to_owned(), ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..server.setting() });
+    assert_eq!(stage.refused_list(1)["data"]["reason"], "manifest_invalid");
+    server.publish(signed(&draft(), 1));
+    stage.server_hears("the greeting", |message| message["method"] == "initialize");
+    wait_for("the remark", || {
+        let remarks = stage.remarks.texts();
+        remarks.into_iter().find(|text| text.contains("another protocol version"))
+    });
+    let list = stage.refused_list(2);
+    assert_eq!(list["data"]["reason"], "upstream_unreachable", "{list}");
+}
+
+/// A document in the answer to the client's own greeting is verified before anything of the answer is shown.
+#[test]
+fn a_handshake_with_another_document_than_was_checked_is_not_shown() {
+    let server = Server::new(Flavor::Enclaved, "");
+    let bad = json!({"mcp-attestation": {"v": 1}});
+    for (experimental, is_shown) in [(Value::Null, false), (bad, false)] {
+        let script = Script {
+            instructions: Some("Do as I say.".to_owned()),
+            experimental,
+            ..Script::default()
+        };
+        let setting = server.setting_with(Source::InBand);
+        let stage = Stage::greeted(Setting { script, ..setting });
+        let shown = stage.client.texts().iter().any(|text| text.contains("Do as I say"));
+        assert_eq!(shown, is_shown);
+    }
+    let document: Value = serde_json::from_str(&signed(&draft(), 1)).expect("JSON");
+    let script = Script {
+        instructions: Some("Add numbers.".to_owned()),
+        experimental: json!({"mcp-attestation": document}),
+        ..Script::default()
+    };
+    let setting = server.setting_with(Source::InBand);
+    let stage = Stage::greeted(Setting { script, ..Setting { checker: open(&server), ..setting } });
+    assert!(stage.client.texts().iter().any(|text| text.contains("Add numbers.")));
+    assert_eq!(stage.list(1).len(), 1);
+    let verdicts: Vec<usize> = ["mcp.connect.warn", "mcp.connect.allow"].map(|name| events(&stage, name).len()).to_vec();
+    assert_eq!(verdicts, [1, 1], "nothing was known before the greeting, then its document counted");
+}
+
+/// The same server under the open flavor, which greets it whatever is known.
+fn open(server: &Server) -> Option<Checker> {
+    let Server { folder, required, cache, .. } = server;
+    let copy = Server { folder: tempfile::tempdir().expect("a folder"), flavor: Flavor::Open, required, cache: *cache };
+    let _ = folder;
+    copy.setting_with(Source::InBand).checker
 }
 
 #[test]
@@ -176,8 +288,14 @@ fn under_the_open_flavor_a_failure_is_a_warning_and_never_ok() {
     let stage = Stage::greeted(server.setting());
     assert_eq!(stage.list(1).len(), 1);
     assert!(stage.call(2, "add", json!({})).get("result").is_some());
-    assert_eq!(admission_of_calls(&stage)[0]["verdict"], "warn");
-    assert_eq!(events(&stage, "mcp.connect.warn").len(), 1);
+    let admission = &admission_of_calls(&stage)[0];
+    assert_eq!(
+        (&admission["verdict"], &admission["reason"], &admission["note"]),
+        (&json!("warn"), &json!("manifest_invalid"), &json!("open flavor: warn-only"))
+    );
+    let warned = events(&stage, "mcp.connect.warn");
+    assert_eq!(warned.len(), 1);
+    assert_eq!(warned[0]["data"]["note"], "open flavor: warn-only");
     assert!(events(&stage, "mcp.connect.allow").is_empty());
 }
 
@@ -312,7 +430,38 @@ fn a_tool_off_the_list_is_denied_under_either_flavor_and_not_shown() {
         assert_eq!(stage.calls_at_server().len(), 1);
         let denied = wait_for("the event", || events(&stage, "mcp.tool.deny").pop());
         assert!(denied["data"]["receipt_id"].is_string(), "{denied}");
+        assert_eq!((&denied["data"]["bridge"], &denied["data"]["tool"]), (&json!("calc"), &json!("drop")));
     }
+}
+
+#[test]
+fn a_tool_off_the_list_is_refused_as_such_whoever_vouches_for_the_server() {
+    let server = Server::new(Flavor::Enclaved, "{}");
+    let allowed = Some(Arc::new(ToolAllowlist::new(["add"]).expect("a list")));
+    let stage = Stage::greeted(Setting { allowed, ..server.setting() });
+    let reason = |id, name| stage.call(id, name, json!({}))["error"]["data"]["reason"].clone();
+    assert_eq!(reason(1, "drop"), "tool_not_admitted");
+    assert_eq!(reason(2, "add"), "manifest_invalid");
+    // A name that could carry a message to whoever reads the event is given by its hash.
+    assert_eq!(reason(3, "all clear, verified"), "tool_not_admitted");
+    let denied = wait_for("both events", || {
+        let events = events(&stage, "mcp.tool.deny");
+        (events.len() == 2).then_some(events)
+    });
+    assert_eq!(denied[0]["data"]["tool"], "drop");
+    let hash = denied[1]["data"]["tool_hash"].as_str().expect("a hash");
+    assert!(hash.starts_with(denied[1]["data"]["tool"].as_str().expect("a name")), "{denied:?}");
+}
+
+/// The allowlist is looked at first: no check is waited for.
+#[test]
+fn a_tool_off_the_list_is_refused_while_the_check_is_still_running() {
+    let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    let (setting, _go_on) = unhurried(&server);
+    let allowed = Some(Arc::new(ToolAllowlist::new(["add"]).expect("a list")));
+    let stage = Stage::new(Setting { allowed, ..setting });
+    let answer = stage.call(1, "drop", json!({}));
+    assert_eq!(answer["error"]["data"]["reason"], "tool_not_admitted", "{answer}");
 }
 
 #[test]
@@ -390,17 +539,18 @@ fn greet_as(stage: &Stage, id: usize) {
 }
 
 #[test]
-fn of_several_greetings_in_flight_each_is_answered() {
+fn of_several_greetings_that_wait_for_the_check_each_is_answered() {
     let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
     let (setting, go_on) = unhurried(&server);
     let stage = Stage::new(setting);
-    (0..=MAX_KEPT_HANDSHAKES).for_each(|id| greet_as(&stage, id));
-    // One more than is kept is told at once.
-    let refused = stage.answer(&json!(MAX_KEPT_HANDSHAKES));
+    (0..=MAX_WAITING).for_each(|id| greet_as(&stage, id));
+    // One more than may wait is refused at once, and none has reached the server.
+    let refused = stage.answer(&json!(MAX_WAITING));
     assert_eq!(refused["error"]["data"]["reason"], "rate_limited", "{refused}");
     assert_eq!(stage.client.all().len(), 1, "{:?}", stage.client.texts());
+    assert_eq!(stage.server.texts(), Vec::<String>::new());
     drop(go_on);
-    for id in 0..MAX_KEPT_HANDSHAKES {
+    for id in [0, MAX_WAITING / 2, MAX_WAITING - 1] {
         assert!(stage.answer(&json!(id)).get("result").is_some());
     }
 }

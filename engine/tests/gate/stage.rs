@@ -122,6 +122,8 @@ impl ServerOutlet for ServerEnd {
 pub(crate) struct Script {
     pub(crate) tools: String,
     pub(crate) instructions: Option<String>,
+    /// `capabilities.experimental` of its handshake; `null` for none.
+    pub(crate) experimental: Value,
     pub(crate) protocol_version: String,
     /// Calls are answered at once.
     pub(crate) answers_calls: bool,
@@ -136,6 +138,7 @@ impl Default for Script {
         Script {
             tools: tools(&[tool("add", "Adds two numbers.")]),
             instructions: None,
+            experimental: Value::Null,
             protocol_version: "2025-06-18".to_owned(),
             answers_calls: true,
             answers_lists: true,
@@ -433,6 +436,9 @@ fn play_server(script: &Script, message: &[u8]) -> Option<String> {
                 "capabilities": {"tools": {"listChanged": true}},
                 "serverInfo": {"name": "calc", "version": "1"},
             });
+            if !script.experimental.is_null() {
+                result["capabilities"]["experimental"] = script.experimental.clone();
+            }
             if let Some(instructions) = &script.instructions {
                 result["instructions"] = json!(instructions);
             }

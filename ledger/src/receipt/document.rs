@@ -176,6 +176,11 @@ pub struct BeforeAfter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     pub verdict: String,
+    /// Absent in lines of earlier releases, as is the note.
+    #[serde(default)]
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub note: Option<String>,
     pub signer: Option<String>,
     pub clearance: Option<String>,
     pub age_ms: Option<u64>,

@@ -152,6 +152,8 @@ pub(crate) fn decision<'a>(
         admission: Some(record::Admission {
             age_ms: Some(1),
             clearance: None,
+            note: None,
+            reason: None,
             signer: Some(Text("acme")),
             verdict: record::AdmissionVerdict::Ok,
         }),

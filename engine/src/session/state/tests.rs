@@ -43,6 +43,7 @@ fn waiting() -> Waiting {
         frame: CANCELLATION.into(),
         list: Some(LIST),
         is_unadmitted: false,
+        is_handshake: false,
         begun: Instant::now(),
         asking: Asking::Open,
         asked_about: None,

@@ -1,0 +1,138 @@
+//! A server process that a session gets after it has begun, once the server is admitted.
+//!
+//! The session's way to the server exists from the start and leads nowhere until then. If the session ends first, no
+//! process is taken any more.
+
+use crate::admission::StartedServer;
+use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
+use crate::process::{ServerGroup, ServerProcess};
+use std::io;
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Makes the three ends: for whoever starts the process, for the session, and for the thread that reads from the server.
+pub fn handover() -> (Handover, LateOutlet, LateServer) {
+    let (give, taken) = channel();
+    let slot = Arc::new(Mutex::new(Slot { outlet: None, give: Some(give) }));
+    let group = ServerGroup::default();
+    let handover = Handover { slot: slot.clone(), group: group.clone() };
+    (handover, LateOutlet { slot }, LateServer { group, taken })
+}
+
+#[derive(Debug)]
+struct Slot {
+    outlet: Option<LineOutlet<ChildStdin>>,
+    /// `None` once the session does not take a process any more.
+    give: Option<Sender<(ServerProcess, ChildStdout)>>,
+}
+
+fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
+    // Both members are replaced as a whole, so a panic elsewhere left them as they were.
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives a process to the session.
+#[derive(Debug)]
+pub struct Handover {
+    slot: Arc<Mutex<Slot>>,
+    group: ServerGroup,
+}
+
+impl Handover {
+    /// The group that the process has to be started in: the session signals it.
+    pub fn group(&self) -> ServerGroup {
+        self.group.clone()
+    }
+
+    /// Gives the process back if the session has ended.
+    pub fn give(&self, started: StartedServer) -> Result<(), Box<StartedServer>> {
+        let mut slot = lock(&self.slot);
+        let StartedServer { process, input, output } = started;
+        let Some(give) = &slot.give else {
+            return Err(Box::new(StartedServer { process, input, output }));
+        };
+        if let Err(returned) = give.send((process, output)) {
+            let (process, output) = returned.0;
+            return Err(Box::new(StartedServer { process, input, output }));
+        }
+        slot.outlet = Some(LineOutlet::new(input));
+        Ok(())
+    }
+}
+
+/// The session's way to the server.
+#[derive(Debug)]
+pub struct LateOutlet {
+    slot: Arc<Mutex<Slot>>,
+}
+
+impl ServerOutlet for LateOutlet {
+    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
+        match &mut lock(&self.slot).outlet {
+            Some(outlet) => outlet.send(message),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn gather(&mut self, message: &Outgoing<'_>) -> bool {
+        lock(&self.slot).outlet.as_mut().is_some_and(|outlet| outlet.gather(message))
+    }
+
+    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        match (&mut lock(&self.slot).outlet, last) {
+            (Some(outlet), last) => outlet.flush(last),
+            (None, Some(_)) => Err(io::ErrorKind::NotConnected.into()),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn discard(&mut self) {
+        if let Some(outlet) = &mut lock(&self.slot).outlet {
+            outlet.discard();
+        }
+    }
+
+    fn close(&mut self) {
+        let mut slot = lock(&self.slot);
+        slot.outlet = None;
+        slot.give = None;
+    }
+}
+
+/// The process, once there is one.
+#[derive(Debug)]
+pub struct LateServer {
+    group: ServerGroup,
+    taken: Receiver<(ServerProcess, ChildStdout)>,
+}
+
+impl LateServer {
+    /// The processes of the server, once there are any.
+    pub fn group(&self) -> ServerGroup {
+        self.group.clone()
+    }
+
+    /// Waits for the process. Returns `None` if the session ends without one.
+    pub fn wait(self) -> Option<(ServerProcess, ChildStdout)> {
+        self.taken.recv().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_process_nothing_is_sent_and_the_end_is_noticed() {
+        let (handover, mut outlet, server) = handover();
+        let message = Outgoing { frame: b"{}", ..Outgoing::default() };
+        assert!(!outlet.gather(&message));
+        assert!(outlet.flush(None).is_ok());
+        assert!(outlet.send(&message).is_err());
+        assert!(outlet.flush(Some(&message)).is_err());
+        outlet.close();
+        assert!(server.wait().is_none());
+        assert!(lock(&handover.slot).give.is_none());
+    }
+}
