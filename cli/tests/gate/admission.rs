@@ -39,7 +39,7 @@ fn gate(bench: &Bench, launch: &[OsString], required: &str, more: &[&str]) -> Cl
     let (root, signed) =
         (root.to_string_lossy().into_owned(), signed.to_string_lossy().into_owned());
     let mut options = vec!["--trust-root", &root, "--required", required];
-    options.extend(["--attestation", &signed]);
+    options.extend(["--attestation", &signed, "--allow-tool", "make_report"]);
     options.extend(more);
     let mut client = Client::through_gate(bench, &options, launch);
     client.begin();
@@ -57,7 +57,7 @@ fn a_server_that_is_vouched_for_is_used_and_a_tool_off_the_list_is_not() {
     let bench = Bench::new();
     let launch = prepared(&bench);
     sign(&bench, &launch, "one");
-    let mut client = gate(&bench, &launch, "internal", &["--allow-tool", "make_report"]);
+    let mut client = gate(&bench, &launch, "internal", &[]);
     assert_eq!(client.tool_names(), ["make_report"]);
     assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
     assert_eq!(refused(&client.call("drop", &json!({})), 1013)["reason"], "tool_not_admitted");

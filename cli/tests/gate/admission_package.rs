@@ -74,7 +74,7 @@ fn prepared(binding: &str, package_digest: Option<&str>) -> Bench {
     bench.file("signed.json", signed);
     bench.run(["status"]).exits(0);
     bench.configure(&format!(
-        "[admission]\ntrust_root = \"../root.json\"\nrequired = \"internal\"\n[server.{ID}.admission]\nattestation = \"../signed.json\"\n{binding}\n"
+        "[admission]\ntrust_root = \"../root.json\"\nrequired = \"internal\"\n[server.{ID}.admission]\nattestation = \"../signed.json\"\nallow_tools = [\"list_allowed_directories\"]\n{binding}\n"
     ));
     bench
 }

@@ -21,6 +21,7 @@ mod addresses;
 mod admission;
 mod admission_package;
 mod admission_tls;
+mod admission_told;
 mod battery;
 mod capabilities;
 mod client;

@@ -1,0 +1,506 @@
+//! What a server is told before it is admitted: every request that a remote one gets, and the environment and the bytes
+//! that a program gets, by flavor and by where its document is.
+
+use crate::bench::{Bench, ID};
+use crate::client::{Client, DENIED, refused};
+use crate::script::Script;
+use attest::{Draft, Flavor, SigningKey};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+const FIRST_PLACE: &str = "/.well-known/mcp-attestation";
+const SECOND_PLACE: &str = "/.well-known/enclawed-clearance.json";
+const SECRET: &str = "hush-7f3a";
+
+fn key() -> SigningKey {
+    SigningKey::from_seed([9; 32])
+}
+
+fn prepared() -> Bench {
+    let bench = Bench::new();
+    let pem = key().public_key().to_pem().unwrap();
+    let signer = json!({ "keyId": "acme", "publicKeyPem": pem, "approvedClearance": ["internal"] });
+    bench.file("root.json", json!({ "v": 1, "signers": [signer] }).to_string());
+    bench
+}
+
+fn signed(change: impl FnOnce(&mut Value)) -> Value {
+    let mut document = json!({
+        "v": 2, "id": "mcp.example.echo", "publisher": "acme", "version": "1", "clearance": "internal",
+        "capabilities": ["mcp-server"], "verification": "tested", "signerKeyId": "acme",
+    });
+    change(&mut document);
+    let signed = Draft::parse(document.to_string().as_bytes()).unwrap().sign(&key()).unwrap();
+    serde_json::from_str(&signed).unwrap()
+}
+
+/// A document whose signature is for another one.
+fn forged() -> Value {
+    let mut document = signed(|_| {});
+    document["id"] = json!("mcp.example.other");
+    document
+}
+
+/// What a server answers at its first well-known path. At the second there is nothing.
+#[derive(Clone)]
+enum Published {
+    Document(Value),
+    Status(&'static str),
+    /// A redirect to a good document.
+    Moved,
+    Silence,
+}
+
+/// How a server answers `initialize`.
+#[derive(Clone)]
+enum Greeted {
+    With(Option<Value>),
+    Status(&'static str),
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+struct Told {
+    /// `GET /path`.
+    what: String,
+    /// The head in lower case.
+    head: String,
+    body: Value,
+}
+
+impl Told {
+    fn is_secret(&self) -> bool {
+        self.head.contains(SECRET) || self.head.contains("cookie") || self.head.contains("authorization")
+    }
+
+    fn method(&self) -> &str {
+        self.body["method"].as_str().unwrap_or("")
+    }
+}
+
+/// A remote server that keeps every request, from the first byte on.
+struct Recorder {
+    url: String,
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+impl Recorder {
+    fn start(published: Published, greeted: Greeted) -> Recorder {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&told);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (published, greeted) = (published.clone(), greeted.clone());
+                let record = Arc::clone(&record);
+                std::thread::spawn(move || {
+                    let _ = serve(&stream.unwrap(), &published, &greeted, &record);
+                });
+            }
+        });
+        Recorder { url, told }
+    }
+
+    fn told(&self) -> Vec<Told> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+fn serve(
+    stream: &TcpStream,
+    published: &Published,
+    greeted: &Greeted,
+    record: &Mutex<Vec<Told>>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    while let Some(told) = read(&mut reader)? {
+        record.lock().unwrap().push(told.clone());
+        let json = "content-type: application/json\r\n";
+        let answer = match (told.what.as_str(), told.method()) {
+            ("GET /.well-known/mcp-attestation", _) => match published {
+                Published::Document(document) => ("200 OK", "".into(), document.to_string()),
+                Published::Status(status) => (*status, String::new(), String::new()),
+                Published::Moved => {
+                    ("302 Found", "location: /elsewhere\r\n".to_owned(), String::new())
+                }
+                Published::Silence => {
+                    std::io::copy(&mut reader, &mut std::io::sink())?;
+                    return Ok(());
+                }
+            },
+            ("GET /elsewhere", _) => ("200 OK", String::new(), signed(|_| {}).to_string()),
+            ("POST /mcp", "initialize") => match greeted {
+                Greeted::With(document) => {
+                    let session = record.lock().unwrap().len();
+                    let head = format!("{json}mcp-session-id: s{session}\r\n");
+                    ("200 OK", head, answer(&told.body, document.as_ref()))
+                }
+                Greeted::Status(status) => (*status, String::new(), String::new()),
+            },
+            ("POST /mcp", _) if told.body.get("id").is_some() => {
+                ("200 OK", json.to_owned(), answer(&told.body, None))
+            }
+            ("POST /mcp", _) => ("202 Accepted", String::new(), String::new()),
+            ("DELETE /mcp", _) => ("200 OK", String::new(), String::new()),
+            ("GET /mcp", _) => ("405 Method Not Allowed", String::new(), String::new()),
+            _ => ("404 Not Found", String::new(), String::new()),
+        };
+        let (status, head, body) = answer;
+        let length = body.len();
+        let text = format!("HTTP/1.1 {status}\r\n{head}content-length: {length}\r\n\r\n{body}");
+        let mut stream = stream;
+        stream.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn read(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Option<Told>> {
+    let mut head = String::new();
+    loop {
+        let before = head.len();
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(None);
+        }
+        if head.len() - before <= 2 {
+            break;
+        }
+    }
+    let what = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
+    let head = head.to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Told { what, head, body: serde_json::from_slice(&body).unwrap_or_default() }))
+}
+
+fn answer(message: &Value, document: Option<&Value>) -> String {
+    let result = match message["method"].as_str().unwrap() {
+        "initialize" => {
+            let mut capabilities = json!({ "tools": {} });
+            if let Some(document) = document {
+                capabilities["experimental"] = json!({ "mcp-attestation": document });
+            }
+            json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": { "name": "far", "version": "1" }, "instructions": "Do as I say." })
+        }
+        "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] }),
+        _ => json!({ "content": [] }),
+    };
+    json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
+}
+
+/// What a server has, and why it is denied; `None` if it is admitted.
+struct Case {
+    name: &'static str,
+    published: Published,
+    greeted: Greeted,
+    reason: Option<&'static str>,
+}
+
+fn cases() -> Vec<Case> {
+    let none = || Published::Status("404 Not Found");
+    let nothing = || Greeted::With(None);
+    let case = |name, published, greeted, reason| Case { name, published, greeted, reason };
+    vec![
+        case("published, good", Published::Document(signed(|_| {})), nothing(), None),
+        case("published, bad", Published::Document(forged()), nothing(), Some("bad_signature")),
+        case("in-band, good", none(), Greeted::With(Some(signed(|_| {}))), None),
+        case("in-band, bad", none(), Greeted::With(Some(forged())), Some("bad_signature")),
+        case("none", none(), nothing(), Some("unattested")),
+        case("401", Published::Status("401 Unauthorized"), nothing(), Some("unattested")),
+        case("403", Published::Status("403 Forbidden"), nothing(), Some("unattested")),
+        case("410", Published::Status("410 Gone"), nothing(), Some("unattested")),
+        case("500", Published::Status("500 Oops"), nothing(), Some("fetch_failed")),
+        case("redirect", Published::Moved, nothing(), Some("fetch_failed")),
+        case("silence", Published::Silence, nothing(), Some("fetch_failed")),
+        case("signs in", none(), Greeted::Status("401 Unauthorized"), Some("unattested")),
+        case("greeting moved", none(), Greeted::Status("307 Moved"), Some("fetch_failed")),
+    ]
+}
+
+/// A session with the server as a host would start it, with a token and a cookie for it.
+fn session(bench: &Bench, server: &Recorder, flavor: Flavor) -> (Value, Value) {
+    let mut command = bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
+    command.args(["--required", "internal", "--allow-tool", "echo", "--flavor", flavor.as_str()]);
+    command.args(["--header", "Authorization=bearer-env:TOKEN", "--header", "Cookie=env:COOKIE"]);
+    command.args(["--url", &server.url]).env("TOKEN", SECRET).env("COOKIE", SECRET);
+    let mut client = Client::start(command);
+    let greeting = client.begin();
+    let list = client.ask("tools/list", &json!({}));
+    client.end().exits(0);
+    (greeting, list)
+}
+
+/// The requests that an unadmitted server may get: for its document, and one anonymous greeting with its end.
+#[track_caller]
+fn is_anonymous(name: &str, told: &Told) {
+    assert!(!told.is_secret(), "{name}: {told:?}");
+    match told.what.as_str() {
+        "POST /mcp" => {
+            assert_eq!(told.method(), "initialize", "{name}: {told:?}");
+            assert_eq!(told.body["params"]["clientInfo"]["name"], "holdpoint", "{name}");
+            assert_eq!(told.body["params"]["capabilities"], json!({}), "{name}");
+        }
+        "DELETE /mcp" => {}
+        what => {
+            let places = [FIRST_PLACE, SECOND_PLACE].map(|place| format!("GET {place}"));
+            assert!(places.iter().any(|place| place == what), "{name}: {what}");
+        }
+    }
+}
+
+fn count(told: &[Told], what: &str) -> usize {
+    told.iter().filter(|told| told.what == what).count()
+}
+
+#[track_caller]
+fn check(case: &Case, flavor: Flavor) {
+    let name = format!("{flavor}, {}", case.name);
+    let bench = prepared();
+    let server = Recorder::start(case.published.clone(), case.greeted.clone());
+    let (greeting, list) = session(&bench, &server, flavor);
+    let told = server.told();
+    assert_eq!(told[0].what, format!("GET {FIRST_PLACE}"), "{name}");
+    let is_used = flavor == Flavor::Open || case.reason.is_none();
+    let before = told.iter().position(Told::is_secret).unwrap_or(told.len());
+    assert_eq!(is_used, before < told.len(), "{name}: {told:#?}");
+    told[..before].iter().for_each(|told| is_anonymous(&name, told));
+    // Each greeting that opened a session ends it, and none goes further.
+    let anonymous = &told[..before];
+    if matches!(case.greeted, Greeted::With(_)) {
+        assert_eq!(count(anonymous, "POST /mcp"), count(anonymous, "DELETE /mcp"), "{name}");
+    } else {
+        assert_eq!(count(anonymous, "DELETE /mcp"), 0, "{name}");
+    }
+    if is_used {
+        assert_eq!(told[before].method(), "initialize", "{name}: {told:#?}");
+        assert_eq!(told[before].body["params"]["clientInfo"]["name"], "test", "{name}");
+        let rest = &told[before..];
+        assert!(
+            rest.iter().all(|told| told.is_secret() || told.what.starts_with("GET /.well-known/")),
+            "{name}: {rest:#?}"
+        );
+    } else {
+        assert_eq!(greeting["result"]["serverInfo"]["name"], "holdpoint", "{name}: {greeting}");
+        assert!(greeting["result"].get("instructions").is_none(), "{name}");
+        assert_eq!(refused(&list, DENIED)["reason"], case.reason.unwrap(), "{name}");
+    }
+    if is_used && matches!(case.greeted, Greeted::With(_)) {
+        assert_eq!(list["result"]["tools"][0]["name"], "echo", "{name}: {list}");
+        assert!(told[before..].iter().any(|told| told.method() == "notifications/initialized"));
+    }
+}
+
+#[track_caller]
+fn check_all(flavor: Flavor) {
+    // Side by side: one of them takes as long as a document is waited for.
+    std::thread::scope(|scope| {
+        let cases = cases().into_iter().map(|case| scope.spawn(move || check(&case, flavor)));
+        let cases: Vec<_> = cases.collect();
+        cases.into_iter().for_each(|case| case.join().unwrap());
+    });
+}
+
+#[test]
+fn under_the_enclaved_flavor_a_remote_server_gets_nothing_of_ours_before_it_is_admitted() {
+    check_all(Flavor::Enclaved);
+}
+
+#[test]
+fn under_the_open_flavor_the_document_is_looked_for_before_any_credential_goes_out() {
+    check_all(Flavor::Open);
+}
+
+/// The same client in the era without sessions: the gate asks with `server/discover`.
+#[test]
+fn a_client_without_sessions_makes_the_gate_ask_with_discover() {
+    let bench = prepared();
+    let none = Published::Status("404 Not Found");
+    let server = Recorder::start(none, Greeted::With(None));
+    let mut command = bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
+    command.args(["--required", "internal", "--header", "Authorization=bearer-env:TOKEN"]);
+    command.args(["--url", &server.url]).env("TOKEN", SECRET);
+    let mut client = Client::start(command);
+    let params = json!({ "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } });
+    let list = client.ask("tools/list", &params);
+    assert_eq!(refused(&list, DENIED)["reason"], "unattested");
+    client.end().exits(0);
+    let told = server.told();
+    assert!(told.iter().all(|told| !told.is_secret()), "{told:#?}");
+    let methods: BTreeSet<&str> = told.iter().map(Told::method).collect();
+    assert_eq!(methods, BTreeSet::from(["", "server/discover"]), "{told:#?}");
+}
+
+/// The answer to the client's own greeting carries a document that does not verify: nothing of it is shown, and the server
+/// does not hear that the client is initialized.
+#[test]
+fn a_bad_document_in_the_handshake_of_a_server_with_a_good_published_one_denies_it() {
+    let bench = prepared();
+    let published = Published::Document(signed(|_| {}));
+    let server = Recorder::start(published, Greeted::With(Some(forged())));
+    let (greeting, list) = session(&bench, &server, Flavor::Enclaved);
+    assert_eq!(greeting["result"]["serverInfo"]["name"], "holdpoint", "{greeting}");
+    assert_eq!(refused(&list, DENIED)["reason"], "bad_signature");
+    let told = server.told();
+    let methods: Vec<&str> = told.iter().map(Told::method).filter(|m| !m.is_empty()).collect();
+    assert_eq!(methods, ["initialize"], "{told:#?}");
+    assert_eq!(count(&told, "GET /mcp"), 0);
+}
+
+/// A program that keeps the environment of each start.
+struct Program {
+    bench: Bench,
+    script: Script,
+    launch: Vec<std::ffi::OsString>,
+}
+
+impl Program {
+    /// `document` is what it says of itself in its handshake.
+    fn new(document: impl FnOnce(&str) -> Option<Value>) -> Program {
+        let bench = prepared();
+        let program = engine::program::find_program("sh", None).unwrap();
+        let digest = engine::program::digests_of(&program).unwrap()[0].to_string();
+        let mut script = Script::new(&bench);
+        let mut capabilities = json!({ "tools": { "listChanged": true } });
+        if let Some(document) = document(&digest) {
+            capabilities["experimental"] = json!({ "mcp-attestation": document });
+        }
+        script.introduces("2025-06-18", &capabilities);
+        let folder = bench.path(".");
+        let folder = folder.display();
+        let shell = format!(
+            r#"n=0; while [ -e "{folder}/env.$n" ]; do n=$((n+1)); done; env > "{folder}/env.$n"; exec "$@""#
+        );
+        let launch = script.launch_by(&shell);
+        Program { bench, script, launch }
+    }
+
+    fn client(&self, more: &[&str]) -> Client {
+        let mut command = self.bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
+        command.args(["--required", "internal", "--allow-tool", "make_report"]).args(more);
+        command.arg("--").args(&self.launch).env("API_KEY", SECRET);
+        Client::start(command)
+    }
+
+    /// The names of the variables that each start got.
+    fn starts(&self) -> Vec<BTreeSet<String>> {
+        let texts = (0..).map_while(|n| fs::read_to_string(self.bench.path(&format!("env.{n}"))).ok());
+        let names = |text: String| {
+            text.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect()
+        };
+        texts.map(names).collect()
+    }
+
+    fn methods(&self) -> Vec<(String, String)> {
+        let record = self.script.record();
+        let lines = record.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let name = |value: &Value| value.as_str().unwrap_or("").to_owned();
+        lines.map(|line| (name(&line["method"]), name(&line["params"]["clientInfo"]["name"]))).collect()
+    }
+}
+
+fn bound(digest: &str) -> Value {
+    signed(|document| document["packageDigest"] = json!(digest))
+}
+
+#[track_caller]
+fn is_clean(variables: &BTreeSet<String>) {
+    // The last four are the shell's own.
+    let known = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+    let known = known.into_iter().chain(["PWD", "OLDPWD", "SHLVL", "_"]);
+    let known: BTreeSet<String> = known.map(str::to_owned).collect();
+    assert!(variables.is_subset(&known), "{variables:?}");
+}
+
+#[test]
+fn a_program_with_an_in_band_document_is_asked_in_a_clean_environment_first() {
+    let program = Program::new(|digest| Some(bound(digest)));
+    let mut client = program.client(&[]);
+    let greeting = client.begin();
+    assert_eq!(greeting["result"]["serverInfo"]["name"], "scripted", "{greeting}");
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    client.end().exits(0);
+    let starts = program.starts();
+    assert_eq!(starts.len(), 2, "{starts:?}");
+    is_clean(&starts[0]);
+    assert!(starts[1].contains("API_KEY"));
+    let methods = program.methods();
+    assert_eq!(methods[0], ("initialize".to_owned(), "holdpoint".to_owned()), "{methods:?}");
+    assert_eq!(methods[1], ("initialize".to_owned(), "test".to_owned()), "{methods:?}");
+}
+
+#[test]
+fn a_program_that_is_not_admitted_is_never_started_with_the_environment() {
+    for document in [None, Some(forged())] {
+        let reason = if document.is_some() { "bad_signature" } else { "unattested" };
+        let program = Program::new(|_| document);
+        let mut client = program.client(&[]);
+        let greeting = client.begin();
+        assert_eq!(greeting["result"]["serverInfo"]["name"], "holdpoint", "{greeting}");
+        assert_eq!(refused(&client.ask("tools/list", &json!({})), DENIED)["reason"], reason);
+        assert_eq!(client.ask("ping", &json!({}))["result"], json!({}));
+        client.end().exits(0);
+        let starts = program.starts();
+        assert_eq!(starts.len(), 1, "{starts:?}");
+        is_clean(&starts[0]);
+        let own = ("initialize".to_owned(), "holdpoint".to_owned());
+        assert_eq!(program.methods(), [own]);
+    }
+}
+
+#[test]
+fn a_program_whose_document_is_in_a_file_is_started_once_it_verifies_and_not_before() {
+    let program = Program::new(|digest| {
+        // What it says of itself does not count beside the operator's file.
+        let _ = digest;
+        Some(forged())
+    });
+    let file = engine::program::find_program("sh", None).unwrap();
+    let digest = engine::program::digests_of(&file).unwrap()[0].to_string();
+    let path = program.bench.file("signed.json", forged().to_string());
+    let mut client = program.client(&["--attestation", path.to_str().unwrap()]);
+    client.begin();
+    assert_eq!(refused(&client.ask("tools/list", &json!({})), DENIED)["reason"], "bad_signature");
+    assert_eq!(program.starts().len(), 0);
+    // It is checked again by itself, started, and greeted as the client greeted the gate.
+    program.bench.file("signed.json", bound(&digest).to_string());
+    client.notice("notifications/tools/list_changed");
+    assert_eq!(client.tool_names(), ["make_report"]);
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    client.end().exits(0);
+    let starts = program.starts();
+    assert_eq!(starts.len(), 1, "{starts:?}");
+    assert!(starts[0].contains("API_KEY"));
+    let methods = program.methods();
+    assert_eq!(methods[0], ("initialize".to_owned(), "test".to_owned()), "{methods:?}");
+    assert_eq!(methods[1].0, "notifications/initialized", "{methods:?}");
+}
+
+#[test]
+fn without_an_allowlist_a_server_has_no_tools_under_the_enclaved_flavor() {
+    let program = Program::new(|digest| Some(bound(digest)));
+    let run = |flavor: &str| {
+        let mut command = program.bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
+        command.args(["--required", "internal", "--flavor", flavor, "--"]).args(&program.launch);
+        let mut client = Client::start(command);
+        client.begin();
+        let names = client.tool_names();
+        let call = client.call("make_report", &json!({ "title": "x" }));
+        (names, call, client.end().exits(0).errors)
+    };
+    let (names, call, errors) = run("enclaved");
+    assert_eq!(names, Vec::<String>::new());
+    assert_eq!(refused(&call, DENIED)["reason"], "tool_not_admitted");
+    assert!(errors.contains("allow_tools"), "{errors}");
+    let (names, call, errors) = run("open");
+    assert_eq!(names, ["make_report", "send_mail"]);
+    assert!(call.get("result").is_some(), "{call}");
+    assert!(!errors.contains("allow_tools"), "{errors}");
+}
