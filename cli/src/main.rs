@@ -10,6 +10,7 @@ mod failure;
 mod gate_program;
 mod hosting;
 mod judging;
+mod last_check;
 mod mistyped;
 mod observation;
 mod report;

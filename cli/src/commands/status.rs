@@ -3,6 +3,7 @@
 use crate::arguments::{Options, StatusCommand};
 use crate::failure::{Exit, Failure};
 use crate::judging::{Judged, judge_recorded};
+use crate::last_check::LastCheck;
 use crate::observation::now;
 use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
@@ -32,6 +33,7 @@ struct ServerDocument<'a> {
     basis: BTreeMap<&'static str, usize>,
     surface_hash: Option<SurfaceHash>,
     waiting: Vec<WaitingDocument<'a>>,
+    admission: Option<&'a LastCheck>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<&'a str>,
 }
@@ -53,14 +55,16 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     let mut servers = Vec::new();
     for id in &ids {
         let judged = judge_recorded(&workplace, id, None, at)?;
-        servers.push((id, judged, since(&workplace, id)?));
+        servers.push((id, judged, since(&workplace, id)?, LastCheck::of(&workplace, id)?));
     }
     if let Some(full) = crate::disk::full(workplace.home.path()) {
         screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
     }
     if options.json {
-        let documents: Vec<_> =
-            servers.iter().map(|(id, judged, since)| document(id, judged, *since)).collect();
+        let documents: Vec<_> = servers
+            .iter()
+            .map(|(id, judged, since, check)| document(id, judged, *since, check.as_ref()))
+            .collect();
         screen::print_json(&serde_json::json!({ "servers": documents }))?;
         return Ok(Exit::Fine);
     }
@@ -70,10 +74,10 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         say_unguarded(options);
         return Ok(Exit::Fine);
     }
-    for (id, judged, since) in &servers {
-        say_server(id, judged, *since, options);
+    for (id, judged, since, check) in &servers {
+        say_server(id, judged, *since, check.as_ref(), options);
     }
-    let tools: usize = servers.iter().map(|(_, judged, _)| pinned(judged, EntryType::Tool)).sum();
+    let tools: usize = servers.iter().map(|(_, judged, ..)| pinned(judged, EntryType::Tool)).sum();
     if !options.quiet {
         screen::say(styled(
             DIM,
@@ -118,6 +122,7 @@ fn document<'a>(
     id: &'a ServerId,
     judged: &'a Judged,
     since: Option<Timestamp>,
+    admission: Option<&'a LastCheck>,
 ) -> ServerDocument<'a> {
     let server = judged.snapshot.server.as_ref();
     let observation = judged.snapshot.observation.as_ref();
@@ -138,6 +143,7 @@ fn document<'a>(
             .waiting()
             .map(|entry| WaitingDocument { since, entry: EntryDocument::of(entry) })
             .collect(),
+        admission,
         lost: judged.snapshot.pins.lost.as_deref(),
     }
 }
@@ -152,7 +158,13 @@ fn bases(judged: &Judged) -> BTreeMap<&'static str, usize> {
     bases
 }
 
-fn say_server(id: &ServerId, judged: &Judged, since: Option<Timestamp>, options: &Options) {
+fn say_server(
+    id: &ServerId,
+    judged: &Judged,
+    since: Option<Timestamp>,
+    check: Option<&LastCheck>,
+    options: &Options,
+) {
     let style = match judged.status() {
         ServerStatus::Verified => GREEN,
         ServerStatus::Changed => RED,
@@ -174,6 +186,9 @@ fn say_server(id: &ServerId, judged: &Judged, since: Option<Timestamp>, options:
     }
     if let Some(lost) = &judged.snapshot.pins.lost {
         screen::say(format!("    {}", styled(RED, lost)));
+    }
+    if let Some(warning) = check.and_then(LastCheck::warning) {
+        screen::say(format!("    {}", styled(YELLOW, screen::readable(&warning))));
     }
     for entry in judged.waiting() {
         screen::say(format!("    {}", waiting_line(entry, since)));

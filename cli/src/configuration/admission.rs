@@ -59,6 +59,15 @@ impl Configuration {
         Ok(!(root && level) && (root || level || document))
     }
 
+    /// Whether it requires an attestation of a server.
+    pub(crate) fn requires_attestation(&self, server: &ServerId) -> Result<bool, Failure> {
+        let is_named = |key| {
+            let text = self.text(Some(server.as_str()), key).map_err(Failure::usage);
+            text.map(|text| text.is_some())
+        };
+        Ok(is_named("admission.trust_root")? && is_named("admission.required")?)
+    }
+
     /// How a server is admitted; nothing where nobody asked for that. `home` is where files without a folder lie.
     pub(crate) fn admission(
         &self,

@@ -504,3 +504,31 @@ fn without_an_allowlist_a_server_has_no_tools_under_the_enclaved_flavor() {
     assert!(call.get("result").is_some(), "{call}");
     assert!(!errors.contains("allow_tools"), "{errors}");
 }
+
+/// `status` reads how the last check ended, for servers that the configuration requires an attestation of.
+#[test]
+fn status_says_of_a_server_under_the_open_flavor_that_it_is_not_attested() {
+    let program = Program::new(|_| None);
+    program.bench.run(["status"]).exits(0);
+    let session = |flavor: &str| {
+        program.bench.configure(&format!(
+            "[admission]\ntrust_root = \"../root.json\"\nrequired = \"internal\"\nflavor = \"{flavor}\"\n"
+        ));
+        let mut command = program.bench.command(["run", "--server", ID, "--"]);
+        command.args(&program.launch);
+        let mut client = Client::start(command);
+        client.begin();
+        client.ask("tools/list", &json!({}));
+        client.end().exits(0);
+    };
+    session("open");
+    program.bench.run(["status"]).exits(0).says("not attested (open flavor: warn-only): unattested");
+    let admission = program.bench.server_status()["admission"].clone();
+    assert_eq!(
+        admission,
+        json!({ "verdict": "warn", "reason": "unattested", "note": "open flavor: warn-only", "signer": null })
+    );
+    session("enclaved");
+    program.bench.run(["status"]).exits(0).says("not admitted: unattested");
+    assert_eq!(program.bench.server_status()["admission"]["verdict"], "deny");
+}
