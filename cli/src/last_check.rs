@@ -35,7 +35,12 @@ impl LastCheck {
         let Item::Event(event) = item else { return None };
         let text = |name: &str| Some(event.data.as_ref()?.get(name)?.as_str()?.to_owned());
         let verdict = verdict_of(item)?;
-        Some(LastCheck { verdict, reason: text("reason"), note: text("note"), signer: text("signer") })
+        Some(LastCheck {
+            verdict,
+            reason: text("reason"),
+            note: text("note"),
+            signer: text("signer"),
+        })
     }
 
     /// A line for a person; `None` for a server that is attested.
