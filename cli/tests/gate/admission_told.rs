@@ -74,7 +74,9 @@ struct Told {
 
 impl Told {
     fn is_secret(&self) -> bool {
-        self.head.contains(SECRET) || self.head.contains("cookie") || self.head.contains("authorization")
+        self.head.contains(SECRET)
+            || self.head.contains("cookie")
+            || self.head.contains("authorization")
     }
 
     fn method(&self) -> &str {
@@ -187,7 +189,9 @@ fn answer(message: &Value, document: Option<&Value>) -> String {
             }
             json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": { "name": "far", "version": "1" }, "instructions": "Do as I say." })
         }
-        "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] }),
+        "tools/list" => {
+            json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] })
+        }
         _ => json!({ "content": [] }),
     };
     json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
@@ -391,7 +395,8 @@ impl Program {
 
     /// The names of the variables that each start got.
     fn starts(&self) -> Vec<BTreeSet<String>> {
-        let texts = (0..).map_while(|n| fs::read_to_string(self.bench.path(&format!("env.{n}"))).ok());
+        let texts =
+            (0..).map_while(|n| fs::read_to_string(self.bench.path(&format!("env.{n}"))).ok());
         let names = |text: String| {
             text.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect()
         };
@@ -402,7 +407,9 @@ impl Program {
         let record = self.script.record();
         let lines = record.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let name = |value: &Value| value.as_str().unwrap_or("").to_owned();
-        lines.map(|line| (name(&line["method"]), name(&line["params"]["clientInfo"]["name"]))).collect()
+        lines
+            .map(|line| (name(&line["method"]), name(&line["params"]["clientInfo"]["name"])))
+            .collect()
     }
 }
 
@@ -413,7 +420,10 @@ fn bound(digest: &str) -> Value {
 #[track_caller]
 fn is_clean(variables: &BTreeSet<String>) {
     // The last four are the shell's own.
-    let known = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+    let known = [
+        "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ",
+        "USER",
+    ];
     let known = known.into_iter().chain(["PWD", "OLDPWD", "SHLVL", "_"]);
     let known: BTreeSet<String> = known.map(str::to_owned).collect();
     assert!(variables.is_subset(&known), "{variables:?}");
@@ -487,7 +497,8 @@ fn a_program_whose_document_is_in_a_file_is_started_once_it_verifies_and_not_bef
 fn without_an_allowlist_a_server_has_no_tools_under_the_enclaved_flavor() {
     let program = Program::new(|digest| Some(bound(digest)));
     let run = |flavor: &str| {
-        let mut command = program.bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
+        let mut command =
+            program.bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
         command.args(["--required", "internal", "--flavor", flavor, "--"]).args(&program.launch);
         let mut client = Client::start(command);
         client.begin();
@@ -522,7 +533,11 @@ fn status_says_of_a_server_under_the_open_flavor_that_it_is_not_attested() {
         client.end().exits(0);
     };
     session("open");
-    program.bench.run(["status"]).exits(0).says("not attested (open flavor: warn-only): unattested");
+    program
+        .bench
+        .run(["status"])
+        .exits(0)
+        .says("not attested (open flavor: warn-only): unattested");
     let admission = program.bench.server_status()["admission"].clone();
     assert_eq!(
         admission,
