@@ -133,15 +133,11 @@ pub fn greet(
 ) -> Result<Option<String>, FetchError> {
     let tls = if endpoint.url.is_secure() { Some(tls::connector()?) } else { None };
     let FetchLimits { bytes, patience } = limits;
-    let bounds = ObserveLimits {
-        start_timeout: patience,
-        frame_bytes: bytes,
-        ..ObserveLimits::default()
-    };
+    let bounds =
+        ObserveLimits { start_timeout: patience, frame_bytes: bytes, ..ObserveLimits::default() };
     block_on(async {
         let (endpoint, correlator) = (bare(endpoint), Correlator::silent());
-        let mut connection =
-            HttpConnection::open_with(&endpoint, correlator, &bounds, tls).await?;
+        let mut connection = HttpConnection::open_with(&endpoint, correlator, &bounds, tls).await?;
         let answer = ask_once(&mut connection, greeting, patience).await;
         if let Ok(Some(result)) = &answer
             && let Ok(protocol_version) = initialize_revision(result)
@@ -182,9 +178,7 @@ async fn ask_once(
 }
 
 /// Runs to its end on a runtime of its own.
-fn block_on<T>(
-    work: impl Future<Output = Result<T, FetchError>>,
-) -> Result<T, FetchError> {
+fn block_on<T>(work: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -228,10 +228,8 @@ fn a_failed_greeting_is_no_absence_of_a_document() {
 #[test]
 fn a_server_that_asks_something_during_the_greeting_gets_no_answer() {
     let events = "content-type: text/event-stream\r\n";
-    let body = format!(
-        "data: {}\n\ndata: {RESULT}\n\n",
-        r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
-    );
+    let body =
+        format!("data: {}\n\ndata: {RESULT}\n\n", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let (outcome, heard) = greeted(Greeting::Initialize, "200 OK", events, &body);
     assert!(matches!(outcome, Ok(Some(_))), "{outcome:?}");
     assert_eq!(heard.len(), 1, "{heard:#?}");
