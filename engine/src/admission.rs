@@ -112,6 +112,14 @@ impl Checker {
         Checker { terms, subject, source }
     }
 
+    /// Whether the server may be greeted before the check: a program under the open flavor is used in any case, and its
+    /// document can only be in its handshake.
+    pub fn greets_first(&self) -> bool {
+        let is_in_handshake =
+            matches!((&self.subject, &self.source), (Subject::Local { .. }, Source::InBand));
+        is_in_handshake && self.terms.flavor == Flavor::Open
+    }
+
     /// Finds the document and verifies it. `handshake` is the server's answer to `initialize` or `server/discover`, if it
     /// was greeted already; if not, and the document is in the handshake, the server is asked with `greeting`. A program
     /// that is admitted is started. Waits for the network and for processes: do not call it with a lock held.

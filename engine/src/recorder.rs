@@ -11,9 +11,9 @@ use crate::view::{Found, Hashes};
 use contract::time::Timestamp;
 use gate::verdict::SurfacedVerdict;
 use ledger::record::{
-    ActorType, Admission, AdmissionVerdict, BeforeAfter, Decision, Digest32, Drift, Event, Latency, Mcp, Outcome,
-    OutcomeStatus, Principal, ReceiptId, Request, Ruling, RulingResult, Text, TokenHandling,
-    TokenMode, TrustLevel, Words,
+    ActorType, Admission, AdmissionVerdict, BeforeAfter, Decision, Digest32, Drift, Event, Latency,
+    Mcp, Outcome, OutcomeStatus, Principal, ReceiptId, Request, Ruling, RulingResult, Text,
+    TokenHandling, TokenMode, TrustLevel, Words,
 };
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -47,7 +47,10 @@ pub enum Ended {
 
 /// What stands behind the gate.
 pub enum Behind {
-    Process { process: ServerProcess, output: Box<dyn Read + Send> },
+    Process {
+        process: ServerProcess,
+        output: Box<dyn Read + Send>,
+    },
     /// A process that is started once the server is admitted.
     Later(LateServer),
     Remote(Remote),

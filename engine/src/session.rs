@@ -66,6 +66,9 @@ pub struct SessionSettings {
     pub frame_bytes: usize,
     /// How old the check of the server's admission may be that a call is dispatched on, where it is checked.
     pub admission_max_age: Option<Duration>,
+    /// The server is greeted before its admission is checked: it is used whatever comes of the check, and its document can
+    /// only be in its handshake.
+    pub greets_before_check: bool,
 }
 
 impl Default for SessionSettings {
@@ -78,6 +81,7 @@ impl Default for SessionSettings {
             asks_in_client: false,
             frame_bytes: 16 * 1024 * 1024,
             admission_max_age: None,
+            greets_before_check: false,
         }
     }
 }
@@ -610,16 +614,6 @@ impl Session {
         } else {
             self.tally.add(Counter::Requests);
         }
-    }
-
-    fn deadline(&self, is_handshake: bool, begun: Instant, sent: Instant) -> Option<Instant> {
-        let SessionSettings { call_timeout, start_timeout, .. } = self.settings;
-        // A server that takes long to start may yet have to answer calls soon. Its time counts from when it was greeted:
-        // checking its admission is not its delay.
-        if is_handshake {
-            return sent.checked_add(start_timeout);
-        }
-        call_timeout.and_then(|timeout| begun.checked_add(timeout))
     }
 
     /// Whether a person at the client may settle it: it is about one entry, and nobody was asked about this call yet.

@@ -16,7 +16,7 @@ pub(crate) struct AdmissionArguments {
     /// The server's signed document [default: what it publishes itself]
     #[arg(long, value_name = "FILE")]
     pub(crate) attestation: Option<PathBuf>,
-    /// A tool that may be used; with it no other one may (repeatable)
+    /// A tool that may be used, and no other (repeatable); enclaved without any: no tool may
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_tool: Vec<String>,
     /// open: a failure is a warning; enclaved: a denial [default: the configured one, else enclaved]

@@ -33,7 +33,8 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let Looked { mut surface, handshake } = look_at(&target.source, options)?;
     remark_notes(&surface, options);
     refuse_unreadable(&surface)?;
-    let admitted = checker.map(|mut checker| checker.check(handshake.as_deref(), Greeting::Initialize).admitted);
+    let admitted = checker
+        .map(|mut checker| checker.check(handshake.as_deref(), Greeting::Initialize).admitted);
     anchor(&mut surface, &snapshot.pins, admitted.as_deref(), options);
     let pins = entries_to_pin(&workplace, &target.id, &snapshot, &surface, options)?;
     let (at, by) = (now(), approver::name());

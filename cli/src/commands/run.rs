@@ -257,6 +257,7 @@ fn prepare(
     rules.mirrors_parameters = is_remote;
     let mut settings = configuration.session(id)?;
     settings.admission_max_age = max_age;
+    settings.greets_before_check = admission.as_ref().is_some_and(Checker::greets_first);
     settings.start_timeout = start_timeout;
     if let Some(seconds) = command.relist_max_age {
         settings.relist_max_age = std::time::Duration::from_secs(seconds);

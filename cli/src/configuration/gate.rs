@@ -64,6 +64,7 @@ impl Configuration {
             frame_bytes: self.whole(server, "limits.frame_bytes", usual.frame_bytes)?,
             // Whoever finds that an attestation is asked for says so.
             admission_max_age: None,
+            greets_before_check: false,
         })
     }
 

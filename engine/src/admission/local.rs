@@ -4,12 +4,12 @@
 //! process shows it, or if the document is in the handshake, the program is started once in a clean environment, asked, and
 //! ended. What is started in the end is verified again before it gets its first message.
 
-use super::source::{self, FoundDocument, MAX_GREETING_BYTES, Source};
 use super::Terms;
+use super::source::{self, FoundDocument, MAX_GREETING_BYTES, Source};
+use crate::handover::Handover;
 use crate::package::PackageFinder;
 use crate::process::{Environment, ServerGroup, ServerProcess};
 use crate::program::{digests_of, file_identity};
-use crate::handover::Handover;
 use attest::{
     Binding, Denial, Digest, MAX_DOCUMENT_BYTES, PackageSighting, Program, Reason, Target,
     VerifiedAttestation,

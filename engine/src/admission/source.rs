@@ -70,9 +70,8 @@ impl Source {
         greeting: Greeting,
     ) -> Result<Option<FoundDocument>, Denial> {
         match self {
-            Source::File(path) => {
-                read(path, MAX_DOCUMENT_BYTES).map(|bytes| Some(FoundDocument { bytes, is_in_band: false }))
-            }
+            Source::File(path) => read(path, MAX_DOCUMENT_BYTES)
+                .map(|bytes| Some(FoundDocument { bytes, is_in_band: false })),
             Source::Published(endpoint) => {
                 let limits = FetchLimits { bytes: MAX_DOCUMENT_BYTES, patience: FETCH_PATIENCE };
                 let found = fetch(endpoint, &WELL_KNOWN_PATHS, limits);
@@ -91,7 +90,11 @@ impl Source {
     }
 
     /// A document in the handshake beside the one that was found elsewhere. It has to verify too.
-    pub(super) fn second_document(&self, handshake: Option<&str>, first: &FoundDocument) -> Option<Vec<u8>> {
+    pub(super) fn second_document(
+        &self,
+        handshake: Option<&str>,
+        first: &FoundDocument,
+    ) -> Option<Vec<u8>> {
         match self {
             Source::File(_) | Source::InBand => None,
             Source::Published(_) => {

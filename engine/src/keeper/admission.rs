@@ -56,6 +56,7 @@ impl Keeper {
             || self.admission.is_checking
             || self.discovery.is_some()
             || is_greeting()
+            || (self.session.settings.greets_before_check && !self.is_met())
         {
             return;
         }
@@ -152,7 +153,8 @@ impl Keeper {
         let (Some(kept), Some(id)) = (kept, self.new_id()) else { return };
         let method = "initialize";
         let params = String::from_utf8_lossy(&kept.params).into_owned();
-        let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        let frame =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
         let request = id.clone().into_bytes();
         self.session.state().own.insert(request.clone());
         let own = OwnMessage { frame, method, id: Some(id), protocol_version: None };
@@ -176,7 +178,8 @@ impl Keeper {
                 self.admission.is_wanted = true;
             }
             LateGreeting::Unreadable => {
-                self.session.remark("the server is admitted now, and did not accept the client's greeting");
+                self.session
+                    .remark("the server is admitted now, and did not accept the client's greeting");
                 self.refuse_waiting(ReasonCode::UpstreamUnreadable);
             }
             LateGreeting::OtherVersion => {
@@ -195,7 +198,8 @@ impl Keeper {
         let offered: Vec<ListKind> = {
             let state = self.session.state();
             let handshake = state.handshake.as_deref().filter(|_| state.client.is_initialized);
-            let is_offered = |list: &ListKind| handshake.is_some_and(|text| is_offered(text, *list));
+            let is_offered =
+                |list: &ListKind| handshake.is_some_and(|text| is_offered(text, *list));
             ListKind::ALL.into_iter().filter(is_offered).collect()
         };
         self.tell_changed(offered);

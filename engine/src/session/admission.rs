@@ -48,12 +48,17 @@ pub(crate) enum LateGreeting {
     OtherVersion,
 }
 
-/// Whether the gate answers in place of the server, which is not admitted and hears nothing.
-pub(super) fn answers_itself(sort: Method, situation: &Situation) -> bool {
-    matches!(sort, Method::Handshake | Method::Ping) && situation.admission.is_closed()
-}
-
 impl Session {
+    /// Whether the gate answers in place of the server, which is not admitted and hears nothing.
+    pub(super) fn answers_itself(&self, sort: Method, situation: &Situation) -> bool {
+        let is_answered = match sort {
+            Method::Handshake => !self.settings.greets_before_check,
+            Method::Ping => true,
+            Method::List(_) | Method::Use(_) | Method::Other => false,
+        };
+        is_answered && situation.admission.is_closed()
+    }
+
     /// Whether a request may be decided on what is known of the server's admission. `ping` needs no check: as long as the
     /// server is not admitted the gate answers it.
     pub(super) fn is_admission_fresh(&self, state: &State, sort: Method, begun: Instant) -> bool {
@@ -61,11 +66,10 @@ impl Session {
         let is_fresh =
             || state.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age));
         // A server that was admitted late is greeted before it gets anything else.
-        let is_greeted =
-            || state.kept_greeting.is_none() || state.situation.admission.is_closed();
+        let is_greeted = || state.kept_greeting.is_none() || state.situation.admission.is_closed();
         match sort {
             Method::Ping => true,
-            Method::Handshake => is_fresh(),
+            Method::Handshake => self.settings.greets_before_check || is_fresh(),
             Method::List(_) | Method::Use(_) | Method::Other => is_fresh() && is_greeted(),
         }
     }
@@ -297,8 +301,7 @@ impl Session {
         frame: &[u8],
         handshake: &str,
     ) -> Keeping {
-        let is_covered =
-            || state.checked.as_ref().is_some_and(|checked| checked.covers(handshake));
+        let is_covered = || state.checked.as_ref().is_some_and(|checked| checked.covers(handshake));
         if self.settings.admission_max_age.is_none() || is_covered() {
             return Keeping::NotNeeded;
         }
@@ -363,5 +366,7 @@ impl Session {
 /// The protocol version that the gate answers with: the one that the client asked for, if there is such a version.
 fn own_version(asked: Option<&str>) -> Revision {
     let known = asked.and_then(|asked| asked.parse().ok());
-    known.filter(|known| *known != Revision::NEWEST_STATELESS).unwrap_or(Revision::NEWEST_INITIALIZE)
+    known
+        .filter(|known| *known != Revision::NEWEST_STATELESS)
+        .unwrap_or(Revision::NEWEST_INITIALIZE)
 }

@@ -1,6 +1,5 @@
 //! What the client sends.
 
-use super::admission::answers_itself;
 use super::input::{Asking, Returned};
 use super::state::{Cancelling, State, Waiting};
 use super::{Met, Passage, Session};
@@ -153,7 +152,7 @@ impl Session {
                 self.pass(&passage, &met);
             }
             _ if !is_admitted => self.wait_for(&passage, Awaited::Admission(sort.list()), envelope),
-            _ if answers_itself(sort, &met.situation) => {
+            _ if self.answers_itself(sort, &met.situation) => {
                 self.answer_unadmitted(&passage, sort, params.map(|params| params.raw), &met);
             }
             (_, Some(list)) if !is_fresh && is_asked => {
@@ -274,7 +273,7 @@ impl Session {
         let call = call_of(&envelope, method, sort);
         let situation = self.situation();
         !matches!(sort, Method::List(_))
-            && !answers_itself(sort, &situation)
+            && !self.answers_itself(sort, &situation)
             && matches!(self.path.decide(&call, &situation), Answer::Continue)
     }
 
@@ -307,7 +306,7 @@ impl Session {
         };
         match sort {
             Method::List(list) => self.answer_list(&passage, list, &envelope, &met),
-            _ if answers_itself(sort, &met.situation) => {
+            _ if self.answers_itself(sort, &met.situation) => {
                 let params = envelope.params.as_ref().map(|params| params.raw);
                 self.answer_unadmitted(&passage, sort, params, &met);
             }

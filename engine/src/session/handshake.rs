@@ -1,7 +1,7 @@
 //! The answer to `initialize` or `server/discover`: what the server says of itself before anything is listed.
 
-use super::Session;
 use super::admission::Keeping;
+use super::{Session, SessionSettings};
 use crate::judge::FirstUsePolicy;
 use crate::keeper::Wake;
 use crate::view::{shaped_handshake, with_member};
@@ -9,6 +9,7 @@ use contract::surface::{Surface, SurfaceReader};
 use gate::first_use::first_use;
 use gate::judge::judge_surface;
 use gate::pins::{Basis, Pin, PinBook};
+use std::time::Instant;
 use wire::envelope::{Envelope, Id, members};
 
 impl Session {
@@ -73,6 +74,22 @@ impl Session {
         } else {
             self.tell_client(&with_member(envelope.raw, "result", Some(&shaped)));
         }
+    }
+
+    /// Until when the server may answer a request.
+    pub(super) fn deadline(
+        &self,
+        is_handshake: bool,
+        begun: Instant,
+        sent: Instant,
+    ) -> Option<Instant> {
+        let SessionSettings { call_timeout, start_timeout, .. } = self.settings;
+        // A server that takes long to start may yet have to answer calls soon. Its time counts from when it was greeted:
+        // checking its admission is not its delay.
+        if is_handshake {
+            return sent.checked_add(start_timeout);
+        }
+        call_timeout.and_then(|timeout| begun.checked_add(timeout))
     }
 }
 

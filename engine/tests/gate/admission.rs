@@ -84,8 +84,11 @@ impl Server {
         let program = Box::new(move || program.clone());
         let bindings = vec![Binding::File(Digest::sha256(FILE))];
         let checker = Checker::new(terms, Subject::Local { program, bindings }, source);
-        let session =
-            SessionSettings { admission_max_age: Some(self.cache), ..SessionSettings::default() };
+        let session = SessionSettings {
+            admission_max_age: Some(self.cache),
+            greets_before_check: checker.greets_first(),
+            ..SessionSettings::default()
+        };
         Setting { checker: Some(checker), session, ..Setting::default() }
     }
 }
@@ -186,7 +189,8 @@ fn a_server_that_is_admitted_late_gets_the_greeting_that_was_kept() {
         message["method"] == "notifications/tools/list_changed"
     });
     assert_eq!(stage.list(2).len(), 1);
-    let heard: Vec<Value> = stage.server.all().iter().map(|text| serde_json::from_slice(text).expect("JSON")).collect();
+    let heard: Vec<Value> =
+        stage.server.all().iter().map(|text| serde_json::from_slice(text).expect("JSON")).collect();
     assert_eq!(heard[0]["method"], "initialize", "{heard:?}");
     assert_eq!(heard[0]["params"]["clientInfo"]["name"], "test");
     assert_eq!(heard[0]["params"]["capabilities"], json!({"roots": {"listChanged": true}}));
@@ -238,20 +242,14 @@ fn a_handshake_with_another_document_than_was_checked_is_not_shown() {
         experimental: json!({"mcp-attestation": document}),
         ..Script::default()
     };
-    let setting = server.setting_with(Source::InBand);
-    let stage = Stage::greeted(Setting { script, ..Setting { checker: open(&server), ..setting } });
+    // Under the open flavor a program is greeted first: it is used in any case, and only its handshake has the document.
+    let setting = Server::new(Flavor::Open, "").setting_with(Source::InBand);
+    assert!(setting.session.greets_before_check);
+    let stage = Stage::greeted(Setting { script, ..setting });
     assert!(stage.client.texts().iter().any(|text| text.contains("Add numbers.")));
     assert_eq!(stage.list(1).len(), 1);
-    let verdicts: Vec<usize> = ["mcp.connect.warn", "mcp.connect.allow"].map(|name| events(&stage, name).len()).to_vec();
-    assert_eq!(verdicts, [1, 1], "nothing was known before the greeting, then its document counted");
-}
-
-/// The same server under the open flavor, which greets it whatever is known.
-fn open(server: &Server) -> Option<Checker> {
-    let Server { folder, required, cache, .. } = server;
-    let copy = Server { folder: tempfile::tempdir().expect("a folder"), flavor: Flavor::Open, required, cache: *cache };
-    let _ = folder;
-    copy.setting_with(Source::InBand).checker
+    assert_eq!(events(&stage, "mcp.connect.allow").len(), 1);
+    assert!(events(&stage, "mcp.connect.warn").is_empty());
 }
 
 #[test]
@@ -430,7 +428,10 @@ fn a_tool_off_the_list_is_denied_under_either_flavor_and_not_shown() {
         assert_eq!(stage.calls_at_server().len(), 1);
         let denied = wait_for("the event", || events(&stage, "mcp.tool.deny").pop());
         assert!(denied["data"]["receipt_id"].is_string(), "{denied}");
-        assert_eq!((&denied["data"]["bridge"], &denied["data"]["tool"]), (&json!("calc"), &json!("drop")));
+        assert_eq!(
+            (&denied["data"]["bridge"], &denied["data"]["tool"]),
+            (&json!("calc"), &json!("drop"))
+        );
     }
 }
 

@@ -151,6 +151,7 @@ fn an_in_band_document_is_asked_for_in_a_clean_start() {
     let denied = |reason| (Some(reason), vec!["clean start"]);
     assert_eq!(admitted(fake(None), &Source::InBand), denied(Reason::Unattested));
     assert_eq!(admitted(fake(Some("{}")), &Source::InBand), denied(Reason::ManifestInvalid));
-    let failed = Fake { answers: [Err(Denial::fetch_failed("it ended"))].into(), ..Fake::default() };
+    let failed =
+        Fake { answers: [Err(Denial::fetch_failed("it ended"))].into(), ..Fake::default() };
     assert_eq!(admitted(failed, &Source::InBand), denied(Reason::FetchFailed));
 }
