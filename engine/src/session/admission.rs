@@ -15,7 +15,7 @@ use attest::{Reason, TOOL_DENIED_EVENT};
 use contract::hash::sha256_hex;
 use contract::surface::ListKind;
 use gate::counters::Counter;
-use gate::words::model_name;
+use gate::naming::shown_name;
 use ledger::record::{OutcomeStatus, ReceiptId};
 use serde_json::json;
 use std::sync::Arc;
@@ -354,7 +354,7 @@ impl Session {
             return;
         }
         // A name may be anything, and as long as a message. One that could carry a message is given by its hash alone.
-        let name = call.target.map(|target| model_name(target.key, false));
+        let name = call.target.map(|target| shown_name(target.key, false));
         let hash = call.target.map(|target| sha256_hex(target.key.as_bytes()));
         let data = json!({
             "bridge": server, "tool": name, "tool_hash": hash, "receipt_id": receipt_id.to_string(),
