@@ -617,7 +617,7 @@ fn a_folder_with_many_unknown_chains_is_read_once() {
     assert!(report.problems.len() >= 500, "{}", report.problems.len());
     // Once for the index, once for the chains, once for what they say of each other.
     assert_eq!(counted.listings.get(), 3);
-    let most = counted.segments.borrow().iter().map(|(_, times)| *times).max();
+    let most = counted.segments.borrow().values().copied().max();
     assert_eq!(
         most,
         Some(2),

@@ -56,7 +56,7 @@ pub(super) fn change(
         let before = read(rows, keys)?;
         doing(rows)?;
         match before.doubt {
-            None => write(rows, &key_for(rows, keys, false)?, before.count.saturating_add(1)),
+            None => write_if_possible(rows, keys, before.count.saturating_add(1)),
             Some(_) => Ok(()),
         }
     })
@@ -74,8 +74,13 @@ pub(crate) fn seal_older(rows: &dyn Transaction, keys: &Keys) -> Result<(), Stor
         return Ok(());
     }
     let newest = rows.first("SELECT max(seq) FROM events", &[], |row| Ok(row.cell(0).integer()))?;
+    write_if_possible(rows, keys, newest.flatten().unwrap_or_default().saturating_add(1))
+}
+
+/// Without a key that can be used, nothing is sealed: a switch must not fail for that, and what is not sealed is in doubt.
+fn write_if_possible(rows: &dyn Transaction, keys: &Keys, count: i64) -> Result<(), StoreError> {
     match key_for(rows, keys, false) {
-        Ok(key) => write(rows, &key, newest.flatten().unwrap_or_default().saturating_add(1)),
+        Ok(key) => write(rows, &key, count),
         Err(StoreError::NoKey { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -275,7 +275,19 @@ fn a_key_that_is_gone_leaves_the_state_in_doubt_until_a_person_accepts_it(kind: 
     assert_eq!(store.sealed_incident().unwrap().1.doubt, None);
 }
 
+/// Whoever stops calls must not be stopped by the state of a file.
+fn an_incident_begins_without_a_key_that_can_be_used(kind: Kind) {
+    if kind == Kind::Postgres {
+        return; // There a node without the nodes' key does not get as far.
+    }
+    let bench = Bench::new(kind);
+    std::fs::write(bench.home.keys_path().join("pins.key"), "too short").unwrap();
+    bench.store().begin_incident(&everywhere(IncidentLevel::High), by("ada", 0)).unwrap();
+    assert!(bench.store().incident().unwrap().incident.is_some());
+}
+
 on_both![
+    an_incident_begins_without_a_key_that_can_be_used,
     an_edited_or_deleted_switch_is_an_incident_that_is_still_on,
     the_day_a_key_was_used_is_not_sealed,
     older_rows_with_their_older_seal_are_noticed,
