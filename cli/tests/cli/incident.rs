@@ -200,5 +200,9 @@ fn a_database_put_back_from_before_the_incident_does_not_end_it() {
     for file in ["state.db", "state.db-wal", "state.db-shm"] {
         let _ = std::fs::remove_file(bench.home().join(file));
     }
-    bench.run(["incident", "status"]).exits(10).says("older copy");
+    bench.run(["incident", "status"]).exits(0).says("INCIDENT").says("older copy");
+    bench.run(["incident", "off"]).exits(2).says("a person's decision");
+    bench.configure("[approve]\nunattended = true\n");
+    bench.run(["incident", "off"]).exits(0).says("no incident");
+    bench.run(["incident", "status"]).exits(0).says("no incident");
 }
