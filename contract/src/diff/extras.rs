@@ -58,7 +58,7 @@ fn at<'a>(node: Option<Node<'a>>, steps: &[&str]) -> Option<Node<'a>> {
 
 /// Whether anything but the page changed.
 fn is_more_than_page(old: Option<Node<'_>>, new: Option<Node<'_>>) -> bool {
-    let inside = |node: Option<Node<'_>>| node.is_none_or(|node| node.is_object());
+    let inside = |node: Option<Node<'_>>| node.is_none_or(Node::is_object);
     paired(old, new).into_iter().any(|(name, pair)| match name.as_ref() {
         "ui/resourceUri" => false,
         "ui" if inside(pair.0) && inside(pair.1) => paired(pair.0, pair.1)

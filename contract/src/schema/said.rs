@@ -175,7 +175,10 @@ pub(super) fn compare<'a>(
             }
             // Of a parameter whose text is already told to have changed, what was said before is no further change.
             let is_told = |finding: &Finding| {
-                finding.kind == said.kind() && finding.path.starts_with(parameter_of(&path))
+                let inside = finding.path.strip_prefix(parameter_of(&path));
+                // `/properties/a` is not above `/properties/ab`.
+                finding.kind == said.kind()
+                    && inside.is_some_and(|inside| inside.is_empty() || inside.starts_with('/'))
             };
             if !is_new && known.iter().chain(&findings).any(is_told) {
                 continue;

@@ -717,3 +717,17 @@ fn formats_are_of_strings_and_numbers() {
         &["metadata-changed"],
     );
 }
+
+#[test]
+fn text_that_is_gone_is_told_beside_a_parameter_whose_name_begins_alike() {
+    let with = |a: &str, ab: &str| {
+        format!(r#"{{"$defs":{{"D":{{"properties":{{"a":{{{a}}},"ab":{{{ab}}}}}}}}}}}"#)
+    };
+    let (old, new) =
+        (with(r#""description":"x""#, r#""description":"y""#), with("", r#""description":"z""#));
+    let found = kinds(&old, &new);
+    for path in ["a", "ab"] {
+        let expected = format!("description-only /$defs/D/properties/{path}/description");
+        assert!(found.contains(&expected), "{expected}: {found:?}");
+    }
+}

@@ -244,7 +244,7 @@ fn what_a_deferred_definition_has_in_a_branch_or_in_a_map_is_not_used_either() {
         let stage = Stage::greeted(Setting { script, ..Setting::default() });
         assert!(stage.call(1, "find", json!({ "a": { "x": "1" } })).get("result").is_some());
         let changed = find(json!({ "type": "string", "description": words }));
-        stage.change(tools(&[changed.clone()]));
+        stage.change(tools(std::slice::from_ref(&changed)));
         stage.list(2);
         let passed = stage.call(3, "find", json!({ "a": { "x": "1" } }));
         assert!(passed.get("result").is_some(), "{passed}: {changed}");
@@ -361,7 +361,7 @@ fn monitor_shows_a_list_that_cannot_be_read_in_one_way_as_it_came() {
     stage.list(1);
     let mut odd = tool("add", "Adds two numbers.");
     odd["Description"] = json!("x");
-    stage.change(tools(&[odd.clone()]));
+    stage.change(tools(std::slice::from_ref(&odd)));
     assert_eq!(stage.list(2), [odd]);
     assert!(stage.call(3, "add", json!({})).get("result").is_some());
 }
