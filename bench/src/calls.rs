@@ -67,6 +67,8 @@ pub fn decision(number: u64) -> Decision<'static> {
         admission: Some(Admission {
             age_ms: None,
             clearance: None,
+            note: None,
+            reason: None,
             signer: None,
             verdict: AdmissionVerdict::Ok,
         }),

@@ -468,7 +468,7 @@ impl Keeper {
     fn answered(&mut self, id: &[u8], answer: OwnAnswer) {
         if let Some(discovery) = self.discovery.take_if(|discovery| discovery.request == id) {
             if discovery.is_greeting {
-                return self.greeted(answer);
+                return self.greeted(&answer);
             }
             self.has_discovered = true;
             if let OwnAnswer::Result(result) = answer {

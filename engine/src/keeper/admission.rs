@@ -163,8 +163,8 @@ impl Keeper {
     }
 
     /// The server answered the greeting that was sent late.
-    pub(super) fn greeted(&mut self, answer: OwnAnswer) {
-        let outcome = match &answer {
+    pub(super) fn greeted(&mut self, answer: &OwnAnswer) {
+        let outcome = match answer {
             OwnAnswer::Result(text) => self.session.take_late_handshake(text),
             OwnAnswer::Error { .. } | OwnAnswer::Unreadable(_) => LateGreeting::Unreadable,
         };
