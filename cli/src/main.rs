@@ -26,6 +26,11 @@ use failure::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| screen::admit_fault(panic.location())));
+    std::panic::catch_unwind(command).unwrap_or_else(|_| Exit::Internal.into())
+}
+
+fn command() -> ExitCode {
     if let Some(words) = commands::run::words_to_become() {
         return commands::run::become_server(words);
     }

@@ -29,6 +29,13 @@ pub(crate) fn remark(line: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "{}", one_line(&line.to_string()));
 }
 
+/// Says that something went wrong in this program, and where. What went wrong may quote a message, so it is not said.
+pub(crate) fn admit_fault(place: Option<&std::panic::Location<'_>>) {
+    let place =
+        place.map_or_else(String::new, |place| format!(" ({}:{})", place.file(), place.line()));
+    remark(format!("holdpoint: a fault of this program itself{place}; please report it"));
+}
+
 /// Prints a question and leaves the cursor behind it.
 pub(crate) fn ask(question: impl std::fmt::Display) {
     let mut error = anstream::stderr();

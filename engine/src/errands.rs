@@ -5,6 +5,7 @@
 
 use crate::outlet::Outgoing;
 use crate::session::Session;
+use crate::session::boundary::trip;
 use std::sync::mpsc::Receiver;
 use wire::envelope::OwnedId;
 
@@ -32,26 +33,44 @@ pub struct OwnMessage {
 /// Runs errands until nobody has any more.
 pub fn run(session: &Session, errands: &Receiver<Errand>) {
     while let Ok(errand) = errands.recv() {
-        match errand {
-            Errand::Resume(id) => {
-                session.state().is_bringing = true;
-                session.resume(&id);
-                session.state().is_bringing = false;
-            }
-            Errand::GiveUp { id, mark } => session.give_up(&id, mark),
-            Errand::Send(message) => {
-                let outgoing = Outgoing {
-                    frame: message.frame.as_bytes(),
-                    method: Some(message.method),
-                    id: message.id.as_deref().map(str::as_bytes),
-                    protocol_version: message.protocol_version.as_deref(),
-                    ..Outgoing::default()
-                };
-                if session.tell_server(&outgoing).is_err()
-                    && let Some(id) = &message.id
-                {
-                    session.own_request_failed(id.as_bytes());
+        let bytes = match &errand {
+            Errand::Send(message) => message.frame.len(),
+            Errand::GiveUp { .. } | Errand::Resume(_) => 0,
+        };
+        if session.contain(bytes, || run_one(session, &errand)).is_none() {
+            match &errand {
+                Errand::Resume(id) => session.resume_failed(id),
+                Errand::Send(OwnMessage { id: Some(id), .. }) => {
+                    session.contain(0, || session.own_request_failed(id.as_bytes()));
                 }
+                Errand::Send(_) | Errand::GiveUp { .. } => {}
+            }
+        }
+    }
+}
+
+fn run_one(session: &Session, errand: &Errand) {
+    match errand {
+        Errand::Resume(id) => {
+            session.state().is_bringing = true;
+            trip("errands", b"resume");
+            session.resume(id);
+            session.state().is_bringing = false;
+        }
+        Errand::GiveUp { id, mark } => session.give_up(id, *mark),
+        Errand::Send(message) => {
+            trip("errands", message.frame.as_bytes());
+            let outgoing = Outgoing {
+                frame: message.frame.as_bytes(),
+                method: Some(message.method),
+                id: message.id.as_deref().map(str::as_bytes),
+                protocol_version: message.protocol_version.as_deref(),
+                ..Outgoing::default()
+            };
+            if session.tell_server(&outgoing).is_err()
+                && let Some(id) = &message.id
+            {
+                session.own_request_failed(id.as_bytes());
             }
         }
     }

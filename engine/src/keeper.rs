@@ -9,6 +9,7 @@ use crate::judge::{ATTEMPTS, Seen};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::relist::{ListOutcome, Listing, Step};
+use crate::session::boundary::trip;
 use crate::session::state::Pending;
 use crate::session::{Cause, OwnAnswer, Session};
 use contract::surface::{Entry, EntryId, ListKind};
@@ -71,9 +72,31 @@ pub enum Wake {
     Admit,
     /// It was checked.
     Admitted(Box<Checked>),
+    /// It could not be, because of a fault of ours.
+    NotChecked,
     ClientGone,
     /// The session is over.
     End,
+}
+
+impl Wake {
+    /// What it is called where it is only named.
+    fn name(&self) -> &'static str {
+        match self {
+            Wake::Relist(_) => "relist",
+            Wake::Initialized => "initialized",
+            Wake::ListChanged(_) => "list-changed",
+            Wake::Answered { .. } => "answered",
+            Wake::Ask { .. } => "ask",
+            Wake::ClientAnswered { .. } => "client-answered",
+            Wake::Published { .. } => "published",
+            Wake::Admit => "admit",
+            Wake::Admitted(_) => "admitted",
+            Wake::NotChecked => "not-checked",
+            Wake::ClientGone => "client-gone",
+            Wake::End => "end",
+        }
+    }
 }
 
 /// How a request ends whose time is over.
@@ -165,24 +188,66 @@ impl Keeper {
 
     /// Works until the session is over.
     pub fn run(mut self) {
+        let session = self.session.clone();
         loop {
             let begun = Instant::now();
-            match self.wakes.recv_timeout(TICK) {
+            let wake = match self.wakes.recv_timeout(TICK) {
                 Ok(Wake::End) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(wake) => self.hear(wake),
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(wake) => Some(wake),
+                Err(RecvTimeoutError::Timeout) => None,
+            };
+            if session.is_broken() {
+                session.close_broken();
+                continue;
             }
-            // However often the keeper is woken, what has its time gets it.
-            if self.looked_around_at.elapsed() >= TICK {
-                self.looked_around_at = Instant::now();
-                self.look_around();
+            if session.contain(0, || self.turn(wake, begun)).is_none() {
+                session.contain(0, || self.begin_anew());
+                session.close_broken();
             }
-            self.pass_time(begun.elapsed());
-            self.begin_check();
-            self.begin_wanted();
-            self.session.state().is_resuming = false;
         }
-        self.flush();
+        session.contain(0, || self.flush());
+    }
+
+    fn turn(&mut self, wake: Option<Wake>, begun: Instant) {
+        if let Some(wake) = wake {
+            trip("keeper", wake.name().as_bytes());
+            self.hear(wake);
+        }
+        // However often the keeper is woken, what has its time gets it.
+        if self.looked_around_at.elapsed() >= TICK {
+            self.looked_around_at = Instant::now();
+            self.look_around();
+        }
+        self.pass_time(begun.elapsed());
+        self.begin_check();
+        self.begin_wanted();
+        self.session.state().is_resuming = false;
+    }
+
+    /// After a panic: what was under way may never come to its end, so all that waits for it is refused, and the next call
+    /// has everything asked for anew.
+    fn begin_anew(&mut self) {
+        self.listings.clear();
+        self.finished.clear();
+        self.wanted.clear();
+        self.questions.clear();
+        self.discovery = None;
+        self.admission.is_wanted = false;
+        let waiting = {
+            let mut state = self.session.state();
+            state.own.clear();
+            state.asked.clear();
+            state.is_unjudged = true;
+            for freshness in state.freshness.values_mut() {
+                freshness.is_listing = false;
+                freshness.is_stale = true;
+            }
+            state.release_all()
+        };
+        for id in waiting {
+            self.session.refuse_unseen(&id, ReasonCode::Internal);
+        }
+        self.session.state().is_resuming = false;
     }
 
     fn hear(&mut self, wake: Wake) {
@@ -201,6 +266,7 @@ impl Keeper {
             Wake::ClientAnswered { id, message } => self.client_answered(&id, &message),
             Wake::Admit => self.admission.is_wanted = true,
             Wake::Admitted(checked) => self.admitted(*checked),
+            Wake::NotChecked => self.not_checked(),
             Wake::ClientGone | Wake::End => {}
         }
     }

@@ -9,9 +9,10 @@ use crate::process::{ServerGroup, ServerProcess};
 use crate::session::Session;
 use std::fs::File;
 use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::lines::{Line, LineReader};
@@ -31,6 +32,8 @@ enum Happening {
     ServerClosed,
     ServerEnded(io::Result<Ended>),
     Signal(i32),
+    /// Too much went wrong in the gate itself, or one of its threads has ended.
+    Fault,
 }
 
 /// How the server behind a session ended.
@@ -125,17 +128,22 @@ impl Running {
             Behind::Later(server) => Some(server.group()),
             Behind::Remote(_) => None,
         };
+        let fault = Mutex::new(happens.clone());
+        session.on_fault(move || {
+            let happens = fault.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = happens.send(Happening::Fault);
+        });
         let keeper = Keeper::new(session.clone(), wakes, origin).admitting(admission);
-        let keeper = spawn("keeper", move || keeper.run())?;
+        let keeper = spawn_watched("keeper", &happens, move || keeper.run())?;
         {
             let session = session.clone();
-            spawn("errands", move || crate::errands::run(&session, &errands))?;
+            spawn_watched("errands", &happens, move || crate::errands::run(&session, &errands))?;
         }
         let server_reader = read_behind(behind, &session, &happens)?;
         {
             let (session, happens) = (session.clone(), happens.clone());
             let input = standard_input()?;
-            spawn("client", move || {
+            spawn_watched("client", &happens.clone(), move || {
                 read_client(&session, input);
                 let _ = happens.send(Happening::ClientEnded);
             })?;
@@ -149,13 +157,14 @@ impl Running {
             })?;
         }
         #[cfg(unix)]
-        spawn("signals", move || forward_signals(&happens))?;
+        spawn_watched("signals", &happens.clone(), move || forward_signals(&happens))?;
         Ok(Running { session, group, grace, happenings, server_reader, keeper })
     }
 
     /// Waits for the end of the session and answers how the server ended.
     pub fn finish(self) -> io::Result<Ended> {
         let mut stage = Stage::Open;
+        let mut is_faulty = false;
         let status = loop {
             match self.happenings.recv_timeout(self.patience(stage)) {
                 Ok(Happening::ServerEnded(ended)) => break ended,
@@ -179,6 +188,17 @@ impl Running {
                         stage = Stage::Closing(Instant::now() + self.grace);
                     }
                 }
+                Ok(Happening::Fault) if is_faulty => {}
+                Ok(Happening::Fault) => {
+                    is_faulty = true;
+                    let session = self.session.clone();
+                    if let Ok(refusing) = spawn("fault", move || session.end_by_fault()) {
+                        join_within(refusing, LAST_WORDS);
+                    }
+                    let Some(group) = &self.group else { break Ok(Ended::Remote) };
+                    group.terminate();
+                    stage = Stage::Terminating(Instant::now() + self.grace);
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     stage = self.next_stage(stage);
                     if stage == Stage::Killed && self.group.is_none() {
@@ -196,6 +216,12 @@ impl Running {
         self.session.wake(Wake::End);
         join_within(self.keeper, LAST_WORDS);
         self.session.recorder.finish();
+        if is_faulty {
+            return Err(io::Error::other(
+                "too many faults of the gate itself: the session was ended; please report what \
+                 is above. Each fault has a line in errors.jsonl in the home folder",
+            ));
+        }
         status
     }
 
@@ -235,6 +261,20 @@ impl Running {
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// A thread without which the session cannot go on: a panic that leaves it ends the session.
+fn spawn_watched(
+    name: &str,
+    happens: &Sender<Happening>,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let happens = happens.clone();
+    spawn(name, move || {
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            let _ = happens.send(Happening::Fault);
+        }
+    })
 }
 
 /// Waits for a thread, but not for ever: it may be stuck on somebody who does not read.
@@ -284,12 +324,12 @@ fn read_behind(
     match behind {
         Behind::Process { process, output } => {
             wait_for(process, &happens)?;
-            spawn("server", move || {
+            spawn_watched("server", &happens.clone(), move || {
                 read_server(&session, output);
                 let _ = happens.send(Happening::ServerClosed);
             })
         }
-        Behind::Later(server) => spawn("server", move || {
+        Behind::Later(server) => spawn_watched("server", &happens.clone(), move || {
             let Some((process, output)) = server.wait() else {
                 let _ = happens.send(Happening::ServerEnded(Ok(Ended::Unstarted)));
                 return;
@@ -300,7 +340,7 @@ fn read_behind(
             read_server(&session, Box::new(output));
             let _ = happens.send(Happening::ServerClosed);
         }),
-        Behind::Remote(remote) => spawn("server", move || {
+        Behind::Remote(remote) => spawn_watched("server", &happens.clone(), move || {
             let mut ended = Ended::Remote;
             remote.serve(&mut |inbound| match inbound {
                 Inbound::Message(message) => {

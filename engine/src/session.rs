@@ -7,6 +7,7 @@
 //! somebody reads from it is always read from.
 
 mod admission;
+pub(crate) mod boundary;
 mod client;
 mod handshake;
 pub mod input;
@@ -33,10 +34,12 @@ use crate::sentinel::Sentinel;
 use crate::situation::Situation;
 use crate::tally::Tally;
 use crate::view::{Found, Standing};
+use boundary::Faults;
 use contract::hash::sha256_hex;
 use contract::surface::{EntryId, ListKind};
 use gate::counters::Counter;
 use gate::reason::Reason;
+use gate::server::ServerId;
 use input::Asking;
 use ledger::record::OutcomeStatus;
 use serde_json::json;
@@ -44,7 +47,7 @@ use state::{MAX_FOLLOWED_HOLDS, MAX_PENDING, Pending, State, Waiting};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 use store::receipts::Batch;
 use wire::envelope::{Id, OwnedId};
@@ -102,6 +105,8 @@ pub(crate) enum Cause {
 pub type Remark = dyn Fn(&str) + Send + Sync;
 
 pub struct Session {
+    pub(crate) server: ServerId,
+    faults: Faults,
     pub(crate) settings: SessionSettings,
     path: Path,
     pub(crate) recorder: Recorder,
@@ -220,6 +225,8 @@ impl Session {
             state.situation = Arc::new(Situation { admission, ..(*state.situation).clone() });
         }
         Session {
+            server: state.situation.server.clone(),
+            faults: Faults::default(),
             settings: parts.settings,
             path: parts.path,
             recorder: parts.recorder,
@@ -248,12 +255,11 @@ impl Session {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // Every change of the state is whole, so a panic elsewhere left it as it was.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock(&self.state)
     }
 
     pub(crate) fn judge(&self) -> MutexGuard<'_, Judge> {
-        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock(&self.judge)
     }
 
     pub(crate) fn wake(&self, wake: Wake) {
@@ -290,7 +296,7 @@ impl Session {
     }
 
     fn client_side(&self) -> MutexGuard<'_, ClientSide> {
-        self.to_client.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock(&self.to_client)
     }
 
     /// A request of a batch that may get no answer: the others of its batch wait for it no longer.
@@ -307,6 +313,7 @@ impl Session {
     }
 
     pub(crate) fn tell_client_in_parts(&self, message: &[&[u8]]) {
+        boundary::note_answered();
         if self.client_side().write(message).is_err() {
             self.wake(Wake::ClientGone);
         }
@@ -314,6 +321,7 @@ impl Session {
 
     /// A message of the server's on its way to the client: sent with those that come right behind it.
     fn gather_for_client(&self, message: &[u8]) {
+        boundary::note_answered();
         if self.client_side().gather(message).is_err() {
             self.wake(Wake::ClientGone);
         }
@@ -321,6 +329,10 @@ impl Session {
 
     /// Nothing more of the server is there for now: what was gathered goes to the client, then into the ledger.
     pub fn server_paused(&self) {
+        self.contain(0, || self.pass_gathered());
+    }
+
+    fn pass_gathered(&self) {
         {
             if self.client_side().outlet.write_gathered().is_err() {
                 self.wake(Wake::ClientGone);
@@ -342,7 +354,7 @@ impl Session {
     }
 
     fn server_side(&self) -> MutexGuard<'_, ServerSide> {
-        self.to_server.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock(&self.to_server)
     }
 
     /// Sends a message of our own now.
@@ -364,10 +376,12 @@ impl Session {
 
     /// Nothing more of the client is there for now: what was gathered is recorded, then sent.
     pub fn client_paused(&self) {
-        self.send_gathered();
-        self.is_gathering.store(false, Ordering::SeqCst);
-        self.settle_rest();
-        self.is_current.store(false, Ordering::Release);
+        self.contain(0, || {
+            self.send_gathered();
+            self.is_gathering.store(false, Ordering::SeqCst);
+            self.settle_rest();
+            self.is_current.store(false, Ordering::Release);
+        });
     }
 
     pub(crate) fn send_gathered(&self) {
@@ -436,7 +450,7 @@ impl Session {
 
     /// Whether requests still wait here for a view.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.state().has_waiting()
+        !self.is_broken() && self.state.lock().is_ok_and(|state| state.has_waiting())
     }
 
     pub(crate) fn situation(&self) -> Arc<Situation> {
@@ -446,7 +460,7 @@ impl Session {
     /// INVARIANT: what somebody approved, stopped or declared counts for every call that begins after it was written.
     fn look_for_changes(&self, begun: Instant) -> Result<(), store::StoreError> {
         // All that was read at once began at once, unless the server kept it waiting here.
-        let mut sentinel = self.sentinel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sentinel = self.lock(&self.sentinel);
         if self.is_current.load(Ordering::Acquire) && sentinel.had_just_looked(begun) {
             return Ok(());
         }
@@ -547,6 +561,7 @@ impl Session {
         {
             return;
         }
+        boundary::note_decided();
         let (view_age, admission_age) = (*view_age, *admission_age);
         let about = Circumstances { situation, caller, view_age, admission_age, begun };
         let Recorded { receipt_id, batch, decided } = match self
@@ -741,13 +756,22 @@ impl Session {
 
     /// Answers with a fault that was noted already, in these words.
     fn refuse_with(&self, id: &[u8], reason: ReasonCode, words: &str) {
-        let server = self.situation().server.clone();
-        let refusal = Refusal::fault(reason, words, server.as_str());
+        let refusal = Refusal::fault(reason, words, self.server.as_str());
         self.tell_client(&refusal.to_message(id));
     }
 
     /// The server is gone: every request that waits gets its answer, and so will every one that comes.
     pub fn server_ended(&self, why: &'static str) {
+        self.contain(0, || self.end_all(why, ReasonCode::UpstreamUnreachable));
+    }
+
+    /// The session ends because of faults of its own.
+    pub(crate) fn end_by_fault(&self) {
+        self.contain(0, || self.end_all("it was ended", ReasonCode::Internal));
+        self.close_broken();
+    }
+
+    fn end_all(&self, why: &'static str, reason: ReasonCode) {
         let (pending, waiting) = {
             let mut state = self.state();
             state.ended = Some(why);
@@ -767,7 +791,6 @@ impl Session {
             self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, theirs);
             self.tally.add(Counter::Failed);
         }
-        let reason = ReasonCode::UpstreamUnreachable;
         let unseen: Vec<ReasonCode> =
             waiting.iter().map(|waiting| self.record_unseen(waiting, reason)).collect();
         let _ = self.recorder.settle(None);

@@ -4,6 +4,7 @@ use super::{Discovery, Keeper, Wake};
 use crate::admission::{Admittance, Checker};
 use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
+use crate::session::boundary::trip;
 use crate::session::{LateGreeting, OwnAnswer, Session};
 use contract::surface::ListKind;
 use serde_json::json;
@@ -74,6 +75,13 @@ impl Keeper {
             self.session.remark("the server's admission cannot be checked");
             self.session.refuse_unadmitted();
         }
+    }
+
+    /// A check ended without a result: what waits for it is refused, and the server is checked again later.
+    pub(super) fn not_checked(&mut self) {
+        self.admission.is_checking = false;
+        self.admission.recheck = Some((Instant::now() + FIRST_RECHECK, FIRST_RECHECK));
+        self.session.refuse_unadmitted();
     }
 
     /// What was found counts from now on, and what waited for it goes on.
@@ -218,8 +226,13 @@ fn start(mut checker: Checker, session: &Arc<Session>) -> Option<Sender<Asked>> 
     let thread = std::thread::Builder::new().name("admission".to_owned());
     let started = thread.spawn(move || {
         while let Ok((handshake, greeting)) = asked.recv() {
-            let checked = checker.check(handshake.as_deref(), greeting);
-            session.wake(Wake::Admitted(Box::new(checked)));
+            let checked = session.contain(0, || {
+                trip("admission", b"check");
+                checker.check(handshake.as_deref(), greeting)
+            });
+            session.wake(
+                checked.map_or(Wake::NotChecked, |checked| Wake::Admitted(Box::new(checked))),
+            );
         }
     });
     started.is_ok().then_some(ask)

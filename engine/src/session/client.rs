@@ -1,5 +1,6 @@
 //! What the client sends.
 
+use super::boundary::{note_decided, trip};
 use super::input::{Asking, Returned};
 use super::state::{Cancelling, State, Waiting};
 use super::{Met, Passage, Session};
@@ -51,11 +52,19 @@ impl Session {
     pub fn client_said(&self, frame: &[u8], has_more: bool) {
         let begun = Instant::now();
         self.is_gathering.store(has_more, Ordering::SeqCst);
+        if self.contain(frame.len(), || self.read_from_client(frame, begun)).is_none() {
+            // Not even what it is could be told.
+            let ids = ids_of_broken(frame);
+            self.refuse_failed(ids.first().map_or(b"null", |id| id.raw()));
+        }
+    }
+
+    fn read_from_client(&self, frame: &[u8], begun: Instant) {
         match scan(frame) {
             Ok(Scanned::Message(envelope)) => {
                 // What passes keeps its bytes, white space around it too.
                 let envelope = Envelope { raw: frame, ..envelope };
-                self.take_from_client(&envelope, begun);
+                self.take_one_from_client(&envelope, begun);
             }
             Ok(Scanned::Batch(batch)) => self.batch_from_client(&batch, begun),
             Err(error) => self.refuse_frame(&error, frame, begun),
@@ -64,6 +73,10 @@ impl Session {
 
     /// A frame over the limit was dropped.
     pub fn client_said_too_much(&self, beginning: &[u8], end: &[u8], bytes: u64) {
+        self.contain(0, || self.refuse_too_much(beginning, end, bytes));
+    }
+
+    fn refuse_too_much(&self, beginning: &[u8], end: &[u8], bytes: u64) {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let torn = read_torn(beginning, end);
         let reason = ReasonCode::PayloadTooLarge;
@@ -81,7 +94,27 @@ impl Session {
         }
     }
 
+    /// Takes one message. A panic refuses the request that it is.
+    fn take_one_from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
+        let bytes = envelope.raw.len();
+        if self.is_broken() {
+            self.close_broken();
+            if let Kind::Request { id, .. } = &envelope.kind {
+                self.note_fault(ReasonCode::Internal, bytes as u64);
+                self.refuse_failed(id.raw());
+            }
+            return;
+        }
+        let taken = self.contain(bytes, || self.take_from_client(envelope, begun));
+        if taken.is_none()
+            && let Kind::Request { id, method } = &envelope.kind
+        {
+            self.release_failed(&id.to_owned(), method, bytes);
+        }
+    }
+
     fn take_from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
+        trip("client", envelope.raw);
         match &envelope.kind {
             Kind::Request { id, method } => match self.returned(envelope) {
                 None => self.request(envelope, id, method, begun, Asking::Open),
@@ -131,6 +164,7 @@ impl Session {
         // All that the request is decided on is taken together: each look under the lock costs as much as a check.
         let (met, is_admitted, is_fresh) = {
             let mut state = self.state();
+            trip("state", envelope.raw);
             if let Some(params) = params.filter(|_| version.is_some()) {
                 state.client.hear(params.meta);
             }
@@ -352,6 +386,7 @@ impl Session {
         let (view_age, admission_age, begun) = (*view_age, *admission_age, passage.begun);
         let about = Circumstances { situation, caller, view_age, admission_age, begun };
         let id = passage.id.raw();
+        note_decided();
         let recorded = self.recorder.decision(&passage.call, &answer, about);
         let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
             self.recorder.settle(Some(batch)).map(|()| receipt_id)
@@ -458,7 +493,7 @@ impl Session {
         }
         for element in &batch.elements {
             match &element.message {
-                Ok(envelope) if has_batches => self.take_from_client(envelope, begun),
+                Ok(envelope) if has_batches => self.take_one_from_client(envelope, begun),
                 Ok(envelope) => {
                     if let Kind::Request { id, method } = &envelope.kind {
                         let reason = ReasonCode::BadFrame;
@@ -538,6 +573,7 @@ impl Session {
             admission_age: None,
             begun,
         };
+        note_decided();
         let recorded = self.recorder.decision(&call, &answer, about);
         let recorded = recorded.and_then(|recorded| self.recorder.settle(Some(recorded.batch)));
         self.tally.add(Counter::Denied);

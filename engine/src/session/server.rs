@@ -1,5 +1,6 @@
 //! What the server sends.
 
+use super::boundary::{note_taken, trip};
 use super::client::key_of;
 use super::state::{MAX_SERVER_REQUESTS, Pending};
 use super::{Session, words_of};
@@ -36,10 +37,17 @@ impl Session {
     /// Takes one frame of the server's. Where more of them were read already, it may go to the client with them, at
     /// [`Session::server_paused`] at the latest.
     pub fn server_said(&self, frame: &[u8], has_more: bool) {
+        if self.is_broken() {
+            return self.close_broken();
+        }
+        self.contain(frame.len(), || self.read_from_server(frame, has_more));
+    }
+
+    fn read_from_server(&self, frame: &[u8], has_more: bool) {
         match scan(frame) {
             Ok(Scanned::Message(envelope)) => {
                 let envelope = Envelope { raw: frame, ..envelope };
-                self.take_from_server(&envelope, has_more);
+                self.take_one_from_server(&envelope, has_more);
             }
             Ok(Scanned::Batch(batch)) => self.batch_from_server(&batch),
             Err(error) => self.unreadable_from_server(&error, frame),
@@ -48,6 +56,10 @@ impl Session {
 
     /// A frame over the limit was dropped. The client is told for the request that it was about, where that can be known.
     pub fn server_said_too_much(&self, beginning: &[u8], end: &[u8], bytes: u64) {
+        self.contain(0, || self.drop_too_much(beginning, end, bytes));
+    }
+
+    fn drop_too_much(&self, beginning: &[u8], end: &[u8], bytes: u64) {
         self.remark("a message of the server is over the limit and was dropped");
         // The id of a request is the server's own, not one of the client's.
         self.note_fault(ReasonCode::UpstreamUnreadable, bytes);
@@ -69,7 +81,16 @@ impl Session {
         self.state().doubt(ids, is_message, until)
     }
 
+    /// Takes one message. A panic refuses the request whose answer it is.
+    fn take_one_from_server(&self, envelope: &Envelope<'_>, has_more: bool) {
+        let taken = self.contain(envelope.raw.len(), || self.take_from_server(envelope, has_more));
+        if taken.is_none() {
+            self.release_answered(Some(envelope));
+        }
+    }
+
     fn take_from_server(&self, envelope: &Envelope<'_>, has_more: bool) {
+        trip("server", envelope.raw);
         match &envelope.kind {
             Kind::Response { id: Some(id), outcome } => {
                 self.response(envelope, id, outcome, has_more);
@@ -106,9 +127,11 @@ impl Session {
                 return self.wake(Wake::Answered { id: id.key().to_vec(), answer });
             }
             state.doubtful.remove(id.key());
-            state.pending.remove(id.key())
+            state.pending.remove_entry(id.key())
         };
-        let Some(pending) = pending else { return self.unsolicited() };
+        let Some((owned, pending)) = pending else { return self.unsolicited() };
+        note_taken(owned, pending.receipt_id);
+        trip("answer", envelope.raw);
         let status = match outcome {
             Outcome::Result(_) => OutcomeStatus::Success,
             Outcome::Error(_) => OutcomeStatus::Error,
@@ -210,7 +233,7 @@ impl Session {
         let has_batches = self.has_batches();
         for element in &batch.elements {
             match &element.message {
-                Ok(envelope) if has_batches => self.take_from_server(envelope, true),
+                Ok(envelope) if has_batches => self.take_one_from_server(envelope, true),
                 Ok(Envelope { kind: Kind::Response { id: Some(id), .. }, .. }) => {
                     let bytes = element.raw.len() as u64;
                     self.note_fault(ReasonCode::UpstreamUnreadable, bytes);
@@ -261,6 +284,10 @@ impl Session {
 
     /// A remote server will not answer this request; `id` is the request's own, as it was sent.
     pub fn request_failed(&self, id: &[u8], failure: &RemoteFailure) {
+        self.contain(0, || self.end_failed(id, failure));
+    }
+
+    fn end_failed(&self, id: &[u8], failure: &RemoteFailure) {
         let (reason, status) = match failure.kind() {
             FailureKind::Unreachable | FailureKind::NeedsSignIn | FailureKind::Cancelled => {
                 (ReasonCode::UpstreamUnreachable, OutcomeStatus::Error)
@@ -359,7 +386,7 @@ impl Session {
         state.pending.remove_entry(key)
     }
 
-    fn record_failure(&self, pending: &Pending, status: OutcomeStatus) {
+    pub(super) fn record_failure(&self, pending: &Pending, status: OutcomeStatus) {
         let theirs = pending.dispatched.elapsed();
         self.recorder.outcome(pending.receipt_id, status, 0, Duration::ZERO, theirs);
         if pending.is_call {

@@ -348,6 +348,19 @@ impl State {
         self.waiting.iter().any(|waiting| waiting.asked_about.as_ref() == Some(entry))
     }
 
+    /// Forgets a request that waits here, or has been released: it is answered elsewhere.
+    pub fn forget(&mut self, key: &[u8]) {
+        self.waiting.retain(|waiting| waiting.id.key() != key);
+        self.waiting_bytes = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
+        self.released.remove(key);
+        self.doubtful.remove(key);
+    }
+
+    /// Releases all that wait for anything.
+    pub fn release_all(&mut self) -> Vec<OwnedId> {
+        self.release(|_| true)
+    }
+
     fn release(&mut self, is_released: impl Fn(&Waiting) -> bool) -> Vec<OwnedId> {
         let all = std::mem::take(&mut self.waiting);
         let (released, waiting): (VecDeque<_>, VecDeque<_>) =

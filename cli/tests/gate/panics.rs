@@ -1,0 +1,123 @@
+//! A bug of the gate stops one message and not the session. The binary under test panics where
+//! `HOLDPOINT_TEST_PANIC` says, which only builds with debug assertions do.
+#![cfg(debug_assertions)]
+
+use crate::bench::*;
+use crate::client::*;
+use crate::script::*;
+use serde_json::{Value, json};
+
+/// The code of a fault of our own.
+const INTERNAL: i64 = -32012;
+
+fn gate(bench: &Bench, panic: &str, options: &[&str]) -> Client {
+    let script = Script::new(bench);
+    let mut command = bench.command(["run", "--server", ID]);
+    command.args(options).arg("--").args(script.launch()).env("HOLDPOINT_TEST_PANIC", panic);
+    let mut client = Client::start(command);
+    client.begin();
+    client
+}
+
+fn report(client: &mut Client, title: &str) -> Value {
+    client.call("make_report", &json!({ "title": title }))
+}
+
+/// What a panic may leave behind: its place, a line in the error log, and nothing of what was handled.
+#[track_caller]
+fn leaves_its_place_only(bench: &Bench, ended: &Ended, faults: usize) {
+    assert!(ended.errors.contains("a fault of this program itself ("), "{}", ended.errors);
+    assert!(ended.errors.contains("boundary.rs:"), "{}", ended.errors);
+    assert!(!ended.errors.contains("payload"), "{}", ended.errors);
+    let log = std::fs::read_to_string(bench.home().join("errors.jsonl")).unwrap();
+    assert_eq!(log.matches(r#""class":"internal""#).count(), faults, "{log}");
+    assert!(!log.contains("boom"), "{log}");
+}
+
+/// A call with the title `boom` ends in a fault of the gate; the next one is served.
+#[track_caller]
+fn one_call_fails(panic: &str, options: &[&str]) {
+    let bench = Bench::new();
+    let mut client = gate(&bench, panic, options);
+    assert_eq!(refused(&report(&mut client, "boom"), INTERNAL)["reason"], "internal", "{panic}");
+    text(&report(&mut client, "fine"));
+    let requests = client.requests();
+    let ended = client.end().exits(0);
+    leaves_its_place(&bench, &ended);
+    receipts_are_complete(&bench, requests);
+}
+
+#[track_caller]
+fn leaves_its_place(bench: &Bench, ended: &Ended) {
+    let log = std::fs::read_to_string(bench.home().join("errors.jsonl")).unwrap();
+    let faults = log.matches(r#""class":"internal""#).count();
+    assert!(faults > 0, "{log}");
+    leaves_its_place_only(bench, ended, faults);
+}
+
+#[test]
+fn a_panic_over_a_message_of_the_client_refuses_that_message() {
+    one_call_fails("client:boom", &[]);
+}
+
+#[test]
+fn a_panic_over_an_answer_of_the_server_refuses_its_call() {
+    // The scripted server says how many calls it got.
+    one_call_fails("server:call 1", &[]);
+    one_call_fails("answer:call 1", &[]);
+}
+
+#[test]
+fn a_panic_of_the_keeper_refuses_what_waits_for_it() {
+    one_call_fails("keeper:relist", &["--relist-max-age", "0"]);
+}
+
+#[test]
+fn a_panic_on_the_way_to_the_server_refuses_what_was_brought_there() {
+    one_call_fails("errands:resume", &["--relist-max-age", "0"]);
+}
+
+#[test]
+fn a_panic_with_the_state_locked_closes_the_server_and_not_the_session() {
+    let bench = Bench::new();
+    let mut client = gate(&bench, "state:boom", &[]);
+    text(&report(&mut client, "fine"));
+    for title in ["boom", "fine", "fine", "fine", "fine"] {
+        assert_eq!(refused(&report(&mut client, title), INTERNAL)["reason"], "internal");
+    }
+    assert_eq!(refused(&client.ask("ping", &json!({})), INTERNAL)["reason"], "internal");
+    let ended = client.end().exits(0);
+    assert!(ended.errors.contains("everything is refused"), "{}", ended.errors);
+}
+
+#[test]
+fn three_panics_within_a_minute_end_the_session() {
+    let bench = Bench::new();
+    let mut client = gate(&bench, "client:boom*9", &[]);
+    for _ in 0..2 {
+        refused(&report(&mut client, "boom"), INTERNAL);
+        text(&report(&mut client, "fine"));
+    }
+    client
+        .request("tools/call", &json!({ "name": "make_report", "arguments": { "title": "boom" } }));
+    let ended = client.ended().exits(12);
+    assert!(ended.errors.contains("too many faults"), "{}", ended.errors);
+    leaves_its_place_only(&bench, &ended, 3);
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
+fn a_panic_while_the_admission_is_checked_admits_nothing_and_it_is_checked_again() {
+    let bench = Bench::new();
+    bench.run(["attest", "keygen", "one.pem"]).exits(0);
+    let pem = std::fs::read_to_string(bench.path("one.pem.pub")).unwrap();
+    let signer = json!({ "keyId": "one", "publicKeyPem": pem, "approvedClearance": ["internal"] });
+    bench.file("root.json", json!({ "v": 1, "signers": [signer] }).to_string());
+    let root = bench.path("root.json").to_string_lossy().into_owned();
+    let options = ["--trust-root", &root, "--required", "internal"];
+    let mut client = gate(&bench, "admission:check", &options);
+    // Nobody vouches for the server, and the second check says so.
+    refused(&report(&mut client, "fine"), DENIED);
+    let ended = client.end().exits(0);
+    leaves_its_place(&bench, &ended);
+}

@@ -1,0 +1,239 @@
+//! A bug of ours stops one message, not the session. Each message is handled inside a boundary: a panic becomes a refusal
+//! with -32012, a line in the error log and a released request.
+//!
+//! A lock that was held during a panic may guard something that is half changed. Nothing is decided on that: the session
+//! refuses whatever comes from then on. Several panics within a short time end the session.
+
+use super::Session;
+use crate::reason::ReasonCode;
+use crate::refusal::Refusal;
+use ledger::record::{OutcomeStatus, ReceiptId};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use wire::envelope::{Envelope, Kind, OwnedId};
+
+/// So many panics within this time end the session.
+const MAX_PANICS: usize = 3;
+const PANIC_WINDOW: Duration = Duration::from_secs(60);
+
+/// What a person is told of a request that a panic ended.
+const WORDS: &str = "○ holdpoint — a fault of the gate itself: whether the call was made is not known. \
+    It is noted in errors.jsonl in the home folder; please report it";
+
+/// Unwinds to the boundary from a lock that was held during a panic.
+struct Broken;
+
+/// What is done when the session has to end.
+type Ending = Box<dyn Fn() + Send + Sync>;
+
+/// What a session knows of its own faults.
+#[derive(Default)]
+pub(super) struct Faults {
+    panics: Mutex<VecDeque<Instant>>,
+    /// Something that calls are decided on may be half changed.
+    is_broken: AtomicBool,
+    /// All that was in flight when it broke has been refused.
+    is_closed: AtomicBool,
+    ending: OnceLock<Ending>,
+}
+
+impl Faults {
+    /// Notes a panic. Returns whether there were too many.
+    fn count(&self, now: Instant) -> bool {
+        let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        panics.retain(|at| now.saturating_duration_since(*at) < PANIC_WINDOW);
+        panics.push_back(now);
+        panics.len() >= MAX_PANICS
+    }
+}
+
+/// How far the message that this thread handles has come.
+#[derive(Default)]
+struct Progress {
+    /// A decision on it was recorded.
+    is_decided: Cell<bool>,
+    /// The client was answered.
+    is_answered: Cell<bool>,
+    /// The request whose answer it is, once that is not pending any more.
+    taken: RefCell<Option<(OwnedId, ReceiptId)>>,
+}
+
+thread_local! {
+    static PROGRESS: Progress = Progress::default();
+}
+
+pub(super) fn note_decided() {
+    PROGRESS.with(|progress| progress.is_decided.set(true));
+}
+
+pub(super) fn note_answered() {
+    PROGRESS.with(|progress| progress.is_answered.set(true));
+}
+
+pub(super) fn note_taken(id: OwnedId, receipt_id: ReceiptId) {
+    PROGRESS.with(|progress| *progress.taken.borrow_mut() = Some((id, receipt_id)));
+}
+
+impl Session {
+    /// What is to be done when the session has to end because of its own faults.
+    pub(crate) fn on_fault(&self, ending: impl Fn() + Send + Sync + 'static) {
+        let _ = self.faults.ending.set(Box::new(ending));
+    }
+
+    /// Does some work. A panic is noted, with the length of the message that it was about, and nothing is returned.
+    pub(crate) fn contain<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> Option<T> {
+        PROGRESS.with(|progress| {
+            progress.is_decided.set(false);
+            progress.is_answered.set(false);
+            progress.taken.borrow_mut().take();
+        });
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(done) => return Some(done),
+            // The panic behind it was noted when it happened.
+            Err(panic) if panic.is::<Broken>() => return None,
+            Err(_) => {}
+        }
+        self.note_fault(ReasonCode::Internal, bytes as u64);
+        if self.faults.count(Instant::now())
+            && let Some(end) = self.faults.ending.get()
+        {
+            end();
+        }
+        None
+    }
+
+    /// Locks what calls are decided on. Unwinds to the boundary where it may be half changed.
+    pub(super) fn lock<'a, T>(&'a self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+        match mutex.lock() {
+            Ok(guard) => guard,
+            Err(_) => {
+                self.faults.is_broken.store(true, Ordering::SeqCst);
+                resume_unwind(Box::new(Broken))
+            }
+        }
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.faults.is_broken.load(Ordering::SeqCst)
+    }
+
+    /// Refuses the request that was being handled when something panicked, unless it was answered already.
+    pub(super) fn release_failed(&self, id: &OwnedId, method: &str, bytes: usize) {
+        let (is_decided, is_answered) =
+            PROGRESS.with(|progress| (progress.is_decided.get(), progress.is_answered.get()));
+        let released = catch_unwind(AssertUnwindSafe(|| {
+            let pending = {
+                let mut state = self.state();
+                state.forget(id.key());
+                state.pending.remove(id.key())
+            };
+            match pending {
+                Some(pending) => self.record_failure(&pending, OutcomeStatus::Error),
+                None if !is_decided => {
+                    let begun = Instant::now();
+                    self.record_denial(method, bytes, ReasonCode::Internal, begun);
+                }
+                None => {}
+            }
+        }));
+        if !is_answered {
+            self.refuse_failed(id.raw());
+        }
+        if released.is_err() {
+            self.close_broken();
+        }
+    }
+
+    /// Refuses a request that had waited, and that was being brought to the server when something panicked.
+    pub(crate) fn resume_failed(&self, id: &OwnedId) {
+        self.release_failed(id, "", 0);
+        self.contain(0, || self.state().is_bringing = false);
+    }
+
+    /// Refuses the request whose answer was being passed on when something panicked.
+    pub(super) fn release_answered(&self, envelope: Option<&Envelope<'_>>) {
+        let (taken, is_answered) = PROGRESS
+            .with(|progress| (progress.taken.borrow_mut().take(), progress.is_answered.get()));
+        match (taken, envelope.map(|envelope| &envelope.kind)) {
+            (Some((id, receipt_id)), _) if !is_answered => {
+                let status = OutcomeStatus::Error;
+                self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, Duration::ZERO);
+                self.refuse_failed(id.raw());
+            }
+            (Some(_), _) => {}
+            (None, Some(Kind::Response { id: Some(id), .. })) => {
+                let failed = || self.fail(id.key(), ReasonCode::Internal, OutcomeStatus::Error);
+                if catch_unwind(AssertUnwindSafe(failed)).is_err() {
+                    self.close_broken();
+                }
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Answers -32012 without a look at anything that may be half changed.
+    pub(super) fn refuse_failed(&self, id: &[u8]) {
+        let refusal = Refusal::fault(ReasonCode::Internal, WORDS, self.server.as_str());
+        let message = refusal.to_message(id);
+        // Where even that panics there is nobody left who could be told.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.tell_client(&message)));
+    }
+
+    /// Refuses all that is in flight, once, where nothing more can be decided.
+    pub(crate) fn close_broken(&self) {
+        if !self.is_broken() || self.faults.is_closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.remark(
+            "a fault of the gate itself: everything is refused until the server is started again",
+        );
+        let (pending, waiting) = {
+            // Read for the ids of those that wait, and for nothing else.
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let waiting: Vec<OwnedId> = std::mem::take(&mut state.waiting)
+                .into_iter()
+                .chain(std::mem::take(&mut state.released).into_values())
+                .map(|waiting| waiting.id)
+                .collect();
+            (std::mem::take(&mut state.pending), waiting)
+        };
+        for pending in pending.values() {
+            self.record_failure(pending, OutcomeStatus::Error);
+        }
+        pending.keys().chain(&waiting).for_each(|id| self.refuse_failed(id.raw()));
+    }
+}
+
+/// Panics where a test asks for it: `HOLDPOINT_TEST_PANIC=PART:WORD[*COUNT]` names the part of the gate and a word of what it
+/// handles. Only in builds with debug assertions, so that no release has it.
+#[cfg(debug_assertions)]
+pub(crate) fn trip(part: &str, handled: &[u8]) {
+    use std::sync::LazyLock;
+    use std::sync::atomic::AtomicUsize;
+    static ASKED: LazyLock<Option<(String, String, AtomicUsize)>> = LazyLock::new(|| {
+        let asked = std::env::var("HOLDPOINT_TEST_PANIC").ok()?;
+        let (part, word) = asked.split_once(':')?;
+        let (word, count) = word.split_once('*').unwrap_or((word, "1"));
+        Some((part.to_owned(), word.to_owned(), AtomicUsize::new(count.parse().ok()?)))
+    });
+    let Some((asked, word, left)) = &*ASKED else { return };
+    let is_met =
+        asked == part && handled.windows(word.len().max(1)).any(|at| at == word.as_bytes());
+    let count = |left: usize| left.checked_sub(1);
+    if is_met && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok() {
+        resume_or_panic(word);
+    }
+}
+
+#[cfg(debug_assertions)]
+#[expect(clippy::panic, reason = "this is what a test asked for")]
+fn resume_or_panic(word: &str) -> ! {
+    panic!("a payload that nobody may see: {word}")
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) fn trip(_: &str, _: &[u8]) {}
