@@ -48,6 +48,7 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
         let question = "which server? `-- CMD…` starts one, `--url URL` reaches one";
         return Err(Failure::usage(question));
     }
+    check_descriptors()?;
     let reach = Reach::of(&command.upstream)?;
     let id = match &command.server {
         Some(id) => id.clone(),
@@ -60,6 +61,25 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
         }
         Upstream::Http(endpoint) => run_remote(command, options, &id, &reach, endpoint.clone()),
     }
+}
+
+/// The file descriptors that a session may need at once, beside those that are open when it starts.
+const DESCRIPTORS: usize = 20;
+
+/// Refuses to start where there are too few file descriptors: whatever fails first would fail in the middle of something.
+fn check_descriptors() -> Result<(), Failure> {
+    #[cfg(unix)]
+    {
+        let opened: Result<Vec<_>, _> =
+            (0..DESCRIPTORS).map(|_| std::fs::File::open("/dev/null")).collect();
+        if let Err(error) = opened {
+            return Err(Failure::internal(format!(
+                "a session needs {DESCRIPTORS} free file descriptors, and there are fewer ({error}); \
+                 raise the limit where the client is started, for example `ulimit -n 1024`"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn run_program(

@@ -243,3 +243,25 @@ fn a_gate_whose_server_has_ended_ends_though_its_client_reads_nothing() {
     ends_though_nobody_reads(command);
     all_is_recorded(&bench);
 }
+
+#[test]
+fn with_too_few_file_descriptors_the_start_is_refused_in_words() {
+    let bench = Bench::new();
+    let script = Script::new(&bench);
+    for limit in [8, 12, 14, 16, 20] {
+        let mut command = std::process::Command::new("sh");
+        let gate = bench.command(["run", "--server", ID, "--"]);
+        for (name, value) in gate.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(["-c", &format!("ulimit -n {limit}; exec \"$@\""), "sh"]);
+        command.arg(gate.get_program()).args(gate.get_args()).args(script.launch());
+        let ended = Client::start(command).end().exits(12);
+        assert!(ended.errors.contains("free file descriptors"), "{limit}: {}", ended.errors);
+        assert!(ended.errors.contains("ulimit -n 1024"), "{limit}: {}", ended.errors);
+        assert!(!ended.errors.contains("fault of this program"), "{limit}: {}", ended.errors);
+    }
+}
