@@ -1,6 +1,7 @@
 //! Finding the files of hosts, and reading one.
 
 use crate::document::Syntax;
+use crate::launches::GuardedLaunch;
 use crate::rewrite::{self, Manner, Server, State, TextError};
 use crate::surroundings::{Surroundings, System};
 use crate::table::{Base, HOSTS, Host, OTHER, Place, Scope};
@@ -220,6 +221,14 @@ impl Config {
     pub fn servers(&self) -> Result<Vec<Server>, ReadError> {
         let text = text_of(read_bytes(&self.path)?)?;
         Ok(rewrite::servers(&text, &self.manner())?)
+    }
+}
+
+impl Config {
+    /// How the server with this id is started or reached behind its gate, as the file says it now.
+    pub fn guarded_launch(&self, id: &str) -> Result<Option<GuardedLaunch>, ReadError> {
+        let text = text_of(read_bytes(&self.path)?)?;
+        Ok(rewrite::guarded_launch(&text, &self.manner(), id)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::address::{Parts, has_variables};
 use crate::document::{List, Map, Member, Node, Style, Value};
-use crate::guard::{self, Guarded};
+use crate::guard::{self, Behind, Guarded};
 use crate::place::Step;
 use crate::table::{FOREIGN, SIGN_IN, Shape, Transport};
 
@@ -246,6 +246,33 @@ fn is_header_name(name: &str) -> bool {
 pub(crate) fn has_address(entry: &Entry<'_>, shape: &Shape) -> bool {
     let mut members = shape.addresses.iter().filter_map(|address| entry.map.member(address.member));
     members.any(says_something)
+}
+
+/// The variables of an entry.
+pub(crate) fn variables<'d>(entry: &Entry<'d>, shape: &Shape) -> Vec<(&'d str, &'d Node)> {
+    let inner = entry.map.node(shape.command).and_then(Node::map);
+    let maps = [Some(entry.map), inner].into_iter().flatten();
+    let variables = maps.filter_map(|map| map.node(shape.environment)?.map());
+    variables
+        .flat_map(|map| &map.members)
+        .map(|member| (member.key.as_str(), &member.node))
+        .collect()
+}
+
+/// The address behind a gate, wherever the entry has it.
+pub(crate) fn guarded_address<'d>(
+    entry: &Entry<'d>,
+    guarded: &'d Guarded,
+    shape: &Shape,
+) -> Option<&'d str> {
+    let Behind::Address { url, .. } = &guarded.behind else { return None };
+    match url.strip_prefix("env:") {
+        None => Some(url),
+        Some(name) => {
+            let variables = variables(entry, shape);
+            variables.into_iter().find(|(key, _)| *key == name).and_then(|(_, node)| node.text())
+        }
+    }
 }
 
 /// `oauth: false` and the like say that there is nothing.

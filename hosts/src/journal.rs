@@ -1,10 +1,12 @@
-//! What is remembered of each file that was wired: what it was, what was made of it, and what each entry said before.
+//! What is remembered of each file that was wired: how to undo what was done to it, and how each entry was spelled before.
 //!
-//! It lies in Holdpoint's home, for its user alone: hosts' files have secrets in them.
+//! Hosts' files have secrets in them, and nothing of those is kept here: see [`Inverse`].
 
-use crate::config::{ReadError, read_bytes};
+use crate::config::read_bytes;
+use crate::inverse::Inverse;
 use crate::replace::{sweep_folder, write_private};
 use crate::rewrite::Wiring;
+use crate::wire::Around;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -12,7 +14,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version that kept a whole copy of the file beside the record.
+const VERSION_WITH_COPY: u64 = 1;
+const COPY: &str = "original";
 /// How long another process may have a file in hand.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -30,6 +35,11 @@ pub enum JournalError {
     Busy { path: PathBuf },
     #[error("the path `{}` is not text", path.display())]
     NotText { path: PathBuf },
+    #[error(
+        "`{}` could not be restored later without keeping a part of it that may be a secret, such as a comment inside an entry: nothing was changed",
+        path.display()
+    )]
+    NotReversible { path: PathBuf },
 }
 
 /// What is remembered of one file.
@@ -41,8 +51,10 @@ pub(crate) struct Record {
     pub(crate) host: String,
     /// The hash of what we wrote.
     pub(crate) wrote: String,
-    /// The hash of what is kept beside the record.
+    /// The hash of what the file was.
     pub(crate) original: String,
+    /// How to make that from what we wrote; an older version may have left none.
+    inverse: Option<Inverse>,
     pub(crate) wirings: Vec<Wiring>,
 }
 
@@ -133,63 +145,69 @@ impl Journal {
         Ok(Some(record))
     }
 
-    /// What a file was, byte for byte.
-    pub(crate) fn original(
-        &self,
-        path: &Path,
-        record: &Record,
-    ) -> Result<Option<Vec<u8>>, JournalError> {
-        let name = self.file(path, "original");
-        match read_bytes(&name) {
-            Ok(bytes) => Ok((hash(&bytes) == record.original).then_some(bytes)),
-            Err(ReadError::File(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(ReadError::File(error)) => Err(Journal::failed(&name)(error)),
-            // Not what we kept: no file that is larger was ever wired.
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// Remembers a file. The original comes first: a record without it is worth less than none.
+    /// Remembers a file.
     pub(crate) fn write(
         &self,
         path: &Path,
         host: &str,
-        original: &[u8],
-        wrote: &[u8],
+        original: &str,
+        wrote: &str,
         wirings: Vec<Wiring>,
     ) -> Result<(), JournalError> {
         let text = path.to_str().ok_or_else(|| JournalError::NotText { path: path.to_owned() })?;
+        let Some(inverse) = Inverse::of(original, wrote) else {
+            return Err(JournalError::NotReversible { path: path.to_owned() });
+        };
         let record = Record {
             version: VERSION,
             path: text.to_owned(),
             host: host.to_owned(),
-            wrote: hash(wrote),
-            original: hash(original),
+            wrote: hash(wrote.as_bytes()),
+            original: hash(original.as_bytes()),
+            inverse: Some(inverse),
             wirings,
         };
+        self.put(&self.file(path, "json"), &record)
+    }
+
+    fn put(&self, name: &Path, record: &Record) -> Result<(), JournalError> {
         self.prepare()?;
-        let name = self.file(path, "original");
-        write_private(&name, original).map_err(Journal::failed(&name))?;
-        let name = self.file(path, "json");
-        let bytes = serde_json::to_vec(&record).map_err(|error| JournalError::Record {
-            path: name.clone(),
+        let bytes = serde_json::to_vec(record).map_err(|error| JournalError::Record {
+            path: name.to_owned(),
             what: error.to_string(),
         })?;
-        write_private(&name, &bytes).map_err(Journal::failed(&name))
+        write_private(name, &bytes).map_err(Journal::failed(name))
+    }
+
+    /// Rewrites what an older version kept, and removes its copies of files.
+    fn redact(&self) -> Result<(), JournalError> {
+        let Ok(names) = fs::read_dir(&self.folder) else { return Ok(()) };
+        let names = names.filter_map(|name| Some(name.ok()?.path()));
+        for copy in names.filter(|name| name.extension().is_some_and(|end| end == COPY)) {
+            let record = copy.with_extension("json");
+            let path = fs::read(&record).ok().and_then(|bytes| old_path(&bytes));
+            let _lock = path.as_deref().map(|path| self.lock(path)).transpose()?;
+            let renewed = path.and_then(|path| renewed(&path, &record, &copy));
+            match renewed {
+                Some(renewed) => self.put(&record, &renewed)?,
+                // Without a record that can be read, the entries themselves say how to unwire them.
+                None if self.read(&record).is_err() => drop(fs::remove_file(&record)),
+                None => {}
+            }
+            fs::remove_file(&copy).map_err(Journal::failed(&copy))?;
+        }
+        Ok(())
     }
 
     /// Forgets a file that has nothing of ours in it any more.
     pub(crate) fn forget(&self, path: &Path) -> Result<(), JournalError> {
-        for ending in ["json", "original"] {
-            let name = self.file(path, ending);
-            match fs::remove_file(&name) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Journal::failed(&name)(error));
-                }
-                _ => {}
+        let name = self.file(path, "json");
+        match fs::remove_file(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Journal::failed(&name)(error))
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes away what interrupted processes left.
@@ -223,6 +241,51 @@ impl Journal {
         found.sort();
         Ok(found)
     }
+}
+
+impl Record {
+    /// What the file was, where its text is still what we made of it.
+    pub(crate) fn original_of(&self, text: &str) -> Option<String> {
+        let is_untouched = self.wrote == hash(text.as_bytes());
+        let original = self.inverse.as_ref().filter(|_| is_untouched)?.apply(text)?;
+        (self.original == hash(original.as_bytes())).then_some(original)
+    }
+}
+
+/// Rewrites what an older version kept in the folder of a journal, and removes its copies of hosts' files.
+pub fn redact_journal(folder: &Path) -> Result<(), JournalError> {
+    Journal::new(folder).redact()
+}
+
+fn old_path(record: &[u8]) -> Option<PathBuf> {
+    let record: serde_json::Value = serde_json::from_slice(record).ok()?;
+    Some(PathBuf::from(record.get("path")?.as_str()?))
+}
+
+/// The record of an older version as it is kept now.
+fn renewed(path: &Path, record: &Path, copy: &Path) -> Option<Record> {
+    let mut old: serde_json::Value = serde_json::from_slice(&fs::read(record).ok()?).ok()?;
+    if old.get("version")?.as_u64()? != VERSION_WITH_COPY {
+        return None;
+    }
+    for wiring in old.get_mut("wirings")?.as_array_mut()? {
+        let kept = wiring.get_mut("kept")?.as_object_mut()?;
+        if let Some(address) = kept.remove("address") {
+            let around = Around::of_member(address.get("text")?.as_str()?);
+            kept.insert("address".to_owned(), serde_json::to_value(around).ok()?);
+        }
+    }
+    let fields = old.as_object_mut()?;
+    fields.insert("version".to_owned(), VERSION.into());
+    fields.insert("inverse".to_owned(), serde_json::Value::Null);
+    let mut renewed: Record = serde_json::from_value(old).ok()?;
+    let text = |path: &Path| String::from_utf8(read_bytes(path).ok()?).ok();
+    if let (Some(original), Some(wired)) = (text(copy), text(path))
+        && renewed.wrote == hash(wired.as_bytes())
+    {
+        renewed.inverse = Inverse::of(&original, &wired);
+    }
+    Some(renewed)
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> String {

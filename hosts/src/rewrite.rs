@@ -5,11 +5,12 @@
 mod expect;
 mod ownership;
 
-use crate::document::{Map, Member, Node, Syntax, SyntaxError, Value, parse};
+use crate::document::{Map, Node, Syntax, SyntaxError, Value, parse};
 use crate::edit::Editor;
 use crate::entry::{self, Entry, Launch, Reason, launch};
 use crate::guard::{self, Behind, Guarded, is_program};
 use crate::identity::server_id;
+use crate::launches::GuardedLaunch;
 use crate::place::{PlaceError, Step, entries};
 use crate::table::Host;
 use crate::unwire;
@@ -282,22 +283,16 @@ fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewri
 /// Whether an entry's own variables would let the gate find another home than ours.
 fn leads_elsewhere(entry: &Entry<'_>, manner: &Manner<'_>) -> bool {
     const NAMES: &[&str] = &["HOME", "USERPROFILE", "HOLDPOINT_HOME"];
-    variables(entry, manner).any(|member| NAMES.contains(&member.key.as_str()))
+    entry::variables(entry, manner.host.shape).iter().any(|(name, _)| NAMES.contains(name))
 }
 
 /// The entry's variables that the gate itself reads, or that the system reads to start it. A value that is no text is
 /// empty.
 fn own_variables(entry: &Entry<'_>, manner: &Manner<'_>) -> Vec<(String, String)> {
-    let value = |member: &Member| member.node.text().unwrap_or_default().to_owned();
-    let own = variables(entry, manner).filter(|member| guard::is_own_variable(&member.key));
-    own.map(|member| (member.key.clone(), value(member))).collect()
-}
-
-fn variables<'e>(entry: &Entry<'e>, manner: &Manner<'_>) -> impl Iterator<Item = &'e Member> {
-    let shape = manner.host.shape;
-    let inner = entry.map.node(shape.command).and_then(Node::map);
-    let maps = [Some(entry.map), inner].into_iter().flatten();
-    maps.filter_map(|map| map.node(shape.environment)?.map()).flat_map(|map| &map.members)
+    let variables = entry::variables(entry, manner.host.shape);
+    let own = variables.iter().filter(|(name, _)| guard::is_own_variable(name));
+    own.map(|(name, value)| ((*name).to_owned(), value.text().unwrap_or_default().to_owned()))
+        .collect()
 }
 
 /// The beginning of an address, up to where a secret may be.
@@ -320,6 +315,23 @@ fn shown(editor: &Editor<'_>, begun: usize, address: Option<&str>) -> Vec<Part> 
         added: cut(&edit.text),
     };
     edits.iter().map(part).collect()
+}
+
+/// How the server with this id is started or reached behind its gate, where the text has a gate for it.
+pub(crate) fn guarded_launch(
+    text: &str,
+    manner: &Manner<'_>,
+    id: &str,
+) -> Result<Option<GuardedLaunch>, TextError> {
+    let (_, body) = split_mark(text);
+    let root = parse(manner.syntax, body)?;
+    let found = entries(root.as_ref(), manner.host)?;
+    let shape = manner.host.shape;
+    Ok(found.iter().find_map(|entry| {
+        let Ok(Launch::Program(program)) = launch(entry, shape) else { return None };
+        let guarded = program.guarded().filter(|guarded| guarded.server.as_deref() == Some(id))?;
+        GuardedLaunch::of(&program.arguments(), guarded.behind, &entry::variables(entry, shape))
+    }))
 }
 
 /// Points an entry to where our program is now.
@@ -356,8 +368,7 @@ pub fn unwire(
         let kept = ownership.wiring(entry, &guarded).map(|wiring| &wiring.kept);
         let begun = editor.count();
         if unwire::entry(&mut editor, entry.map, &program, &guarded, kept, shape).is_ok() {
-            let address = kept.and_then(|kept| kept.address.as_ref());
-            parts.push(shown(&editor, begun, address.map(|address| address.meaning.as_str())));
+            parts.push(shown(&editor, begun, entry::guarded_address(entry, &guarded, shape)));
             changed.push(server);
         }
     }

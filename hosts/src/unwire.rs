@@ -6,7 +6,7 @@ use crate::entry::{Form, Program};
 use crate::guard::{ADDRESS_VARIABLE, Behind, Guarded};
 use crate::render;
 use crate::table::Shape;
-use crate::wire::{Kept, Spelled};
+use crate::wire::{Kept, Spelled, is_plain};
 
 /// Why an entry of ours cannot be taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,16 +74,20 @@ fn remote(
     let environment =
         map.member(shape.environment).and_then(|member| Some((member, member.node.map()?)));
     let hidden = environment.and_then(|(_, inner)| inner.member(ADDRESS_VARIABLE));
-    let (url, spelled) = match url.strip_prefix("env:") {
-        None => (url.to_owned(), render::string(url)),
-        Some(_) => {
-            let value = &hidden.ok_or(Unclear)?.node;
-            (value.text().ok_or(Unclear)?.to_owned(), editor.at(value.span.clone()).to_owned())
-        }
+    let is_hidden = url.starts_with("env:");
+    let spelled = match is_hidden {
+        false => render::string(url),
+        true => editor.at(hidden.ok_or(Unclear)?.node.span.clone()).to_owned(),
     };
     let name = shape.addresses.first().ok_or(Unclear)?.member;
     let mut address = match &kept.address {
-        Some(kept) if kept.meaning == url => kept.text.clone(),
+        // Of an address in an argument the quotes are around it, of one in a variable they came with it.
+        Some(around) if is_hidden && around.behind.is_empty() => {
+            format!("{}{spelled}", around.before)
+        }
+        Some(around) if !is_hidden && is_plain(url) => {
+            format!("{}{url}{}", around.before, around.behind)
+        }
         _ => render::member(syntax, name, &spelled),
     };
     if let Some(added) = variables_back(editor, environment, map, headers, kept, shape)? {

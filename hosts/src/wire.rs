@@ -22,9 +22,9 @@ pub(crate) struct Kept {
     /// How the map was spelled that had no headers or no variables in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) empty: Option<String>,
-    /// The member with the address, whole.
+    /// The member with the address, without the address: that is in the wired entry.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) address: Option<Spelled>,
+    pub(crate) address: Option<Around>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
     /// How the names of the headers, and of the member that has them, were spelled.
@@ -42,6 +42,29 @@ pub(crate) struct Kept {
 pub(crate) struct Spelled {
     pub(crate) text: String,
     pub(crate) meaning: String,
+}
+
+/// What is before and behind an address in the text of its member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Around {
+    pub(crate) before: String,
+    pub(crate) behind: String,
+}
+
+impl Around {
+    /// Of the text of a member: all up to its value.
+    pub(crate) fn of_member(text: &str) -> Around {
+        let mark = text.find([':', '=']).map_or(0, |mark| mark + 1);
+        let value = text.get(mark..).unwrap_or_default().trim_start();
+        let before = text.get(..text.len() - value.len()).unwrap_or_default().to_owned();
+        Around { before, behind: String::new() }
+    }
+}
+
+/// Whether an address reads the same in any quotes, and without.
+pub(crate) fn is_plain(url: &str) -> bool {
+    url.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/[]%?=&+".contains(c))
 }
 
 /// How the gate is started.
@@ -108,7 +131,11 @@ pub(crate) fn remote(
     let parts = Parts::of(launch.url);
     // What is on a command line can be seen by everybody on the machine, and keys are also kept in paths.
     let is_open = |parts: &Parts<'_>| parts.is_loopback() && !parts.has_credentials;
-    let is_hidden = !parts.as_ref().is_some_and(is_open) || has_variables(launch.url);
+    // An address that is spelled in some other way than it reads is moved as it is spelled.
+    let spelled = editor.at(launch.address.node.span.clone());
+    let place = spelled.find(launch.url).filter(|_| is_plain(launch.url));
+    let is_hidden =
+        !parts.as_ref().is_some_and(is_open) || has_variables(launch.url) || place.is_none();
     let mut words = guard::opening(id, gate.home);
     words.push("--url".to_owned());
     words.push(if is_hidden { format!("env:{ADDRESS_VARIABLE}") } else { launch.url.to_owned() });
@@ -132,9 +159,14 @@ pub(crate) fn remote(
         editor.replace(span, render::string(shape.started));
     }
     let span = Editor::member_span(launch.address);
-    let spelled = editor.at(launch.address.node.span.clone());
-    kept.address =
-        Some(Spelled { text: editor.at(span.clone()).to_owned(), meaning: launch.url.to_owned() });
+    let key = editor.at(span.start..launch.address.node.span.start);
+    kept.address = Some(match place.and_then(|place| spelled.split_at_checked(place)) {
+        Some((before, rest)) if !is_hidden => {
+            let behind = rest.strip_prefix(launch.url).unwrap_or_default().to_owned();
+            Around { before: format!("{key}{before}"), behind }
+        }
+        _ => Around { before: key.to_owned(), behind: String::new() },
+    });
     let mut members = command_members(syntax, shape, gate.program, &words);
     if is_hidden {
         let variable = render::member(syntax, ADDRESS_VARIABLE, spelled);

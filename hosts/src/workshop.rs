@@ -2,7 +2,7 @@
 
 use crate::config::{Config, ReadError, read_bytes, text_of};
 use crate::guard;
-use crate::journal::{Journal, JournalError, Record, hash};
+use crate::journal::{Journal, JournalError, hash};
 use crate::replace::{ReplaceError, Swap, check_file, replace, sweep};
 use crate::rewrite::{self, Choice, Manner, Part, Rewritten, Server, State, TextError, Wiring};
 use crate::table;
@@ -170,7 +170,7 @@ impl Workshop {
         let record = self.journal.record(&real).ok().flatten();
         let known = record.as_ref().map(|record| record.wirings.as_slice());
         let wirings = known.unwrap_or_default();
-        let original = self.untouched_original(&real, record.as_ref(), text)?;
+        let original = record.as_ref().and_then(|record| record.original_of(text));
         let mut rewritten = match (rewrite::unwire(text, &manner, choice, known), &original) {
             // The very bytes of before are right also where the text cannot be taken apart.
             (Err(TextError::Unsafe), Some(original)) if choice.servers.is_empty() => {
@@ -200,20 +200,6 @@ impl Workshop {
             }
         }
         Ok(rewritten)
-    }
-
-    /// What the file was, where it is still what we made of it.
-    fn untouched_original(
-        &self,
-        real: &Path,
-        record: Option<&Record>,
-        text: &str,
-    ) -> Result<Option<String>, WireError> {
-        let Some(record) = record.filter(|record| record.wrote == hash(text.as_bytes())) else {
-            return Ok(None);
-        };
-        let original = self.journal.original(real, record)?;
-        Ok(original.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
     /// Does what was planned. Where the file is another by now, the same servers are planned anew.
@@ -254,13 +240,7 @@ impl Workshop {
                 let mut wirings = old;
                 wirings.retain(|wiring| !plan.wirings.iter().any(|new| new.id == wiring.id));
                 wirings.extend(plan.wirings.iter().cloned());
-                self.journal.write(
-                    real,
-                    config.host.id,
-                    base.as_bytes(),
-                    plan.after.as_bytes(),
-                    wirings,
-                )?;
+                self.journal.write(real, config.host.id, &base, &plan.after, wirings)?;
                 Ok(match swap(&plan.before, &plan.after)? {
                     Swap::Done => done(false),
                     Swap::Moved => None,
@@ -278,13 +258,7 @@ impl Workshop {
                     self.journal.forget(real)?;
                 } else {
                     let base = self.unwired(config, &plan.after, &Choice::default())?.text;
-                    self.journal.write(
-                        real,
-                        config.host.id,
-                        base.as_bytes(),
-                        plan.after.as_bytes(),
-                        left,
-                    )?;
+                    self.journal.write(real, config.host.id, &base, &plan.after, left)?;
                 }
                 Ok(done(original == Some(hash(plan.after.as_bytes()))))
             }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::MAX_FILE_BYTES;
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -13,7 +12,7 @@ impl Bench {
         let journal = Journal::new(&folder.path().join("wiring"));
         let path = folder.path().join("mcp.json");
         fs::write(&path, "{}").unwrap();
-        journal.write(&path, "cursor", b"{}", b"{ }", Vec::new()).unwrap();
+        journal.write(&path, "cursor", "{}", "{ }", Vec::new()).unwrap();
         Bench { folder, journal, path }
     }
 
@@ -54,14 +53,56 @@ fn a_record_at_the_limit_is_read_and_one_past_it_is_not() {
 }
 
 #[test]
-fn an_original_at_the_limit_is_had_back_and_one_past_it_is_not() {
-    let original = |bytes: u64| {
+fn a_record_has_nothing_of_the_file_and_gives_it_back() {
+    let bench = Bench::new();
+    let secret = "Qk49-secret-Lm";
+    let original = format!("{{\"url\": \"https://h/{secret}\", \"rest\": \"{secret}\"}}");
+    let wired = format!("{{\"env\": {{\"U\": \"https://h/{secret}\"}}, \"rest\": \"{secret}\"}}");
+    bench.journal.write(&bench.path, "cursor", &original, &wired, Vec::new()).unwrap();
+    for name in fs::read_dir(bench.folder.path().join("wiring")).unwrap() {
+        let bytes = fs::read(name.unwrap().path()).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains(secret));
+    }
+    let record = bench.journal.record(&bench.path).unwrap().unwrap();
+    assert_eq!(record.original_of(&wired), Some(original));
+    assert_eq!(record.original_of(&wired.replace("rest", "else")), None);
+}
+
+#[test]
+fn a_file_that_cannot_be_restored_without_its_secrets_is_refused() {
+    let bench = Bench::new();
+    let original = "{\"url\": /* key 4711 */ \"x\"}";
+    let refused = bench.journal.write(&bench.path, "cursor", original, "{}", Vec::new());
+    assert!(matches!(refused, Err(JournalError::NotReversible { .. })));
+}
+
+/// As the version before kept it: a whole copy of the file, and the address in the record.
+#[test]
+fn what_an_older_version_kept_is_rewritten_and_its_copy_removed() {
+    let secret = "Qk49-secret-Lm";
+    let original = format!("{{\"url\": \"https://h/{secret}\"}}");
+    let wired = format!("{{\"env\": {{\"U\": \"https://h/{secret}\"}}}}");
+    for (text, has_original) in [(wired.clone(), true), (format!("{wired} "), false)] {
         let bench = Bench::new();
-        let kept = vec![0; usize::try_from(bytes).unwrap()];
-        bench.journal.write(&bench.path, "cursor", &kept, b"{ }", Vec::new()).unwrap();
+        fs::write(&bench.path, &text).unwrap();
+        let kept = serde_json::json!({
+            "had_arguments": false,
+            "address": {"text": format!("\"url\": \"https://h/{secret}\""), "meaning": format!("https://h/{secret}")},
+        });
+        let record = serde_json::json!({
+            "version": 1, "path": bench.path, "host": "cursor", "wrote": hash(wired.as_bytes()),
+            "original": hash(original.as_bytes()),
+            "wirings": [{"place": [], "id": "cursor.x", "kept": kept}],
+        });
+        fs::write(bench.journal.file(&bench.path, "json"), record.to_string()).unwrap();
+        fs::write(bench.journal.file(&bench.path, "original"), &original).unwrap();
+        redact_journal(&bench.folder.path().join("wiring")).unwrap();
+        assert!(!bench.journal.file(&bench.path, "original").exists());
+        let left = fs::read_to_string(bench.journal.file(&bench.path, "json")).unwrap();
+        assert!(!left.contains(secret), "{left}");
         let record = bench.journal.record(&bench.path).unwrap().unwrap();
-        bench.journal.original(&bench.path, &record).unwrap().map(|bytes| bytes.len() as u64)
-    };
-    assert_eq!(original(MAX_FILE_BYTES), Some(MAX_FILE_BYTES));
-    assert_eq!(original(MAX_FILE_BYTES + 1), None);
+        assert_eq!(record.wirings.len(), 1);
+        assert_eq!(record.original_of(&text), has_original.then(|| original.clone()));
+        redact_journal(&bench.folder.path().join("wiring")).unwrap();
+    }
 }

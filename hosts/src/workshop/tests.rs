@@ -290,18 +290,71 @@ fn without_its_journal_a_file_is_taken_back_in_its_meaning() {
 }
 
 #[test]
-fn an_original_that_was_tampered_with_is_not_written_back() {
+fn a_record_that_was_tampered_with_is_not_written_back() {
     let bench = Bench::new(TEXT);
     bench.wire();
     let home = bench.folder.path().join("home/wiring");
     let kept = fs::read_dir(&home).unwrap().map(|name| name.unwrap().path());
-    let original = kept
-        .into_iter()
-        .find(|path| path.extension().is_some_and(|end| end == "original"))
-        .unwrap();
-    fs::write(original, "{\"mcpServers\": {\"evil\": {\"command\": \"evil\"}}}").unwrap();
+    let record = kept.into_iter().find(|path| path.extension().is_some_and(|end| end == "json"));
+    let record = record.unwrap();
+    let mut changed: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    changed["inverse"] =
+        serde_json::json!(["{\"mcpServers\": {\"evil\": {\"command\": \"evil\"}}}"]);
+    fs::write(&record, changed.to_string()).unwrap();
     bench.unwire();
     assert_eq!(bench.text(), TEXT);
+}
+
+#[test]
+fn nothing_that_a_file_says_is_in_the_journal() {
+    let text = TEXT
+        .replace("https://docs.example/mcp", "https://docs.example/Sk31tZ/mcp?key=Sk31tZ")
+        .replace("Bearer abc", "Bearer Sk31tZ")
+        .replace("\"-y\"", "\"--token\", \"Sk31tZ\"");
+    let bench = Bench::new(&text);
+    bench.wire();
+    for name in fs::read_dir(bench.folder.path().join("home/wiring")).unwrap() {
+        let kept = fs::read(name.unwrap().path()).unwrap();
+        assert!(!String::from_utf8_lossy(&kept).contains("Sk31tZ"));
+    }
+    // Also where somebody else wrote in between.
+    bench.write(&bench.text().replace("// kept", "// changed"));
+    bench.unwire();
+    assert_eq!(bench.text(), text.replace("// kept", "// changed"));
+    bench.write(&text);
+    bench.wire();
+    assert!(bench.unwire().is_original);
+    assert_eq!(bench.text(), text);
+}
+
+#[test]
+fn a_file_that_cannot_be_restored_without_its_secrets_is_left() {
+    let text =
+        r#"{"mcpServers": {"a": {"url": /* old key: Sk31tZ */ "https://a.example/mcp?x=1"}}}"#;
+    let bench = Bench::new(text);
+    let plan = bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap();
+    let refused = bench.workshop.apply(plan);
+    assert!(matches!(refused, Err(WireError::Journal(JournalError::NotReversible { .. }))));
+    assert_eq!(bench.text(), text);
+    assert!(bench.journal().is_empty());
+}
+
+#[test]
+fn a_guarded_server_is_read_again_from_its_file() {
+    let bench =
+        Bench::new(&TEXT.replace("\"bare\" }", "\"bare\", \"env\": { \"KEY\": \"Sk31tZ\" } }"));
+    bench.wire();
+    let launch = |id: &str| bench.config.guarded_launch(id).unwrap();
+    assert_eq!(launch("cursor.files").unwrap().command, ["npx", "-y", "files"]);
+    let bare = launch("cursor.bare").unwrap();
+    assert_eq!(bare.environment, [("KEY".to_owned(), "Sk31tZ".to_owned())]);
+    let docs = launch("cursor.docs").unwrap();
+    assert_eq!(docs.url.as_deref(), Some("env:HOLDPOINT_URL"));
+    assert_eq!(docs.headers, ["Authorization=env:HOLDPOINT_HEADER_AUTHORIZATION"]);
+    assert!(docs.command.is_empty() && !docs.has_variables && docs.environment.len() == 2);
+    assert_eq!(launch("cursor.other"), None);
+    assert!(!format!("{bare:?}").contains("Sk31tZ"));
 }
 
 #[test]
@@ -421,7 +474,7 @@ fn the_very_bytes_come_back_also_where_the_text_cannot_be_taken_apart() {
     let journal = Journal::new(&bench.folder.path().join("home/wiring"));
     let real = fs::canonicalize(&bench.config.path).unwrap();
     let record = journal.record(&real).unwrap().unwrap();
-    journal.write(&real, "cursor", TEXT.as_bytes(), broken.as_bytes(), record.wirings).unwrap();
+    journal.write(&real, "cursor", TEXT, &broken, record.wirings).unwrap();
     bench.write(&broken);
     assert_eq!(bench.unwire().changed.len(), 3);
     assert_eq!(bench.text(), TEXT);
@@ -456,7 +509,7 @@ fn what_is_not_needed_any_more_is_forgotten() {
     };
     let bench = Bench::new(TEXT);
     bench.wire();
-    assert_eq!(kept(&bench), 2);
+    assert_eq!(kept(&bench), 1);
     // The host wrote its old state back.
     bench.write(TEXT);
     bench.workshop.tidy(&bench.config).unwrap();
