@@ -13,6 +13,7 @@ mod judging;
 mod last_check;
 mod mistyped;
 mod observation;
+mod relaunch;
 mod report;
 mod scenario;
 mod screen;

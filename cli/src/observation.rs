@@ -8,7 +8,9 @@ use contract::origin::address_entry;
 use contract::surface::{CaptureError, ListKind, Surface, SurfaceReader, read_capture};
 use engine::program::find_program;
 use gate::time::Timestamp;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
+use store::LaunchKey;
 use wire::{ListOutcome, ObserveError, Observed, Progress, Upstream};
 
 pub(crate) fn now() -> Timestamp {
@@ -25,34 +27,47 @@ pub(crate) struct Looked {
 }
 
 /// The surface of a target.
-pub(crate) fn surface_of(source: &Source, options: &Options) -> Result<Surface, Failure> {
-    look_at(source, options).map(|looked| looked.surface)
+pub(crate) fn surface_of(
+    source: &Source,
+    key: &LaunchKey,
+    options: &Options,
+) -> Result<Surface, Failure> {
+    look_at(source, key, options).map(|looked| looked.surface)
 }
 
-pub(crate) fn look_at(source: &Source, options: &Options) -> Result<Looked, Failure> {
+pub(crate) fn look_at(
+    source: &Source,
+    key: &LaunchKey,
+    options: &Options,
+) -> Result<Looked, Failure> {
     match source {
-        Source::Server(reach) => look_at_server(reach, options),
-        Source::Capture(path) => {
-            let named = |error: &dyn std::fmt::Display| format!("`{}`: {error}", path.display());
-            let surface = read_capture(&read_file(path)?).map_err(|error| match error {
-                CaptureError::Unreadable(_) => Failure::unreadable_capture(named(&error)),
-                CaptureError::NotJson(_) | CaptureError::NotACapture => {
-                    Failure::usage(named(&error))
-                }
-            })?;
-            Ok(Looked { surface, handshake: None })
-        }
+        Source::Server(reach) => look_at_server(reach, key, options),
+        Source::Capture(path) => Ok(Looked { surface: captured(path)?, handshake: None }),
     }
 }
 
-/// Starts or reaches a server and reads all that it says.
-pub(crate) fn observe(reach: &Reach, options: &Options) -> Result<Surface, Failure> {
-    look_at_server(reach, options).map(|looked| looked.surface)
+/// The surface of a capture.
+pub(crate) fn captured(path: &Path) -> Result<Surface, Failure> {
+    let named = |error: &dyn std::fmt::Display| format!("`{}`: {error}", path.display());
+    read_capture(&read_file(path)?).map_err(|error| match error {
+        CaptureError::Unreadable(_) => Failure::unreadable_capture(named(&error)),
+        CaptureError::NotJson(_) | CaptureError::NotACapture => Failure::usage(named(&error)),
+    })
 }
 
-fn look_at_server(reach: &Reach, options: &Options) -> Result<Looked, Failure> {
+/// Starts or reaches a server and reads all that it says.
+pub(crate) fn observe(
+    reach: &Reach,
+    key: &LaunchKey,
+    options: &Options,
+) -> Result<Surface, Failure> {
+    look_at_server(reach, key, options).map(|looked| looked.surface)
+}
+
+fn look_at_server(reach: &Reach, key: &LaunchKey, options: &Options) -> Result<Looked, Failure> {
+    let origin = reach.origin(key);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let spinner = Spinner::start(reach, options);
+    let spinner = Spinner::start(&origin, options);
     let progress = |step: Progress| spinner.show(step);
     let observed = runtime.block_on(async {
         tokio::select! {
@@ -70,10 +85,10 @@ fn look_at_server(reach: &Reach, options: &Options) -> Result<Looked, Failure> {
     spinner.stop();
     let observed = observed?;
     let handshake = Some(observed.handshake.clone());
-    Ok(Looked { surface: surface_from(observed, reach)?, handshake })
+    Ok(Looked { surface: surface_from(observed, reach, origin)?, handshake })
 }
 
-fn surface_from(observed: Observed, reach: &Reach) -> Result<Surface, Failure> {
+fn surface_from(observed: Observed, reach: &Reach, origin: Origin) -> Result<Surface, Failure> {
     let mut reader = SurfaceReader::default();
     let unreadable = |what: &str, error: &dyn std::fmt::Display| {
         Failure::unreadable(format!("{what} cannot be read: {error}"))
@@ -92,32 +107,29 @@ fn surface_from(observed: Observed, reach: &Reach) -> Result<Surface, Failure> {
         reader.note(note);
     }
     let mut surface = reader.finish();
-    let origin = match &reach.origin {
-        Origin::Program(origin) => {
-            let mut origin = origin.clone();
-            origin.digest = digest_of(&origin.program, &reach.upstream);
+    let origin = match origin {
+        Origin::Program(mut origin) => {
+            origin.digest = digest_of(&reach.upstream);
             origin.entry()
         }
-        Origin::Address { url, .. } => address_entry(url, observed.tls_key.as_deref()),
+        Origin::Address { url, .. } => address_entry(&url, observed.tls_key.as_deref()),
     };
     surface.insert(origin.map_err(|error| unreadable("the server's origin", &error))?);
     Ok(surface)
 }
 
 /// The SHA-256 of the program's file, where it can be found and read.
-fn digest_of(program: &str, upstream: &Upstream) -> Option<String> {
-    let directory = match upstream {
-        Upstream::Stdio(launch) => launch.directory.clone(),
-        Upstream::Http(_) => None,
-    };
-    engine::program::digest_of(&find_program(program, directory.as_deref())?, None)
+fn digest_of(upstream: &Upstream) -> Option<String> {
+    let Upstream::Stdio(launch) = upstream else { return None };
+    let program = launch.program.to_string_lossy();
+    engine::program::digest_of(&find_program(&program, launch.directory.as_deref())?, None)
 }
 
 /// A line on standard error that shows what is waited for, where somebody can see it.
 struct Spinner(Option<indicatif::ProgressBar>);
 
 impl Spinner {
-    fn start(reach: &Reach, options: &Options) -> Spinner {
+    fn start(origin: &Origin, options: &Options) -> Spinner {
         if options.quiet || !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
             return Spinner(None);
         }
@@ -126,7 +138,7 @@ impl Spinner {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        bar.set_message(match &reach.origin {
+        bar.set_message(match origin {
             Origin::Program(origin) => format!("starting {}", origin.short_name()),
             Origin::Address { url, .. } => format!("reaching {url}"),
         });

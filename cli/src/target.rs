@@ -3,16 +3,19 @@
 use crate::arguments::{Options, TargetArguments, UpstreamArguments};
 use crate::configuration::Configuration;
 use crate::failure::Failure;
+use crate::relaunch::{self, Again};
 use contract::client::ClientCapabilities;
 use contract::hash::sha256_hex;
-use contract::origin::{ProgramOrigin, hide_url_secrets};
+use contract::origin::{ProgramOrigin, Redactor, Way, host_of, renew_entry};
 use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Home, Launch, Store, Witnessed};
+use store::{Home, Launch, LaunchKey, Store, Witnessed, launch_path_exists};
 use wire::{EndpointUrl, HttpEndpoint, ObserveLimits, StdioLaunch, Upstream};
 
+/// The folder in the home that has what `unwire` needs.
+pub(crate) const JOURNAL: &str = "wiring";
 /// The largest capture file that is read.
 const MAX_CAPTURE_BYTES: u64 = 80 * 1024 * 1024;
 /// The largest header value that is read from a file.
@@ -27,14 +30,28 @@ pub(crate) struct Workplace {
     pub(crate) home: Home,
     pub(crate) store: Witnessed,
     pub(crate) configuration: Configuration,
+    /// What words of launches are hashed with.
+    pub(crate) launch_key: LaunchKey,
 }
 
 impl Workplace {
     pub(crate) fn open(options: &Options) -> Result<Workplace, Failure> {
+        Workplace::open_with(options, false)
+    }
+
+    /// For a command that records how a server is started: what it hashes is compared later, so the key is kept.
+    pub(crate) fn open_to_record(options: &Options) -> Result<Workplace, Failure> {
+        Workplace::open_with(options, true)
+    }
+
+    fn open_with(options: &Options, may_create_key: bool) -> Result<Workplace, Failure> {
         let home = Home::open(&home_path(options)?)?;
+        // What cannot be rewritten now is tried again at the next opening.
+        let _ = hosts::redact_journal(&home.path().join(JOURNAL));
         let configuration = Configuration::read(&home.config_path())?;
-        let store = Witnessed::new(store::open(&home, &configuration.store()?)?, &home);
-        Ok(Workplace { home, store, configuration })
+        let mut store = Witnessed::new(store::open(&home, &configuration.store()?)?, &home);
+        let launch_key = store.launch_key(may_create_key)?;
+        Ok(Workplace { home, store, configuration, launch_key })
     }
 }
 
@@ -66,20 +83,15 @@ pub(crate) enum Source {
 pub(crate) struct Reach {
     pub(crate) upstream: Upstream,
     pub(crate) limits: ObserveLimits,
-    pub(crate) origin: Origin,
     /// What is said to the server that its client can do.
     pub(crate) client: ClientCapabilities,
 }
 
-/// What of the way to a server is part of its surface.
+/// What of the way to a server is part of its surface, as it is kept: words that may be secrets are keyed hashes.
 #[derive(Debug)]
 pub(crate) enum Origin {
     Program(ProgramOrigin),
-    /// The address, without the secrets in its query.
-    Address {
-        url: String,
-        has_secrets: bool,
-    },
+    Address { url: String, has_secrets: bool },
 }
 
 #[derive(Debug)]
@@ -93,7 +105,7 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn of(
         arguments: &TargetArguments,
-        workplace: &Workplace,
+        workplace: &mut Workplace,
     ) -> Result<Target, Failure> {
         if let Some(id) = &arguments.id {
             return Target::recorded(id, workplace, &arguments.upstream);
@@ -108,10 +120,13 @@ impl Target {
         let reach = Reach::of(&arguments.upstream)?;
         let id = match &arguments.server {
             Some(id) => id.clone(),
-            None => reach.origin.server_id()?,
+            None => reach.origin(&workplace.launch_key).server_id()?,
         };
+        let Workplace { store, launch_key, .. } = workplace;
+        renew_origin(store, &id, &reach.upstream, launch_key)?;
         let client = known_client(&id, workplace)?;
-        let launch = reach.launch(&arguments.upstream).for_client(client.clone());
+        let origin = reach.origin(&workplace.launch_key);
+        let launch = origin.launch(&arguments.upstream).for_client(client.clone());
         let reach = reach.for_client(client);
         let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream)?;
         Target::of_reach(&id, reach, launch)
@@ -146,43 +161,12 @@ impl Target {
             Some(launch) => launch,
             None => return Err(again("it was pinned from a capture")),
         };
-        if launch.has_secrets() {
-            return Err(again("a secret among its arguments was not stored"));
-        }
-        let arguments = match &launch {
-            Launch::Program { command, directory, environment_names, .. } => {
-                let missing =
-                    environment_names.iter().find(|name| std::env::var_os(name).is_none());
-                if let Some(name) = missing {
-                    return Err(again(&format!("the variable `{name}` is not set")));
-                }
-                let mut arguments = arguments.clone();
-                arguments.command = command.iter().map(OsString::from).collect();
-                let reach = Reach::program(&arguments, directory.as_deref())?;
-                let reach = reach.for_client(launch.client_capabilities().cloned());
-                return Target::of_reach(
-                    id,
-                    reach.configured_by(id, &workplace.configuration, &arguments)?,
-                    launch,
-                );
-            }
-            Launch::Url { header_names, .. }
-                if !header_names.is_empty() && arguments.header.is_empty() =>
-            {
-                let name = header_names.join("`, `");
-                return Err(again(&format!("the value of its header `{name}` was not stored")));
-            }
-            Launch::Url { url, .. } => {
-                UpstreamArguments { url: Some(url.clone()), ..arguments.clone() }
-            }
-        };
-        Target::of_reach(
-            id,
-            Reach::of(&arguments)?
-                .for_client(launch.client_capabilities().cloned())
-                .configured_by(id, &workplace.configuration, &arguments)?,
-            launch,
-        )
+        let Again { arguments, environment, directory } =
+            relaunch::again(id, &launch, arguments, workplace).map_err(|what| again(&what))?;
+        let reach = Reach::with(&arguments, directory.as_deref(), &environment)?
+            .for_client(launch.client_capabilities().cloned())
+            .configured_by(id, &workplace.configuration, &arguments)?;
+        Target::of_reach(id, reach, launch)
     }
 
     fn of_reach(id: &ServerId, reach: Reach, launch: Launch) -> Result<Target, Failure> {
@@ -227,10 +211,26 @@ pub(crate) fn near<'a>(typed: &str, ids: &[&'a str]) -> Option<&'a str> {
 
 impl Reach {
     pub(crate) fn of(arguments: &UpstreamArguments) -> Result<Reach, Failure> {
-        match &arguments.url {
-            Some(url) => Reach::address(url, arguments),
-            None => Reach::program(arguments, None),
-        }
+        Reach::with(arguments, None, &[])
+    }
+
+    /// With variables that are not in our own environment.
+    fn with(
+        arguments: &UpstreamArguments,
+        directory: Option<&str>,
+        environment: &[(String, String)],
+    ) -> Result<Reach, Failure> {
+        let upstream = match &arguments.url {
+            Some(url) => Reach::address(url, arguments, environment)?,
+            None => Reach::program(arguments, directory, environment)?,
+        };
+        let (limits, client) = (Reach::limits(arguments), ClientCapabilities::default());
+        Ok(Reach { upstream, limits, client })
+    }
+
+    /// Where the server comes from, as it is kept.
+    pub(crate) fn origin(&self, key: &LaunchKey) -> Origin {
+        Origin::of(&self.upstream, key)
     }
 
     /// With the patience that is configured for the server, where the command line names none.
@@ -256,45 +256,102 @@ impl Reach {
         ObserveLimits { start_timeout: start_timeout.unwrap_or(usual.start_timeout), ..usual }
     }
 
-    fn program(arguments: &UpstreamArguments, directory: Option<&str>) -> Result<Reach, Failure> {
+    fn program(
+        arguments: &UpstreamArguments,
+        directory: Option<&str>,
+        environment: &[(String, String)],
+    ) -> Result<Upstream, Failure> {
         let Some((program, rest)) = arguments.command.split_first() else {
             return Err(Failure::usage(
                 "which server? name its id, `-- CMD…` to start one, `--url URL` or `--file FILE`",
             ));
         };
-        let text = |word: &OsString| word.to_string_lossy().into_owned();
-        let words: Vec<String> = rest.iter().map(text).collect();
-        let upstream = Upstream::Stdio(StdioLaunch {
+        let variable = |(name, value): &(String, String)| (name.into(), value.into());
+        Ok(Upstream::Stdio(StdioLaunch {
             program: program.clone(),
             arguments: rest.to_vec(),
-            environment: Vec::new(),
+            environment: environment.iter().map(variable).collect(),
             directory: directory.map(PathBuf::from),
-        });
-        let origin = Origin::Program(ProgramOrigin::of(&text(program), &words));
-        let (limits, client) = (Reach::limits(arguments), ClientCapabilities::default());
-        Ok(Reach { upstream, limits, origin, client })
+        }))
     }
 
-    fn address(url: &str, arguments: &UpstreamArguments) -> Result<Reach, Failure> {
-        let url = read_address(url)?;
+    fn address(
+        url: &str,
+        arguments: &UpstreamArguments,
+        environment: &[(String, String)],
+    ) -> Result<Upstream, Failure> {
+        let url = read_address(url, environment)?;
         // What was typed is not said again: a password may be in it.
         let endpoint: EndpointUrl =
             url.parse().map_err(|error| Failure::usage(format!("`--url`: {error}")))?;
-        let mut headers: Vec<_> =
-            arguments.header.iter().map(|header| read_header(header)).collect::<Result<_, _>>()?;
+        let headers = arguments.header.iter().map(|header| read_header(header, environment));
+        let mut headers: Vec<_> = headers.collect::<Result<_, _>>()?;
         // Where a person may leave a value blank, as in a bundle's form, nothing is what is meant.
         headers.retain(|(_, value)| !value.is_empty());
-        let (shown, has_secrets) = hide_url_secrets(endpoint.as_str());
-        let origin = Origin::Address { url: shown, has_secrets };
         let allow_private = arguments.allow_private;
-        let upstream = Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private });
-        let (limits, client) = (Reach::limits(arguments), ClientCapabilities::default());
-        Ok(Reach { upstream, limits, origin, client })
+        Ok(Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private }))
+    }
+}
+
+/// Calls something with what decides which words of a launch are kept in clear.
+fn with_redactor<T>(
+    upstream: &Upstream,
+    key: &LaunchKey,
+    calls: impl FnOnce(&Redactor<'_>) -> T,
+) -> T {
+    let directory = match upstream {
+        Upstream::Stdio(launch) => launch.directory.as_deref(),
+        Upstream::Http(_) => None,
+    };
+    let hash = |word: &str| key.hash(word);
+    let exists = |path: &str| launch_path_exists(path, directory);
+    calls(&Redactor { exists: &exists, keyed_hash: &hash })
+}
+
+/// The program and the arguments of a launch.
+fn words_of(launch: &StdioLaunch) -> (String, Vec<String>) {
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    (text(&launch.program), launch.arguments.iter().map(text).collect())
+}
+
+/// Brings the pinned origin into today's form where a former version hashed a word of this very launch.
+pub(crate) fn renew_origin(
+    store: &mut Witnessed,
+    id: &ServerId,
+    upstream: &Upstream,
+    key: &LaunchKey,
+) -> Result<(), Failure> {
+    with_redactor(upstream, key, |redactor| match upstream {
+        Upstream::Stdio(launch) => {
+            let (program, arguments) = words_of(launch);
+            let way = Way::Program { program: &program, arguments: &arguments };
+            store.renew_origin(id, &|raw| renew_entry(raw, way, redactor))
+        }
+        Upstream::Http(endpoint) => {
+            let way = Way::Address(endpoint.url.as_str());
+            store.renew_origin(id, &|raw| renew_entry(raw, way, redactor))
+        }
+    })
+    .map_err(Failure::from)
+}
+
+impl Origin {
+    pub(crate) fn of(upstream: &Upstream, key: &LaunchKey) -> Origin {
+        with_redactor(upstream, key, |redactor| match upstream {
+            Upstream::Stdio(launch) => {
+                let (program, arguments) = words_of(launch);
+                Origin::Program(ProgramOrigin::of(&program, &arguments, redactor))
+            }
+            Upstream::Http(endpoint) => {
+                let url = redactor.address(endpoint.url.as_str());
+                Origin::Address { has_secrets: url != endpoint.url.as_str(), url }
+            }
+        })
     }
 
-    /// What is written down of it: never a secret.
+    /// What is recorded of it, to do the same again.
     pub(crate) fn launch(&self, arguments: &UpstreamArguments) -> Launch {
-        match &self.origin {
+        match self {
             Origin::Program(origin) => {
                 let command =
                     std::iter::once(&origin.program).chain(&origin.arguments).cloned().collect();
@@ -323,17 +380,30 @@ impl Reach {
     }
 }
 
+/// A variable of an entry, else of our own environment.
+fn variable_of(name: &str, environment: &[(String, String)]) -> Option<String> {
+    let entry = environment.iter().find(|(known, _)| known == name);
+    entry.map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok())
+}
+
 /// An address as it is, or `env:VARIABLE`: one with a key in it would be there for all to see.
-fn read_address(argument: &str) -> Result<String, Failure> {
+pub(crate) fn read_address(
+    argument: &str,
+    environment: &[(String, String)],
+) -> Result<String, Failure> {
     match argument.strip_prefix("env:") {
         None => Ok(argument.to_owned()),
-        Some(variable) => std::env::var(variable)
-            .map_err(|_| Failure::usage(format!("`--url`: the variable `{variable}` is not set"))),
+        Some(variable) => variable_of(variable, environment).ok_or_else(|| {
+            Failure::usage(format!("`--url`: the variable `{variable}` is not set"))
+        }),
     }
 }
 
 /// A header as `NAME=env:VARIABLE`, `NAME=bearer-env:VARIABLE` or `NAME=file:PATH`: a value on the command line would be there for all to see.
-fn read_header(argument: &str) -> Result<(http::HeaderName, http::HeaderValue), Failure> {
+fn read_header(
+    argument: &str,
+    environment: &[(String, String)],
+) -> Result<(http::HeaderName, http::HeaderValue), Failure> {
     let wrong = |what: &str| {
         Failure::usage(format!(
             "`--header`: {what}; expected NAME=env:VARIABLE, NAME=bearer-env:VARIABLE or NAME=file:PATH"
@@ -341,7 +411,8 @@ fn read_header(argument: &str) -> Result<(http::HeaderName, http::HeaderValue), 
     };
     let Some((name, source)) = argument.split_once('=') else { return Err(wrong("no `=`")) };
     let of_variable = |variable: &str| {
-        std::env::var(variable).map_err(|_| wrong(&format!("the variable `{variable}` is not set")))
+        let value = variable_of(variable, environment);
+        value.ok_or_else(|| wrong(&format!("the variable `{variable}` is not set")))
     };
     let value = match source.split_once(':') {
         Some(("env", variable)) => of_variable(variable)?,
@@ -356,7 +427,8 @@ fn read_header(argument: &str) -> Result<(http::HeaderName, http::HeaderValue), 
     if value.len() > MAX_HEADER_BYTES {
         return Err(wrong("the value is too long"));
     }
-    let name = name.parse().map_err(|_| wrong(&format!("`{name}` is not a header's name")))?;
+    // What was typed is not repeated: it may be a header with its value.
+    let name = name.parse().map_err(|_| wrong("what is before `=` is not a header's name"))?;
     let mut value = http::HeaderValue::from_str(&value)
         .map_err(|_| wrong("the value cannot be sent in a header"))?;
     value.set_sensitive(true);
@@ -368,11 +440,7 @@ impl Origin {
     pub(crate) fn server_id(&self) -> Result<ServerId, Failure> {
         match self {
             Origin::Program(origin) => make_id(&origin.short_name(), &origin.identity()),
-            Origin::Address { url, .. } => {
-                let host =
-                    url.split("//").nth(1).and_then(|rest| rest.split(['/', ':', '?']).next());
-                make_id(host.unwrap_or("server"), url)
-            }
+            Origin::Address { url, .. } => make_id(host_of(url).unwrap_or("server"), url),
         }
     }
 }

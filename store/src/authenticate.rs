@@ -165,6 +165,18 @@ pub(crate) fn matches_check(key: &Key, check: &[u8]) -> bool {
     Authenticator::new(key, "holdpoint key check 1").matches(check)
 }
 
+/// Another key for another purpose.
+pub(crate) fn derived_key(key: &Key, purpose: &str) -> [u8; 32] {
+    Authenticator::new(key, purpose).finish()
+}
+
+/// The keyed hash of a word of a launch.
+pub(crate) fn word_hash(key: &Key, word: &str) -> [u8; 32] {
+    let mut state = Authenticator::new(key, "holdpoint launch word 1");
+    state.text(word);
+    state.finish()
+}
+
 #[derive(Debug)]
 struct Authenticator(Hmac<Sha256>);
 

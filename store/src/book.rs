@@ -4,11 +4,12 @@ use crate::act::Act;
 use crate::by::StoreEvent;
 use crate::database::Backend;
 use crate::error::StoreError;
+use crate::key::KeyProblem;
 use crate::record::{
     Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot, Wanted,
 };
 use crate::tables::{events, history, observation, pins, servers};
-use crate::{Store, write};
+use crate::{LaunchKey, Store, redaction, write};
 use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
 use gate::time::Timestamp;
@@ -46,6 +47,33 @@ impl<B: Backend> Store for B {
             let sighting = observation::sighting(rows, id)?;
             Ok(Baseline { server, pins: book, has_pins, sighting })
         })
+    }
+
+    fn launch_key(&mut self, may_create: bool) -> Result<LaunchKey, StoreError> {
+        match self.keys().read()? {
+            Ok(key) => return Ok(LaunchKey::of(&key)),
+            Err(KeyProblem::Missing(_)) if may_create => {}
+            Err(_) => return Ok(LaunchKey::unkept()?),
+        }
+        self.write(|rows, keys| match keys.read()? {
+            Ok(key) => Ok(LaunchKey::of(&key)),
+            Err(KeyProblem::Missing(_)) if !servers::any_sealed(rows)? => {
+                Ok(LaunchKey::of(&keys.create()?))
+            }
+            Err(_) => Ok(LaunchKey::unkept()?),
+        })
+    }
+
+    fn renew_origin(
+        &mut self,
+        id: &ServerId,
+        renew: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), StoreError> {
+        redaction::renew_origin(self, id, renew)
+    }
+
+    fn servers_named_by_launches(&self) -> Result<Vec<ServerId>, StoreError> {
+        self.read(|rows| history::servers_with_detail(rows, redaction::IN_ID))
     }
 
     fn record(&mut self, act: Act<'_>) -> Result<Recorded, StoreError> {

@@ -198,6 +198,12 @@ pub(crate) trait Backend: fmt::Debug + Send {
 
     fn limits(&self) -> Limits;
 
+    /// The statements before and after an edit of history, which is otherwise only added to.
+    fn statements_around_history_edit(&self) -> [String; 2];
+
+    /// Removes from the database's files what its rows held earlier. Returns `false` if other processes use it just now.
+    fn drop_old_bytes(&mut self) -> Result<bool, StoreError>;
+
     fn current_version(&self) -> Result<u64, StoreError>;
 
     fn wait_beyond_version(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;

@@ -12,6 +12,10 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub(crate) struct Key([u8; KEY_BYTES]);
 
 impl Key {
+    pub(crate) fn from_bytes(bytes: [u8; KEY_BYTES]) -> Key {
+        Key(bytes)
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }

@@ -15,11 +15,13 @@ mod error;
 mod home;
 mod incident;
 mod key;
+mod launch_key;
 mod location;
 mod named;
 mod postgres;
 pub mod receipts;
 mod record;
+mod redaction;
 mod relocate;
 mod sqlite;
 mod statistics;
@@ -47,6 +49,7 @@ pub use incident::{
     MAX_INCIDENT_SERVERS, MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation,
     RevokedKind,
 };
+pub use launch_key::LaunchKey;
 pub use location::{Location, LocationError, open};
 pub use named::{BadId, MAX_ID_BYTES};
 pub use postgres::{Address, AddressError, PostgresStore};
@@ -54,6 +57,7 @@ pub use record::{
     Baseline, HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision,
     ServerRecord, Sighting, Snapshot, Wanted,
 };
+pub use redaction::exists as launch_path_exists;
 pub use relocate::{Relocated, relocate};
 pub use sqlite::{BUSY_TIMEOUT_SECONDS, SqliteStore};
 pub use statistics::{
@@ -88,6 +92,22 @@ pub trait Store:
 
     /// What a server is judged by as it stood at one moment, with the pins that are wanted.
     fn baseline(&self, id: &ServerId, wanted: Wanted<'_>) -> Result<Baseline, StoreError>;
+
+    /// The key that words of launches are hashed with. A database without one gets one if `may_create`; otherwise, and where
+    /// the key cannot be read, it is one that is kept nowhere, so that no hash fits what was recorded.
+    fn launch_key(&mut self, may_create: bool) -> Result<LaunchKey, StoreError>;
+
+    /// Gives the pinned origin of a server another text that says the same, where `renew` has one. Nothing else changes: not
+    /// who pinned it, nor when.
+    fn renew_origin(
+        &mut self,
+        id: &ServerId,
+        renew: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), StoreError>;
+
+    /// The servers whose ids were made from a word of their launch that is not kept in clear any more. Their receipts
+    /// cannot be rewritten.
+    fn servers_named_by_launches(&self) -> Result<Vec<ServerId>, StoreError>;
 
     /// Writes all of an act, or nothing of it.
     fn record(&mut self, act: Act<'_>) -> Result<Recorded, StoreError>;

@@ -88,6 +88,7 @@ impl PostgresStore {
         if (1..migrate::SEALED_SWITCHES).contains(&found) {
             store.write(switch_seal::seal_older)?;
         }
+        crate::redaction::redact(&mut store)?;
         Ok(store)
     }
 
@@ -269,6 +270,24 @@ impl Backend for PostgresStore {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn statements_around_history_edit(&self) -> [String; 2] {
+        let edit = |act: &str| format!("ALTER TABLE history {act} TRIGGER refuse_change");
+        [edit("DISABLE"), edit("ENABLE")]
+    }
+
+    /// Only the owner of the tables can do it; where another one connects, its server's own vacuum does it in time.
+    fn drop_old_bytes(&mut self) -> Result<bool, StoreError> {
+        for table in ["servers", "pins", "observations", "history"] {
+            let vacuum = format!("VACUUM FULL {table}");
+            match self.with_session(|session| session.batch(&vacuum)) {
+                Ok(()) => {}
+                Err(error @ StoreError::Unreachable { .. }) => return Err(error),
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// One round trip: the number that every writing transaction moves, and any other that touches the tables.

@@ -125,7 +125,7 @@ impl Sighting {
     }
 }
 
-/// How a server is started or reached. Secrets are not in it: the caller hashes what looks like one.
+/// How a server is started or reached, as it is kept: words that may be secrets are keyed hashes.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Launch {

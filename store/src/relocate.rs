@@ -390,6 +390,20 @@ impl Backend for Either {
         Limits::default()
     }
 
+    fn statements_around_history_edit(&self) -> [String; 2] {
+        match self {
+            Either::Sqlite(store) => store.statements_around_history_edit(),
+            Either::Postgres(store) => store.statements_around_history_edit(),
+        }
+    }
+
+    fn drop_old_bytes(&mut self) -> Result<bool, StoreError> {
+        match self {
+            Either::Sqlite(store) => store.drop_old_bytes(),
+            Either::Postgres(store) => store.drop_old_bytes(),
+        }
+    }
+
     fn current_version(&self) -> Result<u64, StoreError> {
         match self {
             Either::Sqlite(store) => store.current_version(),

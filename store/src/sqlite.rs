@@ -53,7 +53,9 @@ struct Seen {
 impl SqliteStore {
     /// Opens the home's database, making or migrating it where need be.
     pub fn open(home: &Home) -> Result<SqliteStore, StoreError> {
-        Self::open_with(home, migrate::MIGRATIONS)
+        let mut store = Self::open_with(home, migrate::MIGRATIONS)?;
+        crate::redaction::redact(&mut store)?;
+        Ok(store)
     }
 
     fn open_with(home: &Home, migrations: &[&str]) -> Result<SqliteStore, StoreError> {
@@ -116,6 +118,24 @@ impl Backend for SqliteStore {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn statements_around_history_edit(&self) -> [String; 2] {
+        ["DROP TRIGGER history_is_not_edited".to_owned(), migrate::HISTORY_IS_NOT_EDITED.to_owned()]
+    }
+
+    fn drop_old_bytes(&mut self) -> Result<bool, StoreError> {
+        let fault = self.fault();
+        let emptied = || -> rusqlite::Result<bool> {
+            self.connection.execute_batch("VACUUM")?;
+            let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
+            let is_busy: i64 = self.connection.query_row(truncate, [], |row| row.get(0))?;
+            Ok(is_busy == 0)
+        };
+        match emptied().map_err(|error| fault.of(error)) {
+            Err(StoreError::Busy { .. }) => Ok(false),
+            other => other,
+        }
     }
 
     /// SQLite's `data_version` moves with commits of other connections only; own ones are counted in `write`.

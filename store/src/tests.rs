@@ -12,6 +12,7 @@ mod mending;
 mod observing;
 mod processes;
 pub(crate) mod proxy;
+mod redaction;
 mod sharing;
 mod sizes;
 mod statistics;

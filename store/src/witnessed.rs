@@ -11,7 +11,7 @@ use crate::record::{
     Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot, Wanted,
 };
 use crate::write::OLDER_COPY;
-use crate::{Home, Revision, Store};
+use crate::{Home, LaunchKey, Revision, Store};
 use contract::surface::{EntryId, EntryType};
 use gate::pins::{Basis, PinBook};
 use gate::server::{ServerId, ServerStatus};
@@ -209,6 +209,22 @@ impl Store for Witnessed {
         let baseline = self.store.baseline(id, wanted)?;
         let (server, pins) = self.doubted_pair(id, baseline.server, baseline.pins);
         Ok(Baseline { server, pins, ..baseline })
+    }
+
+    fn launch_key(&mut self, may_create: bool) -> Result<LaunchKey, StoreError> {
+        self.store.launch_key(may_create)
+    }
+
+    fn renew_origin(
+        &mut self,
+        id: &ServerId,
+        renew: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), StoreError> {
+        self.store.renew_origin(id, renew)
+    }
+
+    fn servers_named_by_launches(&self) -> Result<Vec<ServerId>, StoreError> {
+        self.store.servers_named_by_launches()
     }
 
     /// The index is locked from before the act until its line is written, so lines stand in the order of the acts.

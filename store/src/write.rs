@@ -8,6 +8,7 @@ use crate::database::{Transaction, Value};
 use crate::error::StoreError;
 use crate::key::{Key, KeyProblem, Keys};
 use crate::record::{Observation, Recorded, Revision, Wanted};
+use crate::redaction;
 use crate::tables::history::{Line, Lines, MAX_HISTORY_EVENTS};
 use crate::tables::observation;
 use crate::tables::pins::{PinRow, columns, named};
@@ -75,6 +76,9 @@ pub(crate) fn record(
     let standing =
         if is_sealed_anew { Some(Standing::of(rows, keys, act, before.as_ref())?) } else { None };
     row.revision = revision.saturating_add(1);
+    if before.is_none() {
+        redaction::begin(rows)?;
+    }
     row.write(rows)?;
     if let Some(observation) = act.observation {
         observation::write(rows, act.server, observation)?;

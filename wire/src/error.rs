@@ -2,8 +2,9 @@
 
 use crate::http::address::AddressClass;
 use crate::server_text::ServerText;
+use contract::origin::shown_program;
 use contract::surface::ListKind;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -34,11 +35,11 @@ impl fmt::Display for Awaited {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObserveError {
-    #[error("the program `{}` was not found", .program.display())]
+    #[error("the program `{}` was not found", shown(.program))]
     ProgramNotFound { program: OsString },
     #[error("the directory `{}` was not found", .directory.display())]
     DirectoryNotFound { directory: PathBuf },
-    #[error("the program `{}` could not be started: {source}", .program.display())]
+    #[error("the program `{}` could not be started: {source}", shown(.program))]
     CannotStart { program: OsString, source: std::io::Error },
     #[error("the server ended ({status}) before {awaited} came{}", said(.stderr))]
     Exited { awaited: Awaited, status: ExitStatus, stderr: ServerText },
@@ -121,4 +122,9 @@ fn hint(status: http::StatusCode) -> &'static str {
         403 => "; it refuses this client or its credentials",
         _ => "",
     }
+}
+
+/// Folders of a path, and words that are no program's name, may hold a secret.
+fn shown(program: &OsStr) -> String {
+    shown_program(&program.to_string_lossy())
 }

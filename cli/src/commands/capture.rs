@@ -7,13 +7,16 @@ use crate::observation::{observe, remark_notes};
 use crate::screen;
 use crate::target::{Reach, home_path};
 use contract::surface::read_capture;
+use store::LaunchKey;
 
 pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, Failure> {
     let reach = Reach::of(&command.upstream)?;
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
-    let id = reach.origin.server_id()?;
+    // A capture has no origin, so nothing is ever compared with what this key hashes.
+    let key = LaunchKey::unkept()?;
+    let id = reach.origin(&key).server_id()?;
     let reach = reach.configured_by(&id, &configuration, &command.upstream)?;
-    let surface = observe(&reach, options)?;
+    let surface = observe(&reach, &key, options)?;
     remark_notes(&surface, options);
     let unreadable: Vec<String> = surface
         .unreadable()

@@ -16,12 +16,12 @@ use store::{Act, Observation, Snapshot, Store};
 
 pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Failure> {
     let mut workplace = Workplace::open(options)?;
-    let target = Target::of(&command.target, &workplace)?;
+    let target = Target::of(&command.target, &mut workplace)?;
     let snapshot = workplace.store.snapshot(&target.id)?;
     if !has_baseline(&snapshot.pins) {
         return no_pin(&target.id, options);
     }
-    let surface = surface_of(&target.source, options)?;
+    let surface = surface_of(&target.source, &workplace.launch_key, options)?;
     remark_notes(&surface, options);
     let judgement = judge(&workplace, &target.id, &snapshot, &surface, command.posture, now())?;
     // What was seen is kept, so that `review` can show it; no pin is touched.

@@ -2,14 +2,13 @@
 
 use crate::arguments::{HashCommand, Options};
 use crate::failure::{Exit, Failure};
-use crate::observation::surface_of;
+use crate::observation::captured;
 use crate::screen::{self, DIM, styled};
-use crate::target::Source;
 use gate::words::escape_hidden;
 use serde_json::json;
 
 pub(crate) fn run(command: &HashCommand, options: &Options) -> Result<Exit, Failure> {
-    let surface = surface_of(&Source::Capture(command.file.clone()), options)?;
+    let surface = captured(&command.file)?;
     if options.json {
         let entries: Vec<_> = surface
             .entries()

@@ -60,14 +60,15 @@ fn look_again(
     let is_named = upstream.url.is_some() || !upstream.command.is_empty();
     if is_named {
         let reach = Reach::of(upstream)?.for_client(known_client(id, workplace)?);
-        return observe(&reach.configured_by(id, &workplace.configuration, upstream)?, options);
+        let reach = reach.configured_by(id, &workplace.configuration, upstream)?;
+        return observe(&reach, &workplace.launch_key, options);
     }
     let server = workplace.store.server(id)?;
     if server.is_some_and(|server| server.launch.is_none()) {
         return Ok(judge_recorded(workplace, id, None, now())?.surface.unwrap_or_default());
     }
     let target = Target::recorded(id, workplace, upstream)?;
-    surface_of(&target.source, options)
+    surface_of(&target.source, &workplace.launch_key, options)
 }
 
 /// Takes back the newest pin of an entry.

@@ -22,15 +22,16 @@ use store::{Act, NewPin, Observation, Snapshot, Store};
 use wire::attestation::Greeting;
 
 pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failure> {
-    let mut workplace = Workplace::open(options)?;
-    let target = Target::of(&command.target, &workplace)?;
+    let mut workplace = Workplace::open_to_record(options)?;
+    let target = Target::of(&command.target, &mut workplace)?;
     let snapshot = workplace.store.snapshot(&target.id)?;
     let status = snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status);
     if status == ServerStatus::Quarantined {
         return Err(Failure::held(format!("`{}`: {}", target.id, NotAllowed::IsQuarantined)));
     }
     let checker = checker_for(&target, &workplace, options)?;
-    let Looked { mut surface, handshake } = look_at(&target.source, options)?;
+    let Looked { mut surface, handshake } =
+        look_at(&target.source, &workplace.launch_key, options)?;
     remark_notes(&surface, options);
     refuse_unreadable(&surface)?;
     let admitted = checker

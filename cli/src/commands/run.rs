@@ -5,10 +5,10 @@ use crate::arguments::{Options, RunCommand};
 use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen;
-use crate::target::{Origin, Reach, Workplace, home_path};
+use crate::target::{Origin, Reach, Workplace, home_path, renew_origin};
 use crate::vouching::{Stage, Started, checker_of};
 use attest::Flavor;
-use contract::origin::{ProgramOrigin, address_entry};
+use contract::origin::{ProgramOrigin, address_entry, shown_program};
 use contract::surface::Entry;
 use engine::admission::Checker;
 use engine::errands::Errand;
@@ -50,16 +50,23 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
     }
     check_descriptors()?;
     let reach = Reach::of(&command.upstream)?;
+    // An id that has to be made depends on the home's key. Otherwise the server starts before the home is opened.
+    let mut opened = None;
     let id = match &command.server {
         Some(id) => id.clone(),
-        None => reach.origin.server_id()?,
+        None => {
+            let workplace = opened.insert(Workplace::open_to_record(options)?);
+            reach.origin(&workplace.launch_key).server_id()?
+        }
     };
     match &reach.upstream {
         Upstream::Stdio(launch) => {
             let launch = launch.clone();
-            run_program(command, options, &id, &reach, &launch)
+            run_program(command, options, &id, &reach, &launch, opened)
         }
-        Upstream::Http(endpoint) => run_remote(command, options, &id, &reach, endpoint.clone()),
+        Upstream::Http(endpoint) => {
+            run_remote(command, options, &id, &reach, endpoint.clone(), opened)
+        }
     }
 }
 
@@ -88,20 +95,23 @@ fn run_program(
     id: &ServerId,
     reach: &Reach,
     launch: &StdioLaunch,
+    opened: Option<Workplace>,
 ) -> Result<Exit, Failure> {
     let program = launch.program.to_string_lossy().into_owned();
     let Some(file) = find_program(&program, launch.directory.as_deref()) else {
+        let program = shown_program(&program);
         return Err(Failure::unreachable(format!("the program `{program}` was not found")));
     };
     let home = home_path(options)?;
     let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
     let admission = configuration.admission(id, &command.admission, &home)?;
     if admission.is_some_and(|rules| rules.terms.flavor() == Flavor::Enclaved) {
-        return run_once_admitted(command, options, id, reach, file);
+        return run_once_admitted(command, options, id, reach, opened, file);
     }
     // The server starts while the gate gets ready; nothing reaches it before.
     let become_with = std::env::current_exe().ok();
     let (process, input, output) = ServerProcess::start(launch, become_with).map_err(|error| {
+        let program = shown_program(&program);
         Failure::unreachable(format!("the program `{program}` could not be started: {error}"))
     })?;
     let group = process.group();
@@ -110,6 +120,7 @@ fn run_program(
         options,
         id,
         reach,
+        opened,
         FirstLook::Program(file, group.clone()),
         Box::new(LineOutlet::new(input)),
     )
@@ -135,12 +146,13 @@ fn run_once_admitted(
     options: &Options,
     id: &ServerId,
     reach: &Reach,
+    opened: Option<Workplace>,
     file: PathBuf,
 ) -> Result<Exit, Failure> {
     let (give, outlet, server) = handover();
     let look = FirstLook::Unstarted(file, give);
     let Prepared { session, wakes, errands, origin, admission, grace, export: _export } =
-        prepare(command, options, id, reach, look, Box::new(outlet))?;
+        prepare(command, options, id, reach, opened, look, Box::new(outlet))?;
     let behind = Behind::Later(server);
     let surroundings = Surroundings { session, wakes, errands, origin, admission, behind, grace };
     let running = Running::start(surroundings)?;
@@ -153,6 +165,7 @@ fn run_remote(
     id: &ServerId,
     reach: &Reach,
     endpoint: HttpEndpoint,
+    opened: Option<Workplace>,
 ) -> Result<Exit, Failure> {
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
     let frame_bytes = configuration.session(id)?.frame_bytes;
@@ -162,7 +175,7 @@ fn run_remote(
     let key = remote.tls_key();
     let to_server = Box::new(RemoteOutlet::new(sender));
     let Prepared { session, wakes, errands, origin, admission, grace, export: _export } =
-        prepare(command, options, id, reach, FirstLook::Key(key), to_server)?;
+        prepare(command, options, id, reach, opened, FirstLook::Key(key), to_server)?;
     let behind = Behind::Remote(remote);
     let surroundings = Surroundings { session, wakes, errands, origin, admission, behind, grace };
     let running = Running::start(surroundings)?;
@@ -252,11 +265,17 @@ fn prepare(
     options: &Options,
     id: &ServerId,
     reach: &Reach,
+    opened: Option<Workplace>,
     look: FirstLook,
     to_server: Box<dyn ServerOutlet>,
 ) -> Result<Prepared, Failure> {
-    let Workplace { home, store, configuration } = Workplace::open(options)?;
-    let launch = reach.launch(&command.upstream);
+    let Workplace { home, mut store, configuration, launch_key } = match opened {
+        Some(opened) => opened,
+        None => Workplace::open_to_record(options)?,
+    };
+    renew_origin(&mut store, id, &reach.upstream, &launch_key)?;
+    let origin = reach.origin(&launch_key);
+    let launch = origin.launch(&command.upstream);
     let admission = configuration.admission(id, &command.admission, home.path())?;
     let flavor = admission.as_ref().map(|admission| admission.terms.flavor());
     let allowed = configuration.allowed_tools(id, &command.admission, flavor)?;
@@ -271,7 +290,7 @@ fn prepare(
         None => None,
     };
     let is_remote = matches!(way, Way::Key(_));
-    let origin = origin_of(reach, way, home.path().join("digests.json"));
+    let origin = origin_of(origin, way, home.path().join("digests.json"));
     let mut rules = configuration.rules(id, command.posture)?;
     rules.allowed.clone_from(&allowed);
     rules.mirrors_parameters = is_remote;
@@ -342,10 +361,9 @@ fn start_export(
 }
 
 /// What of the way to the server is part of its surface. The program's digest is taken beside its start.
-fn origin_of(reach: &Reach, way: Way, kept: PathBuf) -> OriginSource {
-    match (&reach.origin, way) {
+fn origin_of(origin: Origin, way: Way, kept: PathBuf) -> OriginSource {
+    match (origin, way) {
         (Origin::Program(origin), Way::Program(program)) => {
-            let origin = origin.clone();
             let mut digest = Some(std::thread::spawn(move || digest_of(&program, Some(&kept))));
             let mut entry: Option<Entry> = None;
             Box::new(move || {
@@ -357,7 +375,6 @@ fn origin_of(reach: &Reach, way: Way, kept: PathBuf) -> OriginSource {
             })
         }
         (Origin::Address { url, .. }, Way::Key(key)) => {
-            let url = url.clone();
             Box::new(move || address_entry(&url, key.known()).ok())
         }
         (Origin::Program(_), Way::Key(_)) | (Origin::Address { .. }, Way::Program(_)) => {

@@ -5,7 +5,7 @@ use crate::arguments::hosts::Selection;
 use crate::failure::{Exit, Failure};
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use crate::target::home_path;
+use crate::target::{JOURNAL, home_path};
 use gate::words::escape_hidden;
 use hosts::{
     Aim, Choice, Config, Done, Host, Plan, Scope, Server, State, Surroundings, WireError, Workshop,
@@ -37,8 +37,10 @@ pub(crate) fn workshop(options: &Options, program: Option<&Path>) -> Result<Work
     };
     let usual = std::env::home_dir().map(|home| home.join(".holdpoint"));
     let named = Some(&home).filter(|home| usual.as_ref() != Some(*home));
-    Workshop::new(&program, &home.join("wiring"), named.map(PathBuf::as_path))
-        .map_err(Failure::usage)
+    let journal = home.join(JOURNAL);
+    // What cannot be rewritten now is tried again the next time.
+    let _ = hosts::redact_journal(&journal);
+    Workshop::new(&program, &journal, named.map(PathBuf::as_path)).map_err(Failure::usage)
 }
 
 /// The files that are meant: the one that was named, or those of the hosts.

@@ -390,7 +390,10 @@ fn secrets_in_a_command_are_not_written_down() {
         let is_there = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
         assert!(!is_there, "the secret is in {}", file.display());
     }
-    bench.run(["check", ID]).exits(11).says("a secret among its arguments was not stored");
+    bench
+        .run(["check", ID])
+        .exits(11)
+        .says("a word of its command was not stored, because it may be a secret");
 }
 
 #[test]

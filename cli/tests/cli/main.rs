@@ -23,6 +23,8 @@ mod privacy;
 mod real_servers;
 mod receipts;
 mod scribe;
+#[cfg(unix)]
+mod secrets;
 mod servers;
 mod stats;
 mod store;

@@ -39,18 +39,18 @@ const SECRETS: [&str; 10] = [
 ];
 
 /// Runs commands, and keeps all that they say.
-struct Trail {
-    bench: Bench,
+pub(crate) struct Trail {
+    pub(crate) bench: Bench,
     said: RefCell<Vec<(String, Vec<u8>)>>,
 }
 
 impl Trail {
-    fn new() -> Trail {
+    pub(crate) fn new() -> Trail {
         Trail { bench: Bench::unattended(), said: RefCell::default() }
     }
 
     #[track_caller]
-    fn keep(&self, command: Command, exit: i32) -> Answer {
+    pub(crate) fn keep(&self, command: Command, exit: i32) -> Answer {
         let words: Vec<_> =
             command.get_args().take(3).map(|word| word.to_string_lossy().into_owned()).collect();
         let answer = answer(command).exits(exit);
@@ -84,10 +84,14 @@ impl Trail {
 
     /// Every place in the home (keys apart), and in what was said, that holds a secret in some form.
     fn leaks(&self) -> Vec<String> {
+        self.leaks_of(&SECRETS)
+    }
+
+    pub(crate) fn leaks_of(&self, secrets: &[&str]) -> Vec<String> {
         let mut places = self.said.borrow().clone();
         read_all(&self.bench.home(), &mut places);
         let mut leaks = Vec::new();
-        for secret in SECRETS {
+        for secret in secrets {
             for (form, needle) in forms(secret) {
                 let found = places.iter().filter(|(_, bytes)| holds(bytes, needle.as_bytes()));
                 leaks.extend(found.map(|(place, _)| format!("{secret} as {form} in {place}")));
@@ -280,7 +284,7 @@ fn drive(trail: &Trail) {
     server.lists(&json!([report_tool_with_owner()]));
     trail.run_server(&server, &["check", "--server", ID], 10);
     trail.run_server(&server, &["check", "--server", ID, "--json", "-v"], 10);
-    trail.run(&["check", ID], 11).says("a secret among its arguments was not stored");
+    trail.run(&["check", ID], 11).says("a word of its command was not stored");
     trail.run(&["review", ID], 10);
     let hash = trail.bench.waiting_hash("make_report");
     trail.run(&["approve", ID, "make_report", "--hash", &hash], 0);

@@ -1,8 +1,21 @@
 use super::*;
+use crate::hash::sha256_hex;
+
+/// A redactor to which every path exists that has no `gone` in it.
+fn redactor() -> Redactor<'static> {
+    Redactor {
+        exists: &|path| !path.contains("gone"),
+        keyed_hash: &|word| sha256_hex(format!("key {word}").as_bytes()),
+    }
+}
+
+fn of_words(words: &[&str]) -> ProgramOrigin {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    ProgramOrigin::of(&words[0], &words[1..], &redactor())
+}
 
 fn origin(line: &str) -> ProgramOrigin {
-    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    ProgramOrigin::of(&words[0], &words[1..])
+    of_words(&line.split(' ').collect::<Vec<_>>())
 }
 
 fn check(line: &str, registry: &str, name: &str, version: Option<&str>) {
@@ -47,6 +60,13 @@ fn launchers_are_looked_through() {
     check("node --enable-source-maps /opt/server.js --x", "script", "/opt/server.js", None);
     check("python3 server.py", "script", "server.py", None);
     check("java -jar server.jar", "script", "server.jar", None);
+    // Options behind the package are its own.
+    check("npx -y x-mcp -p=other", "npm", "x-mcp", None);
+    check("npx -p other x-mcp", "npm", "other", None);
+    check("npm exec x-mcp -p other", "npm", "other", None);
+    check("uvx x-mcp --from other", "pypi", "x-mcp", None);
+    check("python3 server.py -m other", "script", "server.py", None);
+    check("uv run server.py -m other", "script", "server.py", None);
     assert_ne!(origin("python3 a.py").identity(), origin("python3 b.py").identity());
 }
 
@@ -87,41 +107,190 @@ fn names_are_short_and_identity_leaves_out_version_and_arguments() {
     assert_ne!(origin("npx a").identity(), origin("npx b").identity());
 }
 
+/// The origin's entry says nothing of a word that was hidden, and something else once the word is another.
+#[track_caller]
+fn check_hidden(words: &[&str], secret: &str) {
+    let found = of_words(words);
+    let (entry, id) = (found.entry().unwrap(), found.short_name());
+    assert!(found.has_secrets, "{words:?}");
+    assert!(!entry.raw().contains(secret), "{}", entry.raw());
+    assert!(!format!("{found:?} {} {id}", found.identity()).contains(secret), "{found:?}");
+    assert_eq!(of_words(words).entry().unwrap().raw(), entry.raw());
+    let others: Vec<String> = words.iter().map(|word| word.replace(secret, "another")).collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    assert_ne!(of_words(&others).entry().unwrap().raw(), entry.raw(), "{words:?}");
+}
+
 #[test]
-fn secrets_among_the_arguments_are_hashed_and_paths_are_not() {
+fn a_word_that_may_be_a_secret_is_kept_as_a_keyed_hash() {
+    let remote = ["npx", "-y", "mcp-remote", "https://a.example/mcp"];
+    check_hidden(&[&remote[..], &["--header", "Authorization: Bearer s3cr3t"]].concat(), "s3cr3t");
+    check_hidden(&[&remote[..], &["--header", "X-API-Key: s3cr3t"]].concat(), "s3cr3t");
+    check_hidden(&["npx", "pg-mcp", "postgresql://u:s3cr3t@db/x"], "s3cr3t");
+    check_hidden(&["npx", "mcp-remote", "https://u:s3cr3t@a.example/mcp"], "s3cr3t");
+    check_hidden(&["npx", "mcp-remote", "https://a.example/s3cr3t/mcp"], "s3cr3t");
+    check_hidden(&["npx", "mcp-remote", "https://a.example/mcp?s3cr3t"], "s3cr3t");
+    check_hidden(&["npx", "mcp-remote", "https://a.example/mcp#s3cr3t"], "s3cr3t");
+    check_hidden(&["uvx", "--from", "git+https://s3cr3t@host/x", "x"], "s3cr3t");
+    check_hidden(&["npx", "https://s3cr3t@host/x.tgz"], "s3cr3t");
+    check_hidden(&["npx", "--token", "s3cr3t", "package"], "s3cr3t");
+    check_hidden(&["docker", "run", "-e", "KEY=s3cr3t", "image"], "s3cr3t");
+    check_hidden(&["docker", "run", "--label", "a=s3cr3t", "image"], "s3cr3t");
+    check_hidden(&["ssh", "s3cr3t@host", "serve"], "s3cr3t");
+    check_hidden(&["sh", "-c", "TOKEN=s3cr3t exec server"], "s3cr3t");
+    check_hidden(&["env", "TOKEN=s3cr3t", "npx", "x-mcp"], "s3cr3t");
+    check_hidden(&["node", "/gone/s3cr3t/server.js"], "s3cr3t");
+    check_hidden(&["/gone/s3cr3t/server"], "s3cr3t");
+    check_hidden(&["KEY=s3cr3t", "npx"], "s3cr3t");
+    for word in [
+        "s3cr3t",
+        "--key=s3cr3t",
+        "-ps3cr3t",
+        "-p=s3cr3t",
+        "KEY=s3cr3t",
+        "{\"key\":\"s3cr3t\"}",
+        "a=b=s3cr3t",
+        "s3cr3t==",
+        "s3cr3t=",
+        "--s3cr3t12",
+        "/gone/s3cr3t",
+        "~/gone/s3cr3t",
+        "session=s3cr3t; path=/",
+        "AccountKey=s3cr3t;EndpointSuffix=x",
+        "wss://host:443/s3cr3t",
+        "https://host/v1/s3cr3t/messages?x=1",
+        "http://s3cr3t@host",
+        "s3cr3t/relative",
+        "пароль-s3cr3t",
+        "%73s3cr3t",
+    ] {
+        check_hidden(&["server", word], "s3cr3t");
+    }
+    // Short numbers and ordinary words are clear, and not behind an option that names a secret.
+    for option in ["--token", "--header", "-H", "--api-key", "--PASSWORD", "--db.pin"] {
+        check_hidden(&["server", option, "4711"], "4711");
+        check_hidden(&["server", option, "production"], "production");
+    }
+    check_hidden(&["server", "--pin=4711"], "4711");
+    check_hidden(&["server", "PIN=4711"], "4711");
+    check_hidden(&["server", "123456"], "123456");
+}
+
+#[test]
+fn words_of_the_closed_list_are_kept_in_clear() {
     for line in [
-        "x --token abc",
-        "x --api-key=abc",
-        "x ghp_0123456789abcdef0123",
-        "x 9f8a7c6b5d4e3f2a1b0c9d8e7f6a5b4c",
-        "x --header Authorization=abc",
+        "npx -y @modelcontextprotocol/server-filesystem@2026.1.14 /srv/work/2024/01",
+        "uvx mcp-server-git[all]==0.6.2 --repository ./here",
+        "docker run -i --rm -e DEBUG=1 -p 8080:80 ghcr.io/org/image:1.2"
+            .replace(":80 ", " ")
+            .as_str(),
+        "docker run image@sha256:0123abcd",
+        "python3.11 -u -m mcp_server_time --local-timezone",
+        "python3 -u server.py --port 8080 --log-level=debug",
+        "npx mcp-remote https://a.example:8443/api/v1/mcp --transport streamable-http",
+        "x --url=wss://[::1]:1/ws ~/work -- run stdio",
+        "cmd /c npx -y x-mcp",
+        "x ",
     ] {
         let found = origin(line);
-        assert!(found.has_secrets, "{line}");
-        assert!(!found.entry().unwrap().raw().contains("abc\""), "{line}");
-    }
-    for line in [
-        "x /srv/work/a-very-long-path-name/2024/01/02",
-        "x --repository /home/ada",
-        "x --verbose --port 8080",
-    ] {
-        assert!(!origin(line).has_secrets, "{line}");
+        assert!(!found.has_secrets, "{line}: {found:?}");
+        assert_eq!(found.arguments.join(" "), line.split_once(' ').unwrap().1);
     }
 }
 
 #[test]
-fn secrets_in_an_address_are_hashed() {
-    for url in ["https://h/mcp?api_key=abc", "https://h/mcp?x=1&token=abc", "https://h/mcp?key=abc"]
-    {
-        let (hidden, has_secrets) = hide_url_secrets(url);
-        assert!(
-            has_secrets && !hidden.contains("abc") && hidden.starts_with("https://h/mcp?"),
-            "{hidden}"
-        );
+fn of_a_url_the_parts_that_are_not_known_are_hidden_one_by_one() {
+    let kept = |url: &str| redactor().address(url);
+    let hidden = |text: &str| redactor().hidden(text);
+    assert_eq!(kept("https://h/mcp/"), "https://h/mcp/");
+    assert_eq!(kept("HTTPS://H.example:1"), "HTTPS://H.example:1");
+    assert_eq!(
+        kept("https://h/t/ab%20c/mcp"),
+        format!("https://h/{}/{}/mcp", hidden("t"), hidden("ab%20c"))
+    );
+    assert_eq!(kept("https://h/mcp?a=1&b=2"), format!("https://h/mcp?{}", hidden("a=1&b=2")));
+    assert_eq!(kept("https://h?"), "https://h?");
+    for url in ["https://u@h/mcp", "https://h:port/mcp", "https://", "ftp://h/mcp", "h/mcp", ""] {
+        assert_eq!(kept(url), hidden(url), "{url}");
     }
-    for url in ["https://h/mcp", "https://h/mcp?mode=fast&v=2", "https://h/mcp?token="] {
-        assert_eq!(hide_url_secrets(url), (url.to_owned(), false));
-    }
+    assert_eq!(host_of(&kept("https://[fe80::1]:8080/secret")), Some("fe80::1"));
+    assert_eq!(host_of(&kept("https://u:p@h/mcp")), None);
+}
+
+#[test]
+fn short_names_come_from_packages_programs_and_hosts_only() {
+    let name = |line: &str| origin(line).short_name();
+    assert_eq!(name("npx mcp-remote https://a.example/tokentoken"), "a.example");
+    assert_eq!(name("npx mcp-remote https://u:p@a.example/mcp"), "npx");
+    assert_eq!(name("uvx --from git+https://token@host/x x"), "uvx");
+    assert_eq!(name("/usr/bin/node /gone/token/server.js"), "node");
+    assert_eq!(name("node /srv/token/server.js"), "server");
+    assert_eq!(name("KEY=token npx"), "");
+}
+
+#[test]
+fn messages_name_a_program_without_its_folders() {
+    assert_eq!(shown_program("npx"), "npx");
+    assert_eq!(shown_program("/opt/token/server"), "…/server");
+    assert_eq!(shown_program("KEY=token"), "…");
+}
+
+#[test]
+fn an_entry_that_was_kept_in_clear_is_redacted_once() {
+    let old = r#"{"arguments":["-y","x@1","--header","Bearer s3cr3t"],"digest":"ab","kind":"program","package":"npm:x","program":"npx","version":"1"}"#;
+    let now = redact_entry(old, &redactor()).unwrap();
+    let expected = ProgramOrigin {
+        digest: Some("ab".to_owned()),
+        ..of_words(&["npx", "-y", "x@1", "--header", "Bearer s3cr3t"])
+    };
+    assert_eq!(now, expected.entry().unwrap().raw());
+    assert_eq!(redact_entry(&now, &redactor()), Some(now.clone()));
+    let old = r#"{"kind":"address","tlsKey":"ab","url":"https://h/s3cr3t"}"#;
+    let now = redact_entry(old, &redactor()).unwrap();
+    assert!(now.contains("\"tlsKey\":\"ab\"") && now.contains("https://h/hidden:"), "{now}");
+    assert_eq!(redact_entry("null", &redactor()), None);
+}
+
+/// A former version kept `sha256:` and 16 digits of a word that looked like a secret.
+#[test]
+fn what_a_former_version_hashed_is_renewed_with_the_word_itself() {
+    let hash = |word: &str| format!("sha256:{:.16}", sha256_hex(word.as_bytes()));
+    let words = ["--api-key", "s3cr3t", "--token=s3cr3t", "--more", "x"].map(str::to_owned);
+    let kept = [
+        "--api-key".to_owned(),
+        hash("s3cr3t"),
+        format!("--token={}", hash("s3cr3t")),
+        "--more".to_owned(),
+        "x".to_owned(),
+    ];
+    let old = ProgramOrigin {
+        arguments: kept.to_vec(),
+        digest: Some("ab".to_owned()),
+        ..origin("server")
+    };
+    let redacted = redact_entry(old.entry().unwrap().raw(), &redactor()).unwrap();
+    let way = |words| Way::Program { program: "server", arguments: words };
+    let now = renew_entry(&redacted, way(&words), &redactor()).unwrap();
+    let expected = ProgramOrigin {
+        digest: Some("ab".to_owned()),
+        ..ProgramOrigin::of("server", &words, &redactor())
+    };
+    assert_eq!(now, expected.entry().unwrap().raw());
+    assert_eq!(renew_entry(&now, way(&words), &redactor()), None);
+    let others = words.clone().map(|word| word.replace("s3cr3t", "another"));
+    assert_eq!(renew_entry(&redacted, way(&others), &redactor()), None);
+    let url = "https://h/mcp?mode=a&token=s3cr3t";
+    let old = format!(
+        "{{\"kind\":\"address\",\"url\":\"https://h/mcp?mode=a&token={}\"}}",
+        hash("s3cr3t")
+    );
+    let redacted = redact_entry(&old, &redactor()).unwrap();
+    let now = renew_entry(&redacted, Way::Address(url), &redactor()).unwrap();
+    assert_eq!(now, address_entry(&redactor().address(url), None).unwrap().raw());
+    assert_eq!(
+        renew_entry(&redacted, Way::Address("https://h/mcp?mode=a&token=b"), &redactor()),
+        None
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::NotObserved;
 use super::surroundings::{self, SetBy, Surroundings};
-use contract::origin::ProgramOrigin;
+use contract::origin::find_package;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use wire::StdioLaunch;
@@ -57,7 +57,7 @@ pub(super) fn way_of(
     let program = launch.program.to_string_lossy().into_owned();
     let words: Vec<String> =
         launch.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(package) = ProgramOrigin::of(&program, &words).package
+    if let Some(package) = find_package(&program, &words)
         && package.registry == REGISTRY
     {
         vet_launcher(&program, &words)?;

@@ -2,7 +2,7 @@ use super::*;
 use crate::judge::{MAX_AUTO_PINS_A_DAY, judge_surface};
 use crate::pins::{Basis, Pin};
 use crate::time::Timestamp;
-use contract::origin::ProgramOrigin;
+use contract::origin::{ProgramOrigin, Redactor};
 use contract::surface::{Entry, EntryId, read_capture};
 
 const WHOLE: &str = r#"{"tools":[{"name":"a","description":"Adds.","inputSchema":{"type":"object"}}],
@@ -12,7 +12,8 @@ const WHOLE: &str = r#"{"tools":[{"name":"a","description":"Adds.","inputSchema"
     "instructions":"Be good.","serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{}}}"#;
 
 fn origin(program: &str) -> Entry {
-    ProgramOrigin::of(program, &[]).entry().expect("an origin")
+    let redactor = Redactor { exists: &|_| true, keyed_hash: &str::to_owned };
+    ProgramOrigin::of(program, &[], &redactor).entry().expect("an origin")
 }
 
 fn surface(capture: &str) -> Surface {

@@ -89,6 +89,11 @@ CREATE TRIGGER history_is_not_removed BEFORE DELETE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END;
 ";
 
+/// The trigger of the first migration, for who had to put it aside.
+pub(super) const HISTORY_IS_NOT_EDITED: &str =
+    "CREATE TRIGGER history_is_not_edited BEFORE UPDATE ON history
+    BEGIN SELECT RAISE(ABORT, 'history is only added to'); END";
+
 /// The version that the last migration leads to.
 fn newest(migrations: &[&str]) -> i64 {
     i64::try_from(migrations.len()).unwrap_or(i64::MAX)

@@ -32,6 +32,18 @@ pub(crate) struct Line {
     pub(crate) raw: Option<String>,
 }
 
+/// The servers of which a line has this detail.
+pub(crate) fn servers_with_detail(
+    rows: &dyn Transaction,
+    detail: &str,
+) -> Result<Vec<ServerId>, StoreError> {
+    let query = "SELECT DISTINCT server FROM history WHERE detail = $1 ORDER BY server";
+    let found = rows.all(query, &[detail.into()], |row| {
+        Ok(row.cell(0).text().and_then(|id| id.parse().ok()))
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
 /// How many bytes of lines are gathered before they are written.
 const GATHERED_BYTES: usize = 1024 * 1024;
 

@@ -89,6 +89,11 @@ pub(crate) fn write(
     Ok(())
 }
 
+pub(crate) fn remove(rows: &dyn Transaction, id: &ServerId) -> Result<(), StoreError> {
+    rows.execute("DELETE FROM observations WHERE server = $1", &[id.as_str().into()])?;
+    Ok(())
+}
+
 /// Notes when the same was seen again.
 pub(crate) fn seen_again(
     rows: &dyn Transaction,

@@ -121,9 +121,8 @@ pub(crate) fn all(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
 ) -> Result<Vec<ServerRecord>, StoreError> {
-    let query = format!("SELECT {COLUMNS} FROM servers ORDER BY id");
     let mut records = Vec::new();
-    for row in rows.all(&query, &[], |row| Ok(ServerRow::from_row(row)))? {
+    for row in self::rows(rows)? {
         if let Ok(id) = row.id.parse() {
             let lost = lost(rows, key, &row)?;
             records.push(row.into_record(id, lost));
@@ -153,9 +152,20 @@ pub(crate) fn seen(
     Ok(())
 }
 
+/// All rows as they stand.
+pub(crate) fn rows(rows: &dyn Transaction) -> Result<Vec<ServerRow>, StoreError> {
+    let query = format!("SELECT {COLUMNS} FROM servers ORDER BY id");
+    rows.all(&query, &[], |row| Ok(ServerRow::from_row(row)))
+}
+
+/// Whether there is any server.
+pub(crate) fn any(rows: &dyn Transaction) -> Result<bool, StoreError> {
+    rows.any("SELECT id FROM servers LIMIT 1", &[])
+}
+
 /// Whether anything was ever sealed here, so that a key must be there.
 pub(crate) fn any_sealed(rows: &dyn Transaction) -> Result<bool, StoreError> {
-    Ok(rows.any("SELECT id FROM servers LIMIT 1", &[])?
+    Ok(any(rows)?
         || rows.any("SELECT seq FROM pins LIMIT 1", &[])?
         || rows.any("SELECT name FROM switch_seal LIMIT 1", &[])?)
 }

@@ -64,6 +64,7 @@ codes! {
     ServerHeld, "server_held", Note;
     ServerQuarantined, "server_quarantined", Note;
     IncidentOn, "incident_on", Note;
+    ReceiptsHoldWords, "receipts_hold_words", Note;
     HostsNone, "hosts_none", Note;
     HostGuarded, "host_guarded", Ok;
     HostUnwired, "host_unwired", Wrong;

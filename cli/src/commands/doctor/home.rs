@@ -67,15 +67,20 @@ pub(super) fn look(
         findings.push(Finding::new(Code::ArgsKeyUnusable, error.to_string()));
     }
     let opened = configuration.store().and_then(|place| Ok(store::open(&home, &place)?));
-    let store = match opened {
+    let mut store = match opened {
         Ok(store) => Witnessed::new(store, &home),
         Err(error) => {
             findings.push(Finding::new(Code::StoreUnusable, error.to_string()));
             return Ok(None);
         }
     };
-    let workplace = Workplace { home, store, configuration };
-    match look_at_pins(&workplace, findings) {
+    let launch_key = store.launch_key(false)?;
+    let workplace = Workplace { home, store, configuration, launch_key };
+    let looked = look_at_pins(&workplace, findings).and_then(|record| {
+        look_at_ids(&workplace, findings)?;
+        Ok(record)
+    });
+    match looked {
         Ok(record) => {
             Ok(Some(Record { configuration: workplace.configuration, home: path, ..record }))
         }
@@ -188,6 +193,18 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
     );
     findings.push(Finding::new(Code::PinsFine, sentence));
     Ok(record)
+}
+
+/// Servers whose ids an older version made from a word of their launch: that word is in every receipt of theirs.
+fn look_at_ids(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    for id in workplace.store.servers_named_by_launches()? {
+        let sentence = format!(
+            "`{id}` was named by a word of its launch that may be a secret, and its receipts have that name: they cannot be rewritten"
+        );
+        let mend = format!("holdpoint receipts list --server {id}");
+        findings.push(Finding::new(Code::ReceiptsHoldWords, sentence).mended_by(mend));
+    }
+    Ok(())
 }
 
 fn untrusted(id: &ServerId, lost: Option<&str>) -> Finding {

@@ -1,0 +1,340 @@
+//! Older versions kept words of launches in clear. A database of theirs is rewritten once, when it is first opened.
+//!
+//! INVARIANT: what authenticated before authenticates afterwards, and what did not still does not.
+
+use crate::act::Act;
+use crate::authenticate::PinFields;
+use crate::database::{Backend, Transaction};
+use crate::error::StoreError;
+use crate::key::Key;
+use crate::launch_key::LaunchKey;
+use crate::record::{Launch, Observation};
+use crate::tables::history::{Line, Lines};
+use crate::tables::observation;
+use crate::tables::pins::{PinRow, columns};
+use crate::tables::servers::{self, ServerRow, sealed_pins};
+use contract::origin::{ProgramOrigin, Redactor, is_hidden, redact_entry};
+use contract::surface::{Entry, EntryId, EntryType};
+use gate::server::ServerId;
+use gate::time::Timestamp;
+use std::path::{Path, PathBuf};
+
+/// The marker among the counters, and what it counts to.
+const MARKER: &str = "launches_redacted";
+/// The rows were rewritten. What they held may still be in the database's files.
+const REWRITTEN: i64 = 1;
+/// Nothing of it is left in the database's files.
+const FINISHED: i64 = 2;
+
+/// The act that history has of it.
+const REDACT: &str = "server.redact";
+const NOBODY: &str = "holdpoint";
+/// What history says where the server's id itself was made from such a word.
+pub(crate) const IN_ID: &str = "its id, and so its receipts, may hold a word of its launch";
+/// Shorter parts of words say nothing when they are found in an id.
+const MIN_PART: usize = 6;
+
+/// Rewrites the database where that was not done yet. One that cannot be rewritten now is tried again at the next opening.
+pub(crate) fn redact(store: &mut impl Backend) -> Result<(), StoreError> {
+    let is_pending = |rows: &dyn Transaction| Ok(state(rows)? < FINISHED && servers::any(rows)?);
+    if !store.read(is_pending)? {
+        return Ok(());
+    }
+    let [open, close] = store.statements_around_history_edit();
+    let is_rewritten = store.write(|rows, keys| {
+        if state(rows)? >= REWRITTEN {
+            return Ok(true);
+        }
+        // Without the key nothing could be authenticated anew, and putting the key back would not help any more.
+        let Ok(key) = keys.read()? else { return Ok(false) };
+        rewrite(rows, &key, &open, &close)?;
+        mark(rows, REWRITTEN)?;
+        Ok(true)
+    })?;
+    if is_rewritten && store.drop_old_bytes()? {
+        store.write(|rows, _| mark(rows, FINISHED))?;
+    }
+    Ok(())
+}
+
+/// Notes, with the first server of a database, that nothing in it is from an older version.
+pub(crate) fn begin(rows: &dyn Transaction) -> Result<(), StoreError> {
+    if servers::any(rows)? { Ok(()) } else { mark(rows, FINISHED) }
+}
+
+fn state(rows: &dyn Transaction) -> Result<i64, StoreError> {
+    let query = "SELECT value FROM counters WHERE name = $1";
+    let found = rows.first(query, &[MARKER.into()], |row| Ok(row.cell(0).integer()))?;
+    Ok(found.flatten().unwrap_or_default())
+}
+
+fn mark(rows: &dyn Transaction, value: i64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO counters (name, value) VALUES ($1, $2)
+               ON CONFLICT (name) DO UPDATE SET value = $2";
+    rows.execute(sql, &[MARKER.into(), value.into()])?;
+    Ok(())
+}
+
+fn rewrite(
+    rows: &dyn Transaction,
+    key: &Key,
+    open_history: &str,
+    close_history: &str,
+) -> Result<(), StoreError> {
+    let launch_key = LaunchKey::of(key);
+    for row in servers::rows(rows)? {
+        rewrite_server(rows, key, &launch_key, row)?;
+    }
+    // What a discarded pin of an origin held is of no use to anybody.
+    let query = "SELECT seq FROM history WHERE entry_type = 'origin' AND raw IS NOT NULL LIMIT 1";
+    if rows.any(query, &[])? {
+        rows.execute(open_history, &[])?;
+        rows.execute("UPDATE history SET raw = NULL WHERE entry_type = 'origin'", &[])?;
+        rows.execute(close_history, &[])?;
+    }
+    Ok(())
+}
+
+fn rewrite_server(
+    rows: &dyn Transaction,
+    key: &Key,
+    launch_key: &LaunchKey,
+    mut row: ServerRow,
+) -> Result<(), StoreError> {
+    let is_sound = row.wrong_seal(sealed_pins(rows, key, &row.id)?.seal).is_none();
+    let launch = row.launch.as_deref().and_then(|text| serde_json::from_str::<Launch>(text).ok());
+    let directory = launch.as_ref().and_then(Launch::directory).map(PathBuf::from);
+    let hash = |word: &str| launch_key.hash(word);
+    let exists = |path: &str| exists(path, directory.as_deref());
+    let redactor = Redactor { exists: &exists, keyed_hash: &hash };
+    let kept = launch.as_ref().map(|launch| launch.redacted(&redactor));
+    let has_words = launch != kept;
+    let in_id =
+        launch.as_ref().zip(kept.as_ref()).is_some_and(|(old, new)| is_in_id(&row.id, old, new));
+    row.launch = kept.map(|launch| serde_json::json!(launch).to_string());
+    let redact = |raw: &str| redact_entry(raw, &redactor);
+    let pins = rewrite_pins(rows, key, &row.id, &redact, Untrusted::Emptied)?;
+    let id = row.id.parse::<ServerId>().ok();
+    if let Some(id) = &id {
+        rewrite_observation(rows, id, &redact)?;
+    }
+    if is_sound {
+        let seal = sealed_pins(rows, key, &row.id)?.seal;
+        row.seal = Some(seal.finish(row.sealed_fields()).to_vec());
+    }
+    row.revision = row.revision.saturating_add(1);
+    row.write(rows)?;
+    if let (Some(id), true) = (&id, has_words || pins > 0) {
+        let act = Act::new(id, Timestamp(row.last_seen), NOBODY, REDACT);
+        let detail = in_id.then(|| IN_ID.to_owned());
+        Lines::new(rows, &act, Line { action: REDACT, detail, ..Line::default() })?.finish()?;
+    }
+    Ok(())
+}
+
+/// Rewrites the origin that is pinned of a server where `renew` gives another text for it. To be used only for a text that
+/// says the same.
+pub(crate) fn renew_origin(
+    store: &mut impl Backend,
+    id: &ServerId,
+    renew: Renew<'_>,
+) -> Result<(), StoreError> {
+    let is_pending = |rows: &dyn Transaction| {
+        let query = "SELECT raw FROM pins WHERE server = $1 AND entry_type = 'origin'";
+        let pinned = rows.all(query, &[id.as_str().into()], |row| {
+            Ok(row.cell(0).text().is_some_and(|raw| renew(raw).is_some()))
+        })?;
+        Ok(pinned.contains(&true))
+    };
+    if !store.read(is_pending)? {
+        return Ok(());
+    }
+    store.write(|rows, keys| {
+        let (Ok(key), Some(mut row)) = (keys.read()?, ServerRow::read(rows, id)?) else {
+            return Ok(());
+        };
+        // A record that is not trusted is a person's to look at.
+        if row.wrong_seal(sealed_pins(rows, &key, &row.id)?.seal).is_some() {
+            return Ok(());
+        }
+        rewrite_pins(rows, &key, &row.id, renew, Untrusted::Left)?;
+        let seal = sealed_pins(rows, &key, &row.id)?.seal;
+        row.seal = Some(seal.finish(row.sealed_fields()).to_vec());
+        row.revision = row.revision.saturating_add(1);
+        row.write(rows)
+    })
+}
+
+/// What gives the new text of an origin; `None` where it stays.
+type Renew<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What becomes of the text of a pin that does not authenticate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Untrusted {
+    Emptied,
+    Left,
+}
+
+/// A pin's row as it will be.
+struct Rewritten {
+    seq: i64,
+    raw: String,
+    entry_hash: String,
+    definition_hash: Option<String>,
+    authentication: Vec<u8>,
+}
+
+/// Rewrites a server's pins of its origin, and returns how many were.
+fn rewrite_pins(
+    rows: &dyn Transaction,
+    key: &Key,
+    server: &str,
+    renew: Renew<'_>,
+    untrusted: Untrusted,
+) -> Result<usize, StoreError> {
+    let query =
+        format!("SELECT {} FROM pins WHERE server = $1 AND entry_type = 'origin'", columns());
+    let found = rows.all(&query, &[server.into()], |row| {
+        let seq = row.cell(0).integer().unwrap_or_default();
+        Ok((seq, PinRow::from_row(row).and_then(|pin| rewritten(&pin, key, renew))))
+    })?;
+    let mut count = 0;
+    for (seq, pin) in found {
+        // A row that holds something else is not trusted as it is: its text goes, and it stays untrusted.
+        let empty = || Rewritten {
+            seq,
+            raw: "{}".to_owned(),
+            entry_hash: String::new(),
+            definition_hash: None,
+            authentication: Vec::new(),
+        };
+        let pin = match (pin, untrusted) {
+            (Some(Some(pin)), Untrusted::Left) if pin.authentication.is_empty() => continue,
+            (Some(Some(pin)), _) => pin,
+            (None, Untrusted::Emptied) => empty(),
+            (Some(None), _) | (None, Untrusted::Left) => continue,
+        };
+        count += 1;
+        rows.execute(
+            "UPDATE pins SET raw = $2, entry_hash = $3, definition_hash = $4, authentication = $5 WHERE seq = $1",
+            &[
+                pin.seq.into(),
+                (&pin.raw).into(),
+                (&pin.entry_hash).into(),
+                pin.definition_hash.as_ref().into(),
+                pin.authentication.as_slice().into(),
+            ],
+        )?;
+    }
+    Ok(count)
+}
+
+/// `Some(None)` for a pin that stays as it is, `None` for one that cannot be read.
+fn rewritten(pin: &PinRow<'_>, key: &Key, renew: Renew<'_>) -> Option<Option<Rewritten>> {
+    let fields = pin.fields;
+    let is_authentic = fields.matches(key, pin.authentication);
+    let raw = match renew(fields.raw) {
+        Some(raw) if raw != fields.raw => raw,
+        Some(_) => return Some(None),
+        // An entry that is gone has no words.
+        None => return is_authentic.then_some(None),
+    };
+    let entry = Entry::from_raw(EntryId::only(EntryType::Origin), &raw).ok()?;
+    let entry_hash = entry.entry_hash().to_string();
+    let definition_hash =
+        fields.definition_hash.and(entry.definition_hash()).map(|hash| hash.to_string());
+    let renewed = PinFields {
+        raw: &raw,
+        entry_hash: &entry_hash,
+        definition_hash: definition_hash.as_deref(),
+        ..fields
+    };
+    let authentication =
+        if is_authentic { renewed.authentication(key).to_vec() } else { Vec::new() };
+    let seq = fields.seq;
+    Some(Some(Rewritten { seq, entry_hash, definition_hash, authentication, raw: raw.clone() }))
+}
+
+/// One that cannot be read is removed: the next look at the server makes another.
+fn rewrite_observation(
+    rows: &dyn Transaction,
+    id: &ServerId,
+    renew: Renew<'_>,
+) -> Result<(), StoreError> {
+    let seen = match observation::read(rows, id) {
+        Ok(None) => return Ok(()),
+        Ok(Some(seen)) if seen.origin.is_none() => return Ok(()),
+        Ok(Some(seen)) => redacted_observation(&seen, renew),
+        Err(StoreError::Unreadable { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    match seen {
+        Some(seen) => observation::write(rows, id, &seen),
+        None => observation::remove(rows, id),
+    }
+}
+
+fn redacted_observation(seen: &Observation, renew: Renew<'_>) -> Option<Observation> {
+    let raw = renew(seen.origin.as_deref()?)?;
+    let mut surface = seen.surface().ok()?;
+    surface.insert(Entry::from_raw(EntryId::only(EntryType::Origin), &raw).ok()?);
+    Some(Observation::of(&surface, seen.observed_at))
+}
+
+/// Whether a path of a launch exists, seen from the folder that it starts in.
+pub fn exists(path: &str, directory: Option<&Path>) -> bool {
+    let home = || std::env::home_dir();
+    let path = match path.strip_prefix("~/") {
+        Some(inside) => home().map(|home| home.join(inside)),
+        None => Some(directory.map_or_else(|| PathBuf::from(path), |folder| folder.join(path))),
+    };
+    path.is_some_and(|path| path.exists())
+}
+
+/// Whether a part of a word that is hidden now is in the id that was made from it.
+fn is_in_id(id: &str, old: &Launch, new: &Launch) -> bool {
+    let words = old.words().into_iter().zip(new.words()).filter(|(old, new)| old != new);
+    let in_id = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let plain = |part: &str| part.chars().map(in_id).take(40).collect::<String>();
+    let mut parts = words.flat_map(|(old, _)| old.split(['/', '=', ':', '@', '?', '&', ' ', '#']));
+    parts.any(|part| part.len() >= MIN_PART && id.contains(plain(part).trim_matches('-')))
+}
+
+impl Launch {
+    fn directory(&self) -> Option<&str> {
+        match self {
+            Launch::Program { directory, .. } => directory.as_deref(),
+            Launch::Url { .. } => None,
+        }
+    }
+
+    fn words(&self) -> Vec<&str> {
+        match self {
+            Launch::Program { command, .. } => command.iter().map(String::as_str).collect(),
+            Launch::Url { url, .. } => vec![url],
+        }
+    }
+
+    /// The same launch as it is kept now.
+    fn redacted(&self, redactor: &Redactor<'_>) -> Launch {
+        let mut kept = self.clone();
+        match &mut kept {
+            Launch::Program { command, has_secrets, .. } => {
+                if let Some((program, arguments)) = command.split_first()
+                    && !command.iter().any(|word| is_hidden(word))
+                {
+                    let origin = ProgramOrigin::of(program, arguments, redactor);
+                    *has_secrets |= origin.has_secrets;
+                    *command = std::iter::once(origin.program).chain(origin.arguments).collect();
+                }
+            }
+            Launch::Url { url, has_secrets, .. } if !is_hidden(url) => {
+                let address = redactor.address(url);
+                *has_secrets |= address != *url;
+                *url = address;
+            }
+            Launch::Url { .. } => {}
+        }
+        kept
+    }
+}
