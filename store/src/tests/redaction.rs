@@ -2,7 +2,7 @@
 
 use crate::tests::bench::*;
 use crate::{Launch, NewPin, Observation, Store};
-use contract::surface::{Entry, EntryId, EntryType};
+use contract::surface::{Entry, EntryId, EntryType, SurfaceReader};
 use gate::pins::Basis;
 use gate::server::ServerStatus;
 
@@ -29,7 +29,11 @@ fn launch(arguments: &[&str]) -> Launch {
 /// Pins a server as an older version did: with its words in clear.
 fn pin_in_clear(store: &mut dyn Store, server: &str, arguments: &[&str]) {
     let (server, origin, launch) = (id(server), origin(arguments), launch(arguments));
-    let observation = Observation::of(&surface(&[tool("make", "one"), origin.clone()]), NOON);
+    let mut reader = SurfaceReader::default();
+    reader.handshake(r#"{"serverInfo":{"name":"r","version":"1"},"capabilities":{}}"#).unwrap();
+    let mut surface = reader.finish();
+    surface.insert(origin.clone());
+    let observation = Observation::of(&surface, NOON);
     let mut act = act(&server, "server.pin");
     act.status = Some(ServerStatus::Verified);
     act.launch = Some(&launch);
