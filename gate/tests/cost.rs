@@ -1,4 +1,9 @@
 //! What judging costs when a server means it badly: lists within every limit, made to be as slow to compare as possible.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
 
 use contract::surface::{Surface, read_capture};
 use gate::judge::{judge_surface, would_hold};

@@ -180,6 +180,26 @@ fn lines_that_are_no_messages_are_dropped() {
 }
 
 #[test]
+fn a_broken_answer_is_told_to_its_call_and_noted_with_its_length() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    let broken = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[}}"#;
+    script.on_each(CALL, json!([[broken], [echo()]]));
+    let mut client = begun(&bench, &script);
+    assert_eq!(refused(&report(&mut client), UNREACHABLE)["reason"], "upstream_unreadable");
+    client.send_line(r#"{"jsonrpc":"2.0","id":8,"id":9,"method":"ping"}"#);
+    assert_eq!(client.answer_to(&Value::Null)["error"]["code"], -32600);
+    let log = fs::read_to_string(bench.home().join("errors.jsonl")).unwrap();
+    let faults: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(faults[0]["class"], "upstream_unreadable");
+    assert_eq!(faults[0]["bytes"], broken.replace("$ID", "3").len());
+    assert_eq!(faults[1]["class"], "ambiguous_message");
+    text(&report(&mut client));
+    client.end().exits(0);
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
 fn a_gigabyte_without_a_line_feed_is_dropped_and_its_call_refused() {
     let bench = Bench::new();
     let mut script = Script::new(&bench);
