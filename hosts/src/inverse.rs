@@ -119,7 +119,7 @@ fn refine(text: &str, changed: &str, pieces: &mut Vec<Piece>) {
                 pending = at;
             }
             None => {
-                at += text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+                at += text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
             }
         }
     }
