@@ -1,0 +1,202 @@
+//! The two ways out of a session: what is written to the client and to the server, one message or several at once.
+//!
+//! INVARIANT: nothing is sent to the server before every decision that it rests on is written.
+
+use super::{ClientOutlet, Passage, Session, boundary};
+use crate::batches::{OpenBatches, Passage as Passed};
+use crate::keeper::Wake;
+use crate::outlet::{Outgoing, ServerOutlet};
+use crate::reason::ReasonCode;
+use ledger::record::OutcomeStatus;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, TryLockError};
+use store::receipts::Batch;
+use wire::envelope::OwnedId;
+
+/// The way to the client, and what of it goes back in batches.
+pub(super) struct ClientSide {
+    pub(super) outlet: ClientOutlet,
+    pub(super) batches: OpenBatches,
+}
+
+impl ClientSide {
+    /// Writes a message now, or keeps it for the batch that it belongs to.
+    fn write(&mut self, message: &[&[u8]]) -> io::Result<()> {
+        if self.batches.is_empty() {
+            return self.outlet.write_line(message);
+        }
+        match self.batches.take(&message.concat()) {
+            Passed::Alone => self.outlet.write_line(message),
+            Passed::Kept => Ok(()),
+            Passed::Whole(batch) => self.outlet.write_line(&[&batch]),
+        }
+    }
+
+    /// The same, with messages that come right behind it.
+    fn gather(&mut self, message: &[u8]) -> io::Result<()> {
+        if self.batches.is_empty() {
+            self.outlet.gather_line(message)
+        } else {
+            self.write(&[message])
+        }
+    }
+}
+
+/// The way to the server, and the requests that are gathered to be sent with one write.
+pub(super) struct ServerSide {
+    pub(super) outlet: Box<dyn ServerOutlet>,
+    pub(super) gathered: Vec<OwnedId>,
+    /// What has to be settled before they are sent.
+    pub(super) batch: Option<Batch>,
+}
+
+impl Session {
+    pub(super) fn client_side(&self) -> MutexGuard<'_, ClientSide> {
+        self.lock(&self.to_client)
+    }
+
+    /// A request of a batch that may get no answer: the others of its batch wait for it no longer.
+    pub(super) fn release_from_batch(&self, key: &[u8]) {
+        let mut side = self.client_side();
+        let batch = side.batches.release(key);
+        if batch.is_some_and(|batch| side.outlet.write_line(&[&batch]).is_err()) {
+            self.wake(Wake::ClientGone);
+        }
+    }
+
+    pub(crate) fn tell_client(&self, message: &[u8]) {
+        self.tell_client_in_parts(&[message]);
+    }
+
+    pub(crate) fn tell_client_in_parts(&self, message: &[&[u8]]) {
+        boundary::note_answered();
+        if self.client_side().write(message).is_err() {
+            self.wake(Wake::ClientGone);
+        }
+    }
+
+    /// A message of the server's on its way to the client: sent with those that come right behind it.
+    pub(super) fn gather_for_client(&self, message: &[u8]) {
+        boundary::note_answered();
+        if self.client_side().gather(message).is_err() {
+            self.wake(Wake::ClientGone);
+        }
+    }
+
+    /// Nothing more of the server is there for now: what was gathered goes to the client, then into the ledger.
+    pub fn server_paused(&self) {
+        self.contain(0, || self.pass_gathered());
+    }
+
+    pub(super) fn pass_gathered(&self) {
+        {
+            if self.client_side().outlet.write_gathered().is_err() {
+                self.wake(Wake::ClientGone);
+            }
+        }
+        // Where the client's messages are being taken, what is settled for them takes this along. Both sides set their own
+        // flag before they look at the other's, so one of them sees to it.
+        self.has_unsettled.store(true, Ordering::SeqCst);
+        if !self.is_gathering.load(Ordering::SeqCst) {
+            self.settle_rest();
+        }
+    }
+
+    /// Writes outcomes that nobody has written yet.
+    pub(super) fn settle_rest(&self) {
+        if self.has_unsettled.swap(false, Ordering::SeqCst) {
+            let _ = self.recorder.settle(None);
+        }
+    }
+
+    pub(super) fn server_side(&self) -> MutexGuard<'_, ServerSide> {
+        self.lock(&self.to_server)
+    }
+
+    /// Sends a message of our own now.
+    pub(crate) fn tell_server(&self, message: &Outgoing<'_>) -> io::Result<()> {
+        self.server_side().outlet.send(message)
+    }
+
+    /// An answer is not waited for any longer.
+    pub(crate) fn give_up(&self, id: &[u8], mark: Option<[u8; 16]>) {
+        self.server_side().outlet.give_up(id, mark);
+    }
+
+    /// A message of the client's that needs no receipt, in its place among those that do.
+    pub(super) fn gather_for_server(&self, message: &Outgoing<'_>) {
+        if self.server_side().outlet.gather(message) {
+            self.send_gathered();
+        }
+    }
+
+    /// Nothing more of the client is there for now: what was gathered is recorded, then sent.
+    pub fn client_paused(&self) {
+        self.contain(0, || {
+            self.send_gathered();
+            self.is_gathering.store(false, Ordering::SeqCst);
+            self.settle_rest();
+            self.is_current.store(false, Ordering::Release);
+        });
+    }
+
+    pub(crate) fn send_gathered(&self) {
+        self.send_with(None);
+    }
+
+    /// Sends what was gathered, and one more behind it.
+    ///
+    /// INVARIANT: nothing is sent before every decision that it rests on is written.
+    pub(super) fn send_with(&self, last: Option<(&Passage<'_>, Batch)>) {
+        let failed = {
+            let mut side = self.server_side();
+            let batch = side.batch.take().or(last.map(|(_, batch)| batch));
+            let mut gathered = std::mem::take(&mut side.gathered);
+            let settled = self.recorder.settle(batch);
+            if settled.is_err() {
+                side.outlet.discard();
+            }
+            let sent = settled.is_ok()
+                && side.outlet.flush(last.map(|(passage, _)| &passage.outgoing)).is_ok();
+            if sent {
+                None
+            } else {
+                gathered.extend(last.map(|(passage, _)| passage.id.to_owned()));
+                let reason = match settled {
+                    Ok(()) => ReasonCode::UpstreamUnreachable,
+                    Err(_) => ReasonCode::LedgerUnavailable,
+                };
+                Some((gathered, reason, settled.err()))
+            }
+        };
+        let Some((gathered, reason, error)) = failed else { return };
+        if let Some(error) = error {
+            self.remark(&format!("calls were refused because they cannot be recorded: {error}"));
+        }
+        for id in gathered {
+            if reason == ReasonCode::LedgerUnavailable {
+                self.drop_unrecorded(id.key());
+            } else {
+                self.fail(id.key(), reason, OutcomeStatus::Error);
+            }
+        }
+    }
+
+    /// The client has ended: the server is told so by the end of its input. Answers whether that could be done: somebody
+    /// may be stuck in a write to a server that does not read.
+    pub fn try_close_server(&self) -> bool {
+        self.is_closing.store(true, Ordering::Release);
+        match self.to_server.try_lock() {
+            Ok(mut side) => {
+                side.outlet.close();
+                true
+            }
+            Err(TryLockError::Poisoned(side)) => {
+                side.into_inner().outlet.close();
+                true
+            }
+            Err(TryLockError::WouldBlock) => false,
+        }
+    }
+}
