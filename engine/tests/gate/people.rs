@@ -216,6 +216,40 @@ fn a_second_session_of_the_same_server_accepts_no_further_changes_that_day() {
     assert_eq!(auto_pins(&stage), 20);
 }
 
+/// A list that takes long to compare with the same list for another word, above all in a build without optimization.
+fn slow_list(word: &str) -> String {
+    let branch = |index: usize| {
+        let name = format!("p{index}");
+        json!({"title": format!("{index}{word}"), "properties": {name.clone(): {"description": word}}, "required": [name]})
+    };
+    let branches: Vec<serde_json::Value> = (0..2_000).map(branch).collect();
+    let tool =
+        |index: usize| json!({"name": format!("slow{index}"), "inputSchema": {"anyOf": branches}});
+    tools(&(0..12).map(tool).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_call_after_a_quarantine_waits_for_no_comparison() {
+    let script = Script { tools: slow_list("a"), ..Script::default() };
+    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    assert_eq!(stage.list(1).len(), 12);
+    let lists = || stage.server.texts().iter().filter(|text| text.contains("tools/list")).count();
+    let before = lists();
+    stage.change(slow_list("b"));
+    crate::stage::wait_for("another list", || (lists() > before).then_some(()));
+    std::thread::sleep(QUIET);
+    act(&stage, "server.quarantine", ServerStatus::Quarantined);
+    let begun = std::time::Instant::now();
+    let held = stage.ask(json!(2), "x/unknown", json!({}));
+    let waited = begun.elapsed();
+    assert_eq!(held["error"]["data"]["reason"], "server_quarantined");
+    // The comparison goes on meanwhile: a call of the list has to wait for it.
+    let begun = std::time::Instant::now();
+    stage.call(3, "slow1", json!({}));
+    let compared = begun.elapsed();
+    assert!(waited * 4 < compared, "{waited:?}, with {compared:?} of comparing to go");
+}
+
 #[test]
 fn a_server_that_is_stopped_does_not_get_the_answers_that_it_waited_for() {
     let stage = Stage::greeted(Setting::default());
