@@ -1,20 +1,23 @@
 //! Who vouches for a server: what `run` checks again and again, and `pin` once.
 
 use crate::arguments::Options;
-use crate::configuration::AdmissionRules;
+use crate::configuration::{AdmissionRules, Configuration};
 use crate::failure::Failure;
 use crate::screen;
-use crate::target::{Source as TargetSource, Target, Workplace};
-use attest::{Host, Program};
-use engine::admission::{Checker, LocalServer, Source, Subject};
-use engine::handover::Handover;
+use crate::target::{Reach, Workplace};
+use attest::{Flavor, Host, Program};
+use engine::admission::{Admitted, Checker, LocalServer, Source, Subject};
+use engine::handover::{Handover, handover};
 use engine::package::PackageFinder;
 use engine::process::ServerGroup;
 use engine::program::{digests_of, find_program};
-use std::path::PathBuf;
+use gate::server::ServerId;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::Upstream;
+use wire::attestation::Greeting;
 
 /// A program: its file, and how far it is started.
 #[derive(Debug)]
@@ -66,17 +69,16 @@ pub(crate) fn checker_of(
     Ok(Checker::new(terms, subject, file.unwrap_or(source)))
 }
 
-/// The same for a server that is about to be looked at once; nothing where the configuration does not ask for it, or there
-/// is no server but a capture. Where the configuration has a part of what it takes, a person is told: `run` may be given the
-/// rest, and a pin needs none of it.
+/// Checks a server that `pin` is about to look at; nothing where the configuration does not ask for it. Where the
+/// configuration has a part of what it takes, a person is told: `run` may be given the rest, and a pin needs none of it.
 pub(crate) fn checker_for(
-    target: &Target,
+    id: &ServerId,
+    reach: &Reach,
     workplace: &Workplace,
     options: &Options,
 ) -> Result<Option<Checker>, Failure> {
-    let TargetSource::Server(reach) = &target.source else { return Ok(None) };
     let (configuration, home) = (&workplace.configuration, workplace.home.path());
-    if configuration.has_part_of_admission(&target.id)? {
+    if configuration.has_part_of_admission(id)? {
         if !options.quiet {
             screen::remark(
                 "note: who vouches for the server is not pinned with it: the configuration names no trust root or no level, the server's entry may",
@@ -84,18 +86,58 @@ pub(crate) fn checker_for(
         }
         return Ok(None);
     }
-    let Some(rules) = configuration.admission(&target.id, &Default::default(), home)? else {
+    let Some(rules) = configuration.admission(id, &Default::default(), home)? else {
         return Ok(None);
     };
-    let started = match &reach.upstream {
+    let started = found(&reach.upstream).map(|file| Started { file, stage: Stage::Running(None) });
+    checker_of(rules, &reach.upstream, started).map(Some)
+}
+
+/// Admits a server that a command is about to look at, where the configuration requires that under the enclaved flavor.
+///
+/// INVARIANT: a server that is not admitted gets no header, variable or message of the operator's from any command. A
+/// program that is admitted is ended again: the command starts it as it always does.
+pub(crate) fn admit_before_look(
+    id: &ServerId,
+    reach: &Reach,
+    configuration: &Configuration,
+    home: &Path,
+) -> Result<Option<Arc<Admitted>>, Failure> {
+    if configuration.has_part_of_admission(id)? {
+        return Ok(None);
+    }
+    let rules = configuration.admission(id, &Default::default(), home)?;
+    let Some(rules) = rules.filter(|rules| rules.terms.flavor() == Flavor::Enclaved) else {
+        return Ok(None);
+    };
+    let start_timeout = configuration.start_timeout(id, None)?;
+    let (handover, _outlet, server) = handover();
+    let started = found(&reach.upstream)
+        .map(|file| Started { file, stage: Stage::Later { handover, start_timeout } });
+    let mut checker = checker_of(rules, &reach.upstream, started)?;
+    let admitted = checker.check(None, Greeting::Initialize).admitted;
+    server.group().kill();
+    match admitted.denied() {
+        None => Ok(Some(admitted)),
+        Some(denial) => Err(Failure::denied(
+            denial.reason().as_str(),
+            format!(
+                "`{id}` is not admitted, so it was not looked at: {}: {}",
+                denial.reason(),
+                screen::readable(denial.detail())
+            ),
+        )),
+    }
+}
+
+/// The file of the program that a launch starts.
+fn found(upstream: &Upstream) -> Option<PathBuf> {
+    match upstream {
         Upstream::Stdio(launch) => {
-            let program = launch.program.to_string_lossy();
-            find_program(&program, launch.directory.as_deref())
-                .map(|file| Started { file, stage: Stage::Running(None) })
+            find_program(&launch.program.to_string_lossy(), launch.directory.as_deref())
         }
         Upstream::Http(_) => None,
-    };
-    checker_of(rules, &reach.upstream, started).map(Some)
+    }
 }
 
 /// What is known of a program's file and of its package. Both are looked at beside its start: what runs is what was there

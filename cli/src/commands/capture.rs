@@ -6,16 +6,19 @@ use crate::failure::{Exit, Failure};
 use crate::observation::{observe, remark_notes};
 use crate::screen;
 use crate::target::{Reach, home_path};
+use crate::vouching::admit_before_look;
 use contract::surface::read_capture;
 use store::LaunchKey;
 
 pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, Failure> {
     let reach = Reach::of(&command.upstream)?;
-    let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
+    let home = home_path(options)?;
+    let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
     // A capture has no origin, so nothing is ever compared with what this key hashes.
     let key = LaunchKey::unkept()?;
     let id = reach.origin(&key).server_id()?;
     let reach = reach.configured_by(&id, &configuration, &command.upstream)?;
+    admit_before_look(&id, &reach, &configuration, &home)?;
     let surface = observe(&reach, &key, options)?;
     remark_notes(&surface, options);
     let unreadable: Vec<String> = surface

@@ -8,6 +8,7 @@ use crate::observation::{now, remark_notes, surface_of};
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, DIM, styled};
 use crate::target::{Source, Target, Workplace};
+use crate::vouching::admit_before_look;
 use contract::surface::Surface;
 use gate::judge::SurfaceJudgement;
 use gate::server::{ServerId, ServerStatus};
@@ -20,6 +21,10 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     let snapshot = workplace.store.snapshot(&target.id)?;
     if !has_baseline(&snapshot.pins) {
         return no_pin(&target.id, options);
+    }
+    if let Source::Server(reach) = &target.source {
+        let (configuration, home) = (&workplace.configuration, workplace.home.path());
+        admit_before_look(&target.id, reach, configuration, home)?;
     }
     let surface = surface_of(&target.source, &workplace.launch_key, options)?;
     remark_notes(&surface, options);

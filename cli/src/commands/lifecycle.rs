@@ -9,7 +9,8 @@ use crate::failure::{Exit, Failure};
 use crate::judging::{has_baseline, judge_for_status, judge_recorded, status_after};
 use crate::observation::{now, observe, surface_of};
 use crate::screen;
-use crate::target::{Reach, Target, Workplace, known_client, unknown_server};
+use crate::target::{Reach, Source, Target, Workplace, known_client, unknown_server};
+use crate::vouching::admit_before_look;
 use contract::surface::{EntryId, Surface};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
@@ -61,6 +62,7 @@ fn look_again(
     if is_named {
         let reach = Reach::of(upstream)?.for_client(known_client(id, workplace)?);
         let reach = reach.configured_by(id, &workplace.configuration, upstream)?;
+        admit_before_look(id, &reach, &workplace.configuration, workplace.home.path())?;
         return observe(&reach, &workplace.launch_key, options);
     }
     let server = workplace.store.server(id)?;
@@ -68,6 +70,9 @@ fn look_again(
         return Ok(judge_recorded(workplace, id, None, now())?.surface.unwrap_or_default());
     }
     let target = Target::recorded(id, workplace, upstream)?;
+    if let Source::Server(reach) = &target.source {
+        admit_before_look(id, reach, &workplace.configuration, workplace.home.path())?;
+    }
     surface_of(&target.source, &workplace.launch_key, options)
 }
 

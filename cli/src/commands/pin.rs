@@ -8,8 +8,8 @@ use crate::judging::{has_baseline, is_damaged, judge};
 use crate::observation::{Looked, look_at, now, remark_notes};
 use crate::report;
 use crate::screen::{self, BOLD, DIM, styled};
-use crate::target::{Target, Workplace};
-use crate::vouching::checker_for;
+use crate::target::{Source, Target, Workplace};
+use crate::vouching::{admit_before_look, checker_for};
 use contract::change::ChangeKind;
 use contract::surface::{Entry, EntryId, EntryType, Surface};
 use engine::admission::Admitted;
@@ -29,13 +29,22 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     if status == ServerStatus::Quarantined {
         return Err(Failure::held(format!("`{}`: {}", target.id, NotAllowed::IsQuarantined)));
     }
-    let checker = checker_for(&target, &workplace, options)?;
+    let (checker, before) = match &target.source {
+        Source::Capture(_) => (None, None),
+        Source::Server(reach) => {
+            let (configuration, home) = (&workplace.configuration, workplace.home.path());
+            let before = admit_before_look(&target.id, reach, configuration, home)?;
+            (checker_for(&target.id, reach, &workplace, options)?, before)
+        }
+    };
     let Looked { mut surface, handshake } =
         look_at(&target.source, &workplace.launch_key, options)?;
     remark_notes(&surface, options);
     refuse_unreadable(&surface)?;
-    let admitted = checker
-        .map(|mut checker| checker.check(handshake.as_deref(), Greeting::Initialize).admitted);
+    let admitted = before.or_else(|| {
+        checker
+            .map(|mut checker| checker.check(handshake.as_deref(), Greeting::Initialize).admitted)
+    });
     anchor(&mut surface, &snapshot.pins, admitted.as_deref(), options);
     let pins = entries_to_pin(&workplace, &target.id, &snapshot, &surface, options)?;
     let (at, by) = (now(), approver::name());

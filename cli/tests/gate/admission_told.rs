@@ -547,3 +547,45 @@ fn status_says_of_a_server_under_the_open_flavor_that_it_is_not_attested() {
     program.bench.run(["status"]).exits(0).says("not admitted: unattested");
     assert_eq!(program.bench.server_status()["admission"]["verdict"], "deny");
 }
+
+const ENCLAVED: &str =
+    "[admission]\ntrust_root = \"../root.json\"\nrequired = \"internal\"\nflavor = \"enclaved\"\n";
+
+#[test]
+fn pin_check_and_capture_tell_an_unadmitted_remote_server_nothing() {
+    let bench = prepared();
+    bench.run(["status"]).exits(0);
+    bench.configure(ENCLAVED);
+    let server = Recorder::start(Published::Status("404 Not Found"), Greeted::With(None));
+    let look = |server: &Recorder, command: &str| {
+        let mut command = bench.command([command]);
+        command.args(["--header", "Authorization=bearer-env:TOKEN"]).env("TOKEN", SECRET);
+        command.args(["--url", &server.url]);
+        crate::bench::answer(command)
+    };
+    for command in ["pin", "capture"] {
+        look(&server, command).exits(13).says("unattested");
+    }
+    let told = server.told();
+    told.iter().for_each(|told| is_anonymous("denied", told));
+    let admitted = Recorder::start(Published::Document(signed(|_| {})), Greeted::With(None));
+    for command in ["pin", "check", "capture"] {
+        look(&admitted, command).exits(0);
+    }
+    assert!(admitted.told().iter().any(Told::is_secret));
+}
+
+#[test]
+fn pin_starts_a_program_with_the_environment_only_if_it_is_admitted() {
+    for (is_vouched, exit) in [(true, 0), (false, 13)] {
+        let program = Program::new(|digest| is_vouched.then(|| bound(digest)));
+        program.bench.run(["status"]).exits(0);
+        program.bench.configure(ENCLAVED);
+        let mut command = program.bench.command(["pin", "--server", ID, "--"]);
+        command.args(&program.launch).env("API_KEY", SECRET);
+        crate::bench::answer(command).exits(exit);
+        let starts = program.starts();
+        is_clean(&starts[0]);
+        assert_eq!(starts.iter().any(|start| start.contains("API_KEY")), is_vouched, "{starts:?}");
+    }
+}
