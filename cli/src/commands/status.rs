@@ -17,7 +17,7 @@ use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::{Launch, Store};
+use store::{IncidentStore, Launch, Store};
 
 #[derive(Debug, Serialize)]
 struct ServerDocument<'a> {
@@ -60,13 +60,19 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     if let Some(full) = crate::disk::full(workplace.home.path()) {
         screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
     }
+    let incident = workplace.store.incident()?.incident;
     if options.json {
         let documents: Vec<_> = servers
             .iter()
             .map(|(id, judged, since, check)| document(id, judged, *since, check.as_ref()))
             .collect();
-        screen::print_json(&serde_json::json!({ "servers": documents }))?;
+        let document = serde_json::json!({ "incident": incident.is_some(), "servers": documents });
+        screen::print_json(&document)?;
         return Ok(Exit::Fine);
+    }
+    if incident.is_some() {
+        let warning = "! an incident is on: calls are denied. See: holdpoint incident status";
+        screen::say(styled(RED.bold(), warning));
     }
     if servers.is_empty() {
         screen::say("no server is pinned yet");

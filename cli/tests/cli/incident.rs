@@ -29,8 +29,12 @@ fn an_incident_is_on_until_it_is_ended() {
     assert_eq!((&incident["level"], &incident["servers"]), (&json!("high"), &Value::Null));
     assert_eq!((&incident["reason"], &incident["by"]), (&json!("a leak"), &json!(WHO)));
     bench.run(["incident", "status"]).exits(0).says("INCIDENT").says("a leak").says("by ada");
+    assert_eq!(bench.status()["incident"], true);
+    bench.run(["status"]).exits(0).says("an incident is on: calls are denied");
     assert_eq!(bench.run(["incident", "off", "--json"]).exits(0).json(), nothing);
     assert_eq!(state(&bench), nothing);
+    assert_eq!(bench.status()["incident"], false);
+    bench.run(["status"]).exits(0).never_says("incident");
     bench.run(["receipts", "list"]).exits(0).says("incident.on").says("incident.off");
 }
 
