@@ -51,7 +51,8 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
     tell(id, status, "released", options)
 }
 
-/// The server as it is now; of one that was pinned from a capture, what was last seen.
+/// The server as it is now. Returns what was last seen of one that was pinned from a capture, or that cannot be started
+/// again because a word of its command was not stored.
 fn look_again(
     workplace: &Workplace,
     id: &ServerId,
@@ -65,11 +66,25 @@ fn look_again(
         admit_before_look(id, &reach, &workplace.configuration, workplace.home.path())?;
         return observe(&reach, &workplace.launch_key, options);
     }
+    let last_seen = || -> Result<Surface, Failure> {
+        Ok(judge_recorded(workplace, id, None, now())?.surface.unwrap_or_default())
+    };
     let server = workplace.store.server(id)?;
     if server.is_some_and(|server| server.launch.is_none()) {
-        return Ok(judge_recorded(workplace, id, None, now())?.surface.unwrap_or_default());
+        return last_seen();
     }
-    let target = Target::recorded(id, workplace, upstream)?;
+    let target = match Target::recorded(id, workplace, upstream) {
+        Err(failure) if failure.exit == Exit::Unreachable => {
+            if !options.quiet {
+                screen::remark(
+                    "note: the server cannot be started from here, so it is judged by what it last said; \
+                     the gate lists its tools again before the next call",
+                );
+            }
+            return last_seen();
+        }
+        target => target?,
+    };
     if let Source::Server(reach) = &target.source {
         admit_before_look(id, reach, &workplace.configuration, workplace.home.path())?;
     }
