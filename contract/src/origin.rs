@@ -70,7 +70,7 @@ impl ProgramOrigin {
 
     pub fn entry(&self) -> Result<Entry, ReadError> {
         let package = self.package.as_ref();
-        let name = package.map(|package| format!("{}:{}", package.registry, package.name));
+        let name = self.package_member();
         let arguments: Vec<String> =
             self.arguments.iter().map(|argument| string(argument)).collect();
         let members = [
@@ -84,6 +84,12 @@ impl ProgramOrigin {
                 .map(|version| ("version", string(version))),
         ];
         origin_entry(members.into_iter().flatten())
+    }
+
+    /// The package as the entry names it, with where it comes from.
+    fn package_member(&self) -> Option<String> {
+        let package = self.package.as_ref()?;
+        Some(format!("{}:{}", package.registry, package.name))
     }
 }
 

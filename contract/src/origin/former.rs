@@ -3,7 +3,7 @@
 
 use super::{ProgramOrigin, Redactor, address_entry};
 use crate::hash::sha256_hex;
-use crate::json::Document;
+use crate::json::{Document, Node};
 
 /// How a server is started or reached, in full.
 #[derive(Clone, Copy)]
@@ -19,8 +19,8 @@ impl std::fmt::Debug for Way<'_> {
     }
 }
 
-/// The JSON of the origin entry of this launch as it is kept now, where `raw` is what a former version kept of the same launch,
-/// redacted since. `None` if it is not, or needs no change.
+/// The JSON of the origin entry of this launch as it is kept now, where `raw` was kept of the same launch: by a former version,
+/// redacted since, or when other paths existed. `None` if it was not, or needs no change.
 pub fn renew_entry(raw: &str, way: Way<'_>, redactor: &Redactor<'_>) -> Option<String> {
     let document = Document::parse(raw).ok()?;
     let text = |name: &str| Some(document.root().get(name)?.as_str()?.into_owned());
@@ -30,7 +30,11 @@ pub fn renew_entry(raw: &str, way: Way<'_>, redactor: &Redactor<'_>) -> Option<S
                 let origin = ProgramOrigin::of(program, arguments, redactor);
                 ProgramOrigin { digest: text("digest"), ..origin }.entry().ok()
             };
-            (entry(&hide_secrets(arguments))?, entry(arguments)?)
+            let now = entry(arguments)?;
+            if now.raw() != raw && is_of_words(&document, program, arguments, redactor) {
+                return Some(now.raw().to_owned());
+            }
+            (entry(&hide_secrets(arguments))?, now)
         }
         Way::Address(url) => {
             let tls_key = text("tlsKey");
@@ -39,6 +43,36 @@ pub fn renew_entry(raw: &str, way: Way<'_>, redactor: &Redactor<'_>) -> Option<S
         }
     };
     (former.raw() == raw && now.raw() != raw).then(|| now.raw().to_owned())
+}
+
+/// Whether an origin entry is of these very words. A path is kept in clear only if it exists, so the entry of a launch differs
+/// between before and after a file was made: each word may be as it is kept with the path or without.
+fn is_of_words(
+    document: &Document<'_>,
+    program: &str,
+    arguments: &[String],
+    redactor: &Redactor<'_>,
+) -> bool {
+    let kept = |exists: bool| {
+        let redactor = Redactor { exists: &|_| exists, ..*redactor };
+        ProgramOrigin::of(program, arguments, &redactor)
+    };
+    let [clear, hidden] = [kept(true), kept(false)];
+    let is_either = |node: Option<Node<'_>>, clear: Option<&str>, hidden: Option<&str>| {
+        let text = node.and_then(Node::as_str);
+        text.as_deref() == clear || text.as_deref() == hidden
+    };
+    let root = document.root();
+    let words: Vec<_> =
+        root.get("arguments").map(|list| list.items().collect()).unwrap_or_default();
+    let [clear_package, hidden_package] = [&clear, &hidden].map(ProgramOrigin::package_member);
+    words.len() == arguments.len()
+        && is_either(root.get("program"), Some(&clear.program), Some(&hidden.program))
+        && is_either(root.get("package"), clear_package.as_deref(), hidden_package.as_deref())
+        && words
+            .iter()
+            .zip(clear.arguments.iter().zip(&hidden.arguments))
+            .all(|(word, (clear, hidden))| is_either(Some(*word), Some(clear), Some(hidden)))
 }
 
 /// An address with the values in its query that look like secrets as hashes.

@@ -293,6 +293,32 @@ fn what_a_former_version_hashed_is_renewed_with_the_word_itself() {
     );
 }
 
+/// A path is kept in clear only if it exists, and a server may make the file that its own arguments name.
+#[test]
+fn a_file_that_appears_or_is_gone_makes_no_other_origin() {
+    let words = ["server.py", "--db=/x/y.db", "/x/y.db", "--api-key", "s3cr3t"].map(str::to_owned);
+    fn way(words: &[String]) -> Way<'_> {
+        Way::Program { program: "python3", arguments: words }
+    }
+    let seen = |exists: &'static dyn Fn(&str) -> bool| Redactor { exists, ..redactor() };
+    let (before, after) = (seen(&|path| path != "/x/y.db"), seen(&|_| true));
+    let entry = |redactor: &Redactor<'_>, words: &[String]| {
+        let origin = ProgramOrigin::of("python3", words, redactor);
+        let digest = Some("ab".to_owned());
+        ProgramOrigin { digest, ..origin }.entry().unwrap().raw().to_owned()
+    };
+    assert_ne!(entry(&before, &words), entry(&after, &words));
+    for (pinned, now) in [(&before, &after), (&after, &before)] {
+        let renewed = renew_entry(&entry(pinned, &words), way(&words), now);
+        assert_eq!(renewed, Some(entry(now, &words)));
+    }
+    // Another path, or another secret, is another launch.
+    for (word, other) in [("y.db", "z.db"), ("s3cr3t", "another")] {
+        let others = words.clone().map(|each| each.replace(word, other));
+        assert_eq!(renew_entry(&entry(&before, &words), way(&others), &after), None);
+    }
+}
+
 #[test]
 fn entries_say_what_counts() {
     let entry = origin("npx -y a-mcp@1 /x").entry().unwrap();
