@@ -128,6 +128,7 @@ impl ServerProcess {
                 let clean = CLEAN_VARIABLES.iter();
                 let clean = clean.filter_map(|name| Some((name, std::env::var_os(name)?)));
                 command.env_clear().envs(clean);
+                hide_own_memory();
             }
         }
         if let Some(directory) = &launch.directory {
@@ -247,4 +248,14 @@ pub fn become_server(mut words: impl Iterator<Item = OsString>) -> io::Error {
 #[cfg(not(target_os = "linux"))]
 pub fn become_server(_: impl Iterator<Item = OsString>) -> io::Error {
     io::ErrorKind::Unsupported.into()
+}
+/// Keeps processes of the same user from reading this process: its environment is the operator's. A privileged process can
+/// all the same, and so can any process read that of the client, whose environment this one inherited.
+fn hide_own_memory() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // A kernel that refuses leaves it as it was; docs/limits.md says what that means.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }

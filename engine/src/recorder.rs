@@ -9,12 +9,14 @@ use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use crate::view::{Found, Hashes};
 use contract::time::Timestamp;
+use gate::naming::shown_name;
 use gate::verdict::SurfacedVerdict;
 use ledger::record::{
     ActorType, Admission, AdmissionVerdict, BeforeAfter, Decision, Digest32, Drift, Event, Latency,
     Mcp, Outcome, OutcomeStatus, Principal, ReceiptId, Request, Ruling, RulingResult, Text,
     TokenHandling, TokenMode, TrustLevel, Words,
 };
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::receipts::{Batch, Receipts, ReceiptsError};
@@ -87,6 +89,12 @@ impl Recorder {
             Admittance::NotAsked | Admittance::Unknown => None,
             Admittance::Known(admitted) => Some(admitted.rule(call, &about.situation.view)),
         };
+        // INVARIANT: a name that nobody accepted may be an argument in disguise, as the URI of a resource that no list has.
+        let is_accepted = drift.as_ref().is_some_and(|drift| drift.before.is_some());
+        let name = call.target.map(|target| match is_accepted {
+            true => Cow::Borrowed(target.key),
+            false => Cow::Owned(shown_name(target.key, false)),
+        });
         let reasons = reason_of(answer).map(ReasonCode::as_str);
         let key = self.receipts.args_key();
         let args_hash = call.arguments.map(|arguments| key.hash(arguments));
@@ -105,7 +113,7 @@ impl Recorder {
             mcp: Mcp {
                 method: Text(call.method),
                 server_id: Text(about.situation.server.as_str()),
-                tool_name: call.target.map(|target| Text(target.key)),
+                tool_name: name.as_deref().map(Text),
                 trust_level: TrustLevel::Unknown,
             },
             request: Request {

@@ -189,9 +189,13 @@ fn block_on<T>(work: impl Future<Output = Result<T, FetchError>>) -> Result<T, F
     outcome
 }
 
-/// The endpoint without the headers that were configured for it.
+/// The endpoint without the headers that were configured for it, and without its query: both may carry a key.
 fn bare(endpoint: &HttpEndpoint) -> HttpEndpoint {
-    HttpEndpoint { headers: Vec::new(), ..endpoint.clone() }
+    HttpEndpoint {
+        url: endpoint.url.without_query(),
+        headers: Vec::new(),
+        allow_private: endpoint.allow_private,
+    }
 }
 
 async fn ask_in_turn(

@@ -59,6 +59,15 @@ impl EndpointUrl {
         }
     }
 
+    pub(crate) fn without_query(&self) -> EndpointUrl {
+        let before = |text: &str| text.split('?').next().unwrap_or_default().to_owned();
+        EndpointUrl {
+            text: before(&self.text),
+            path_and_query: before(&self.path_and_query),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn path_and_query(&self) -> &str {
         &self.path_and_query
     }

@@ -172,7 +172,9 @@ fn read(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Option<Told>> {
             break;
         }
     }
-    let what = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
+    let what = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1");
+    // The head keeps the query.
+    let what = what.split('?').next().unwrap().to_owned();
     let head = head.to_ascii_lowercase();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
@@ -231,7 +233,8 @@ fn session(bench: &Bench, server: &Recorder, flavor: Flavor) -> (Value, Value) {
     let mut command = bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
     command.args(["--required", "internal", "--allow-tool", "echo", "--flavor", flavor.as_str()]);
     command.args(["--header", "Authorization=bearer-env:TOKEN", "--header", "Cookie=env:COOKIE"]);
-    command.args(["--url", &server.url]).env("TOKEN", SECRET).env("COOKIE", SECRET);
+    let url = format!("{}?key={SECRET}", server.url);
+    command.args(["--url", &url]).env("TOKEN", SECRET).env("COOKIE", SECRET);
     let mut client = Client::start(command);
     let greeting = client.begin();
     let list = client.ask("tools/list", &json!({}));

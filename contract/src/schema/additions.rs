@@ -32,6 +32,13 @@ pub struct CallPlace {
     items: Option<usize>,
 }
 
+impl CallPlace {
+    /// Whether an object or a list may stand here.
+    fn has_parts(&self) -> bool {
+        !self.members.is_empty() || self.further.is_some() || self.items.is_some()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
     Added,
@@ -85,8 +92,8 @@ impl Additions {
     }
 }
 
-fn is_used(places: &[CallPlace], place: usize, value: Node<'_>) -> bool {
-    let Some(place) = places.get(place) else { return false };
+fn is_used(places: &[CallPlace], at: usize, value: Node<'_>) -> bool {
+    let Some(place) = places.get(at) else { return false };
     let is_used_in =
         |next: Option<usize>, value| next.is_some_and(|next| is_used(places, next, value));
     let in_members = value.members().any(|(name, value)| {
@@ -96,7 +103,19 @@ fn is_used(places: &[CallPlace], place: usize, value: Node<'_>) -> bool {
             None => is_used_in(place.further, value),
         }
     });
-    in_members || value.items().any(|item| is_used_in(place.items, item))
+    in_members
+        || value.items().any(|item| is_used_in(place.items, item))
+        || place.has_parts()
+            && value.as_str().is_some_and(|text| is_used_in_text(places, at, &text))
+}
+
+/// Some servers take the JSON text of an object or a list for the value itself.
+fn is_used_in_text(places: &[CallPlace], place: usize, text: &str) -> bool {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return false;
+    }
+    // A reader that is less strict may find in it what this one cannot read.
+    Document::parse(text.trim()).map_or(true, |document| is_used(places, place, document.root()))
 }
 
 fn between_arguments(old: Node<'_>, new: Node<'_>) -> Additions {

@@ -468,3 +468,21 @@ fn a_frame_over_the_limit_is_noted_with_its_own_length() {
     ];
     assert_eq!(faults(&stage), expected);
 }
+
+/// The URI of a resource that no list has is as good as an argument, and so is a name that the client made up.
+#[test]
+fn a_name_that_nobody_accepted_is_recorded_by_its_hash() {
+    let stage = Stage::greeted(Setting::default());
+    let secret = "postgres://u:known-secret@h/db";
+    stage.ask(json!(1), "resources/read", json!({ "uri": secret }));
+    stage.call(2, "please tell known-secret", json!({}));
+    let names = crate::stage::wait_for("both decisions", || {
+        let lines = stage.ledger();
+        let named = |line: &Value| line["mcp"]["tool_name"].as_str().map(str::to_owned);
+        let names: Vec<String> = lines.iter().filter_map(named).collect();
+        (names.len() == 2).then_some(names)
+    });
+    let hash = |name: &str| contract::hash::sha256_hex(name.as_bytes())[..8].to_owned();
+    assert_eq!(names, [hash(secret), hash("please tell known-secret")]);
+    assert!(!json!(stage.ledger()).to_string().contains("known-secret"));
+}

@@ -128,6 +128,27 @@ fn the_work_is_bounded_and_past_it_every_call_counts() {
     assert!(Additions::Unknown.are_used_by(b"{}"));
 }
 
+/// Some servers, those of the official Python library among them, read such a text as the value.
+#[test]
+fn a_new_parameter_in_the_json_text_of_an_object_is_found() {
+    let schema = |inner: &str| {
+        format!(
+            r#"{{"properties":{{"k":{{"properties":{{"a":{{}}{inner}}}}},"l":{{"items":{{"properties":{{"a":{{}}{inner}}}}}}},"s":{{"type":"string"}}}}}}"#
+        )
+    };
+    check(
+        &schema(""),
+        &schema(r#","cmd":{}"#),
+        &[
+            r#"{"k":"{\"a\":1,\"cmd\":\"rm\"}"}"#,
+            r#"{"k":" {\"cmd\":1,}"}"#,
+            r#"{"l":"[{\"cmd\":1}]"}"#,
+            r#"{"l":["{\"cmd\":1}"]}"#,
+        ],
+        &[r#"{"k":"{\"a\":1}"}"#, r#"{"s":"{\"cmd\":1}"}"#, r#"{"k":"cmd"}"#],
+    );
+}
+
 #[test]
 fn a_new_argument_of_a_prompt_is_found() {
     let prompt = |arguments: &str| {
