@@ -12,7 +12,7 @@ use gate::status::{Happening, next};
 use gate::time::Timestamp;
 use gate::unseen::{awaits_first_approval, judge_server};
 use std::collections::BTreeSet;
-use store::{Snapshot, Store};
+use store::{Launch, Snapshot, Store};
 
 /// A server as it was last observed, judged against its pins.
 #[derive(Debug)]
@@ -62,6 +62,17 @@ pub(crate) fn judge_recorded(
     if snapshot.server.is_none() {
         return Err(unknown_server(id, workplace));
     }
+    judge_snapshot(workplace, id, snapshot, posture, at)
+}
+
+/// Judges what a snapshot has; of a server that was never seen it has nothing.
+pub(crate) fn judge_snapshot(
+    workplace: &Workplace,
+    id: &ServerId,
+    snapshot: Snapshot,
+    posture: Option<Posture>,
+    at: Timestamp,
+) -> Result<Judged, Failure> {
     let surface = match &snapshot.observation {
         Some(observation) => Some(observation.surface()?),
         None => None,
@@ -85,10 +96,19 @@ pub(crate) fn judge_for_status(
     surface: &Surface,
     at: Timestamp,
 ) -> Result<SurfaceJudgement, Failure> {
-    let posture = workplace.configuration.settings(Some(id), None)?.posture.for_status();
+    let given = posture_of_gate(snapshot);
+    let posture = workplace.configuration.settings(Some(id), given)?.posture.for_status();
     judge(workplace, id, snapshot, surface, Some(posture), at)
 }
 
+/// The posture on the command line of the gate that last ran. It goes before the configuration, as it did in the gate:
+/// otherwise a person would be told something else than the agent was.
+fn posture_of_gate(snapshot: &Snapshot) -> Option<Posture> {
+    let server = snapshot.server.as_ref().filter(|server| server.lost.is_none());
+    server.and_then(|server| server.launch.as_ref()).and_then(Launch::posture)
+}
+
+/// Judges a surface under this posture, or under the one that the server's gate runs under.
 pub(crate) fn judge(
     workplace: &Workplace,
     id: &ServerId,
@@ -97,6 +117,7 @@ pub(crate) fn judge(
     posture: Option<Posture>,
     at: Timestamp,
 ) -> Result<SurfaceJudgement, Failure> {
+    let posture = posture.or_else(|| posture_of_gate(snapshot));
     let settings = workplace.configuration.settings(Some(id), posture)?;
     let auto_pins = auto_pins_today(&workplace.store, id, at)?;
     let mut anchored = None;

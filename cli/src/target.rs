@@ -126,7 +126,8 @@ impl Target {
         renew_origin(store, &id, &reach.upstream, launch_key)?;
         let client = known_client(&id, workplace)?;
         let origin = reach.origin(&workplace.launch_key);
-        let launch = origin.launch(&arguments.upstream).for_client(client.clone());
+        let posture = known_launch(&id, workplace)?.and_then(|launch| launch.posture());
+        let launch = origin.launch(&arguments.upstream).for_client(client.clone()).under(posture);
         let reach = reach.for_client(client);
         let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream)?;
         Target::of_reach(&id, reach, launch)
@@ -180,9 +181,13 @@ pub(crate) fn known_client(
     id: &ServerId,
     workplace: &Workplace,
 ) -> Result<Option<ClientCapabilities>, Failure> {
+    Ok(known_launch(id, workplace)?.and_then(|launch| launch.client_capabilities().cloned()))
+}
+
+/// How a server was last launched, if that is recorded and can be trusted.
+fn known_launch(id: &ServerId, workplace: &Workplace) -> Result<Option<Launch>, Failure> {
     let server = workplace.store.server(id)?.filter(|server| server.lost.is_none());
-    let launch = server.and_then(|server| server.launch);
-    Ok(launch.and_then(|launch| launch.client_capabilities().cloned()))
+    Ok(server.and_then(|server| server.launch))
 }
 
 /// Names the one that was probably meant: the only one that begins so, or one that is written nearly the same.
@@ -363,6 +368,7 @@ impl Origin {
                     environment_names: Vec::new(),
                     has_secrets: origin.has_secrets,
                     client_capabilities: None,
+                    posture: None,
                 }
             }
             Origin::Address { url, has_secrets } => {
@@ -374,6 +380,7 @@ impl Origin {
                     header_names,
                     has_secrets: *has_secrets,
                     client_capabilities: None,
+                    posture: None,
                 }
             }
         }

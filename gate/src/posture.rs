@@ -69,6 +69,12 @@ impl serde::Serialize for Posture {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Posture {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// What a posture does with one finding. The order is the order of strength.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -18,6 +18,8 @@ pub enum HomeError {
     NotOurs { path: PathBuf },
     #[error("others can write to `{}`: type `chmod {mode} {}`", path.display(), shell_word(path))]
     OthersCanWrite { path: PathBuf, mode: &'static str },
+    #[error("`{}` is shared with other users: name another home with `--home`", path.display())]
+    Shared { path: PathBuf },
     #[error("others can replace what is in `{}`: type `chmod o-w {}`, or name another home with `--home`", path.display(), shell_word(path))]
     ReplaceableByOthers { path: PathBuf },
     #[error("cannot {doing} `{}`: {source}", path.display())]

@@ -142,6 +142,10 @@ fn check_link(path: &Path, found: &fs::Metadata) -> Result<(), HomeError> {
     Ok(())
 }
 
+/// The mode of a folder that users share, as `/tmp`: each may remove only what is their own.
+#[cfg(unix)]
+const STICKY: u32 = 0o1000;
+
 pub(crate) fn check_directory(path: &Path) -> Result<(), HomeError> {
     let found = fs::metadata(path).map_err(failed("look at", path))?;
     if !found.is_dir() {
@@ -150,7 +154,11 @@ pub(crate) fn check_directory(path: &Path) -> Result<(), HomeError> {
     #[cfg(unix)]
     {
         check_owner(path, &found)?;
-        if std::os::unix::fs::MetadataExt::mode(&found) & 0o022 != 0 {
+        let mode = std::os::unix::fs::MetadataExt::mode(&found);
+        if mode & 0o022 != 0 && mode & STICKY != 0 {
+            return Err(HomeError::Shared { path: path.to_owned() });
+        }
+        if mode & 0o022 != 0 {
             return Err(HomeError::OthersCanWrite { path: path.to_owned(), mode: "700" });
         }
     }
@@ -164,7 +172,7 @@ fn check_ancestors(path: &Path) -> Result<(), HomeError> {
     for ancestor in path.ancestors().skip(1) {
         let found = fs::metadata(ancestor).map_err(failed("look at", ancestor))?;
         let mode = std::os::unix::fs::MetadataExt::mode(&found);
-        if mode & 0o002 != 0 && mode & 0o1000 == 0 {
+        if mode & 0o002 != 0 && mode & STICKY == 0 {
             return Err(HomeError::ReplaceableByOthers { path: ancestor.to_owned() });
         }
     }

@@ -5,6 +5,7 @@ use contract::hash::{EntryHash, SurfaceHash};
 use contract::json::Document;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader, Unreadable};
 use gate::pins::{Basis, PinBook};
+use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -141,6 +142,9 @@ pub enum Launch {
         /// What the client could do that it was last started for: by that servers offer other tools.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_capabilities: Option<ClientCapabilities>,
+        /// The posture that the gate was last given on its command line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        posture: Option<Posture>,
     },
     Url {
         url: String,
@@ -152,6 +156,9 @@ pub enum Launch {
         /// What the client could do that it was last reached for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_capabilities: Option<ClientCapabilities>,
+        /// The posture that the gate was last given on its command line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        posture: Option<Posture>,
     },
 }
 
@@ -178,6 +185,22 @@ impl Launch {
         match &mut self {
             Launch::Program { client_capabilities, .. }
             | Launch::Url { client_capabilities, .. } => *client_capabilities = client,
+        }
+        self
+    }
+
+    /// The posture that the gate was last given on its command line; `None` if the configuration decided.
+    pub fn posture(&self) -> Option<Posture> {
+        match self {
+            Launch::Program { posture, .. } | Launch::Url { posture, .. } => *posture,
+        }
+    }
+
+    /// The same launch with this posture on the gate's command line.
+    #[must_use]
+    pub fn under(mut self, given: Option<Posture>) -> Launch {
+        match &mut self {
+            Launch::Program { posture, .. } | Launch::Url { posture, .. } => *posture = given,
         }
         self
     }

@@ -130,9 +130,9 @@ fn gather(
     let (mut told, mut benign) = (Vec::new(), 0);
     for server in workplace.store.servers()? {
         let history = workplace.store.history(&server.id)?;
-        let (happened, accepted) = happenings(&history, day);
-        benign += accepted;
         let judged = judge_recorded(workplace, &server.id, None, at)?;
+        let (happened, accepted) = happenings(&history, day, judged.judgement.posture);
+        benign += accepted;
         let server = Told { id: server.id, judged, happened };
         if !server.happened.is_empty() || server.waiting(is_today).next().is_some() {
             told.push(server);
@@ -166,7 +166,12 @@ fn happening_line(happening: &Happening) -> String {
     let what = happening.what;
     let style = match what {
         What::Held | What::Quarantined | What::Discarded => RED.bold(),
-        What::Changed | What::Pinned | What::Approved | What::Released | What::RolledBack => BOLD,
+        What::Noted
+        | What::Changed
+        | What::Pinned
+        | What::Approved
+        | What::Released
+        | What::RolledBack => BOLD,
     };
     let names: Vec<String> = happening.entries.iter().map(|name| escape_hidden(name)).collect();
     let more = happening.entry_count.saturating_sub(names.len());

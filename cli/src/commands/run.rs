@@ -275,7 +275,7 @@ fn prepare(
     };
     renew_origin(&mut store, id, &reach.upstream, &launch_key)?;
     let origin = reach.origin(&launch_key);
-    let launch = origin.launch(&command.upstream);
+    let launch = origin.launch(&command.upstream).under(command.posture);
     let admission = configuration.admission(id, &command.admission, home.path())?;
     let flavor = admission.as_ref().map(|admission| admission.terms.flavor());
     let allowed = configuration.allowed_tools(id, &command.admission, flavor)?;

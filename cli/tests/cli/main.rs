@@ -19,6 +19,7 @@ mod home;
 mod incident;
 mod json;
 mod lifecycle;
+mod posture;
 mod privacy;
 mod real_servers;
 mod receipts;

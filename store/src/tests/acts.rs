@@ -6,6 +6,7 @@ use crate::{Launch, Revision, StoreError};
 use contract::client::ClientCapabilities;
 use contract::surface::{Entry, EntryType};
 use gate::pins::Basis;
+use gate::posture::Posture;
 use gate::server::ServerStatus;
 use gate::time::Timestamp;
 
@@ -244,17 +245,23 @@ fn launches_come_back_and_say_whether_they_can_be_repeated(kind: Kind) {
         environment_names: vec!["TOKEN".into()],
         has_secrets: true,
         client_capabilities: None,
+        posture: None,
     };
     let url = Launch::Url {
         url: "https://example.com/mcp".into(),
         header_names: vec![],
         has_secrets: false,
         client_capabilities: None,
+        posture: None,
     };
     let client = ClientCapabilities::read(br#"{"roots":{"listChanged":true}}"#).unwrap();
     let for_client = program.clone().for_client(Some(client.clone()));
     assert_eq!(for_client.client_capabilities(), Some(&client));
-    for (name, launch) in [("program", &program), ("url", &url), ("for-client", &for_client)] {
+    let strict = url.clone().under(Some(Posture::Strict));
+    assert_eq!((url.posture(), strict.posture()), (None, Some(Posture::Strict)));
+    for (name, launch) in
+        [("program", &program), ("url", &url), ("for-client", &for_client), ("strict", &strict)]
+    {
         let server = id(name);
         let mut act = act(&server, "server.pin");
         act.launch = Some(launch);
@@ -273,6 +280,7 @@ fn the_client_of_a_launch_is_authenticated_and_a_launch_without_one_still_is(kin
         header_names: vec![],
         has_secrets: false,
         client_capabilities: None,
+        posture: None,
     };
     let client = ClientCapabilities::read(br#"{"roots":{}}"#).unwrap();
     let for_client = launch.clone().for_client(Some(client));

@@ -163,6 +163,7 @@ fn rows_of_nonsense_can_be_approved_away(kind: Kind) {
         header_names: vec![],
         has_secrets: false,
         client_capabilities: None,
+        posture: None,
     };
     let mut act = act(&server, "server.approve");
     act.pins = vec![pin("make", "one", Basis::Person)];

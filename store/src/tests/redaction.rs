@@ -23,6 +23,7 @@ fn launch(arguments: &[&str]) -> Launch {
         environment_names: Vec::new(),
         has_secrets: false,
         client_capabilities: None,
+        posture: None,
     }
 }
 

@@ -61,6 +61,7 @@ fn a_launch_is_bounded(kind: Kind) {
             header_names: vec![],
             has_secrets: false,
             client_capabilities: None,
+            posture: None,
         };
         let frame = serde_json::json!(launch(String::new())).to_string().len();
         launch("x".repeat(bytes - frame))

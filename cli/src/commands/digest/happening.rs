@@ -1,6 +1,7 @@
 //! What a day of a server's history comes down to.
 
 use gate::pins::Basis;
+use gate::posture::Posture;
 use gate::server::ServerStatus;
 use gate::time::Timestamp;
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub(crate) struct Happening {
 pub(crate) enum What {
     /// Something began to be held.
     Held,
+    /// Something drifted, and the posture monitor serves it all the same.
+    Noted,
     /// Another surface was seen. Something was held already, or nothing of it is.
     Changed,
     Pinned,
@@ -40,6 +43,7 @@ impl What {
     pub(crate) const fn words(self) -> &'static str {
         match self {
             What::Held => "a change began to be held",
+            What::Noted => "a change was noted, not held (posture monitor)",
             What::Changed => "changed",
             What::Pinned => "pinned",
             What::Approved => "approved",
@@ -57,19 +61,24 @@ impl What {
             What::Approved => line.action == "pin.added",
             What::RolledBack => line.action == "pin.withdrawn",
             What::Discarded => line.action == "pin.discarded",
-            What::Held | What::Changed | What::Quarantined | What::Released => false,
+            What::Held | What::Noted | What::Changed | What::Quarantined | What::Released => false,
         }
     }
 }
 
-/// What happened on the day, oldest first, and how many entries were pinned anew as benign.
-pub(crate) fn happenings(history: &[HistoryEvent], day: Day) -> (Vec<Happening>, usize) {
+/// What happened on the day, oldest first, and how many entries were pinned anew as benign. The history does not have the
+/// posture of the day, so it is the one that counts now.
+pub(crate) fn happenings(
+    history: &[HistoryEvent],
+    day: Day,
+    posture: Posture,
+) -> (Vec<Happening>, usize) {
     let (mut happened, mut benign) = (Vec::new(), 0);
     let acts = history.chunk_by(|before, after| before.act == after.act);
     for lines in acts {
         let Some(own) = lines.first().filter(|own| Day::of(own.at) == day) else { continue };
         benign += lines.iter().filter(|line| line.basis == Some(Basis::Auto)).count();
-        for what in whats(own, lines) {
+        for what in whats(own, lines, posture) {
             happened.push(Happening::new(own, what, &named(lines, |line| what.touches(line))));
         }
     }
@@ -77,7 +86,7 @@ pub(crate) fn happenings(history: &[HistoryEvent], day: Day) -> (Vec<Happening>,
 }
 
 /// What an act was, as far as it is anything to know of.
-fn whats(own: &HistoryEvent, lines: &[HistoryEvent]) -> Vec<What> {
+fn whats(own: &HistoryEvent, lines: &[HistoryEvent], posture: Posture) -> Vec<What> {
     let mut whats = Vec::new();
     if lines.iter().any(|line| What::Discarded.touches(line)) {
         whats.push(What::Discarded);
@@ -97,7 +106,10 @@ fn whats(own: &HistoryEvent, lines: &[HistoryEvent]) -> Vec<What> {
         whats.push(What::Pinned);
     }
     if own.status_after == Some(ServerStatus::Changed) {
-        whats.push(What::Held);
+        whats.push(match posture {
+            Posture::Monitor => What::Noted,
+            Posture::Shield | Posture::Guard | Posture::Strict => What::Held,
+        });
     }
     let has_moved =
         own.surface_hash_before.is_some() && own.surface_hash_before != own.surface_hash_after;

@@ -107,7 +107,9 @@ fn wrong_home(error: &HomeError) -> Finding {
             .mended_by(format!("chmod {mode} {}", shell_word(path))),
         HomeError::ReplaceableByOthers { path } => Finding::new(Code::HomeExposed, sentence)
             .mended_by(format!("chmod o-w {}", shell_word(path))),
-        HomeError::NotOurs { .. } => Finding::new(Code::HomeExposed, sentence),
+        HomeError::NotOurs { .. } | HomeError::Shared { .. } => {
+            Finding::new(Code::HomeExposed, sentence)
+        }
         HomeError::NotADirectory { .. } | HomeError::DanglingLink { .. } | HomeError::Io { .. } => {
             Finding::new(Code::HomeUnusable, sentence)
         }
@@ -177,7 +179,9 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
                 }
             }
         }
-        if judged.judgement.posture == Posture::Monitor && general != Posture::Monitor {
+        // A posture in a host's entry is found where the entries are looked at.
+        let configured = workplace.configuration.settings(Some(id), None)?.posture;
+        if configured == Posture::Monitor && general != Posture::Monitor {
             findings.push(monitor(&format!("for `{id}`"), &workplace.home.config_path()));
         }
     }

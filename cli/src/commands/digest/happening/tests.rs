@@ -1,6 +1,7 @@
 use super::*;
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
+use gate::posture::Posture;
 
 const DAY: i64 = 86_400_000;
 
@@ -48,7 +49,7 @@ fn line(act_seq: i64, seq: i64, action: &str, basis: Basis) -> HistoryEvent {
 
 #[track_caller]
 fn check(history: &[HistoryEvent], expected: &[What]) -> Vec<Happening> {
-    let (happened, _) = happenings(history, Day(5));
+    let (happened, _) = happenings(history, Day(5), Posture::Guard);
     let found: Vec<What> = happened.iter().map(|happening| happening.what).collect();
     assert_eq!(found, expected, "{happened:#?}");
     happened
@@ -83,7 +84,7 @@ fn what_began_to_be_held_is_told_and_a_change_too() {
 fn what_was_accepted_as_benign_is_counted_only() {
     let history = [seen(1, "a", "b"), line(1, 2, "pin.added", Basis::Auto)];
     check(&history, &[]);
-    assert_eq!(happenings(&history, Day(5)).1, 1);
+    assert_eq!(happenings(&history, Day(5), Posture::Guard).1, 1);
     // Beside it, something was held: that is told.
     let mut held = history.to_vec();
     held[0].status_after = Some(ServerStatus::Changed);
