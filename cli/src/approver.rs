@@ -5,12 +5,37 @@ use crate::failure::Failure;
 use crate::screen;
 use std::io::{BufRead, IsTerminal};
 
-/// The name that goes into the record.
+/// The name that goes into the record. It is the user's own word: where the name has to be certain, use [`account`].
 pub(crate) fn name() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|variable| {
         std::env::var(variable).ok().filter(|name| !name.is_empty() && name.len() <= 128)
     });
     named.unwrap_or_else(|| "somebody".to_owned())
+}
+
+/// The name of the account that this process runs under. Unlike `$USER`, an environment variable cannot change it.
+///
+/// Only accounts in `/etc/passwd` are found: those of a directory service would need the C library's `getpwuid`, which is
+/// unsafe to call.
+#[cfg(unix)]
+pub(crate) fn account() -> Option<String> {
+    let file = std::fs::read("/etc/passwd").ok()?;
+    account_in(&String::from_utf8_lossy(&file), rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn account() -> Option<String> {
+    None
+}
+
+/// The first account with this number, in the format of `/etc/passwd`.
+#[cfg(unix)]
+fn account_in(passwd: &str, uid: u32) -> Option<String> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, _password, number) = (fields.next()?, fields.next()?, fields.next()?);
+        (number.parse() == Ok(uid) && !name.is_empty()).then(|| name.to_owned())
+    })
 }
 
 /// Makes sure that a person decides: what is about to be approved is shown again, and the person types a word.
@@ -52,7 +77,7 @@ fn need_terminal() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(
-        "this is a person's decision and needs a terminal; where there is none, set `approve.unattended = true` in holdpoint.toml",
+        "this is a person's decision and needs a terminal: ask a person to run this in a terminal (docs/reviewing-a-change.md says why)",
     ))
 }
 
@@ -60,4 +85,18 @@ pub(crate) fn read_line() -> Result<String, Failure> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim().to_owned())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::account_in;
+
+    #[test]
+    fn an_account_is_found_by_its_number_alone() {
+        let passwd = "# local\nroot:x:0:0::/root:/bin/sh\n\nada:x:1000:1000:Ada:/home/ada:/bin/sh\n\
+                      twin:x:1000:1000::/:/bin/sh\n:x:7:7::/:\n+::::::";
+        assert_eq!(account_in(passwd, 1000).as_deref(), Some("ada"));
+        assert_eq!(account_in(passwd, 0).as_deref(), Some("root"));
+        assert_eq!((account_in(passwd, 7), account_in(passwd, 100)), (None, None));
+    }
 }

@@ -24,11 +24,20 @@ impl LastCheck {
         if !workplace.configuration.requires_attestation(id)? {
             return Ok(None);
         }
-        let folder = DiskFolder::new(&workplace.home.receipts_path());
+        let path = workplace.home.receipts_path();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let folder = DiskFolder::new(&path);
         let filter = Filter { server: Some(id.to_string()), ..Filter::default() };
         let is_outcome = |item: &Item| verdict_of(item).is_some();
         let found = newest(&folder, &filter, &is_outcome, 1)?;
         Ok(found.items.last().and_then(LastCheck::read))
+    }
+
+    /// Whether the server was not admitted.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.verdict == "deny"
     }
 
     fn read(item: &Item) -> Option<LastCheck> {

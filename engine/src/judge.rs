@@ -123,8 +123,8 @@ pub struct Judge {
     held: HashSet<EntryId>,
     /// When the session began: what is revoked later concerns it.
     begun: Timestamp,
-    /// The user whose calls these are, as receipts name them.
-    principal: String,
+    /// The names of the user whose calls these are.
+    principals: Vec<String>,
     /// What the store said of the server when it was last judged.
     standing: Option<Standing>,
     /// What was compared for the last judgement.
@@ -167,13 +167,15 @@ impl Standing {
 
 impl Judge {
     pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
-        let (held, compared, principal) = (HashSet::new(), Compared::default(), String::new());
-        Judge { store, rules, launch, held, begun: now(), principal, standing: None, compared }
+        let (held, compared, principals) = (HashSet::new(), Compared::default(), Vec::new());
+        Judge { store, rules, launch, held, begun: now(), principals, standing: None, compared }
     }
 
-    /// Names the user whose calls these are: they are refused once that principal is revoked.
-    pub fn for_principal(self, principal: &str) -> Judge {
-        Judge { principal: principal.to_owned(), ..self }
+    /// Adds a name of the user whose calls these are: they are refused once one of the names is revoked.
+    #[must_use]
+    pub fn for_principal(mut self, principal: &str) -> Judge {
+        self.principals.push(principal.to_owned());
+        self
     }
 
     pub fn rules(&self) -> &Rules {
@@ -286,7 +288,8 @@ impl Judge {
                 revoked.kind == kind && revoked.value == value && revoked.signed.at >= self.begun
             })
         };
-        let is_principal_revoked = is_revoked(RevokedKind::Principal, &self.principal);
+        let is_principal_revoked =
+            self.principals.iter().any(|name| is_revoked(RevokedKind::Principal, name));
         let is_revoked =
             is_principal_revoked || is_revoked(RevokedKind::Server, self.rules.server.as_str());
         Ok(Standing {

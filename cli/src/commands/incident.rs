@@ -15,8 +15,10 @@ use crate::target::{Workplace, unknown_server};
 use contract::hash::sha256_hex;
 use gate::server::ServerId;
 use gate::words::escape_hidden;
+use ledger::receipt::{Filter, Item, newest};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use store::receipts::DiskFolder;
 use store::{
     By, Incident, IncidentScope, IncidentState, IncidentStore, Revocation, RevokedKind, Signed,
     Store,
@@ -104,9 +106,40 @@ fn revoke(command: &RevokeCommand, workplace: &mut Workplace) -> Result<(), Fail
         let id = command.value.parse().map_err(Failure::usage)?;
         need_known(&id, workplace)?;
     }
+    if command.kind == RevokedKind::Principal && !is_known_principal(&command.value, workplace)? {
+        // It may be known to another home on the same store, so this does not refuse.
+        screen::remark(format!(
+            "warning: no session or act of `{}` is known here, so this may stop nothing: \
+             `holdpoint receipts list` shows the principals. To stop all calls now: holdpoint incident on",
+            escape_hidden(&command.value)
+        ));
+    }
     let name = approver::name();
     workplace.store.revoke(command.kind, &command.value, By { name: &name, at: now() })?;
     Ok(())
+}
+
+/// Whether it is this user, or a receipt, a history or an event of this home names it.
+fn is_known_principal(name: &str, workplace: &Workplace) -> Result<bool, Failure> {
+    if approver::account().as_deref() == Some(name) || approver::name() == name {
+        return Ok(true);
+    }
+    if workplace.store.events()?.iter().any(|event| event.by == name) {
+        return Ok(true);
+    }
+    for server in workplace.store.servers()? {
+        if workplace.store.history(&server.id)?.iter().any(|event| event.by == name) {
+            return Ok(true);
+        }
+    }
+    let path = workplace.home.receipts_path();
+    if !path.exists() {
+        return Ok(false);
+    }
+    let folder = DiskFolder::new(&path);
+    let filter = Filter { principal: Some(name.to_owned()), ..Filter::default() };
+    let is_receipt = |item: &Item| !matches!(item, Item::Event(_));
+    Ok(!newest(&folder, &filter, &is_receipt, 1)?.items.is_empty())
 }
 
 fn block_egress(command: &BlockEgressCommand, workplace: &mut Workplace) -> Result<(), Failure> {

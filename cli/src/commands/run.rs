@@ -307,7 +307,11 @@ fn prepare(
     let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
     let sentinel = Sentinel::new(store.index_path(), shared)?;
     let caller = Caller { subject: approver::name(), client: None };
-    let mut judge = Judge::new(store, rules, Some(launch)).for_principal(&caller.subject);
+    let judge = Judge::new(store, rules, Some(launch)).for_principal(&caller.subject);
+    let mut judge = match approver::account() {
+        Some(account) => judge.for_principal(&account),
+        None => judge,
+    };
     let begun = judge.begin()?;
     if !options.quiet {
         say_if_stopped(&begun.situation);

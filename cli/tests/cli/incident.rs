@@ -69,10 +69,12 @@ fn a_revoked_principal_is_refused_in_the_sessions_that_run() {
     let call = |agent: &mut Agent| agent.call("make_report", &json!({ "title": "a" }));
     assert!(call(&mut agent)["result"].is_object());
     // Somebody else's revocation is none of this user's.
-    bench.run(["incident", "revoke", "principal", "eve"]).exits(0);
+    let said = bench.run(["incident", "revoke", "principal", "eve"]).exits(0);
+    said.says("no session or act of `eve` is known here");
     assert!(call(&mut agent)["result"].is_object());
     let said = bench.run(["incident", "revoke", "principal", WHO]).exits(0);
-    said.never_says("does not look at them");
+    let said = said.never_says("does not look at them");
+    said.never_says("is known here");
     let denied = call(&mut agent);
     assert_eq!(denied["error"]["code"], 1013, "{denied}");
     assert_eq!(denied["error"]["data"]["reason"], "session_quarantined");
@@ -81,6 +83,27 @@ fn a_revoked_principal_is_refused_in_the_sessions_that_run() {
     // As with a server, what begins afterwards is judged on its own.
     let mut agent = Agent::start(&bench, &server);
     assert!(call(&mut agent)["result"].is_object());
+    agent.leave();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_user_is_revoked_by_the_name_of_the_account_whatever_user_says() {
+    let account = std::process::Command::new("id").arg("-un").output().unwrap();
+    let account = String::from_utf8(account.stdout).unwrap().trim().to_owned();
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
+    if !passwd.lines().any(|line| line.starts_with(&format!("{account}:"))) {
+        return; // An account of a directory service: only the variable names it.
+    }
+    assert_ne!(account, WHO);
+    let bench = Bench::unattended();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    let mut agent = Agent::start(&bench, &server);
+    let said = bench.run(["incident", "revoke", "principal", &account]).exits(0);
+    said.never_says("is known here");
+    let denied = agent.call("make_report", &json!({ "title": "a" }));
+    assert_eq!(denied["error"]["data"]["reason"], "session_quarantined", "{denied}");
     agent.leave();
 }
 
