@@ -146,6 +146,12 @@ impl Configuration {
         own.or_else(|| look_up(&self.table, key))
     }
 
+    /// The servers that have a table of their own.
+    pub(crate) fn named_servers(&self) -> impl Iterator<Item = ServerId> {
+        let tables = self.table.get("server").and_then(Value::as_table);
+        tables.into_iter().flat_map(Table::keys).filter_map(|id| id.parse().ok())
+    }
+
     fn choice(&self, server: Option<&str>, key: &str, options: [&str; 2]) -> Result<bool, String> {
         let [usual, other] = options;
         match self.value(server, key).map(Value::as_str) {

@@ -41,6 +41,14 @@ pub(crate) fn files(options: &Options) -> Result<Vec<Config>, Failure> {
     Ok(files)
 }
 
+/// The ids of the servers that start behind the gate, as far as files can be read.
+pub(crate) fn guarded_ids() -> Vec<String> {
+    let files = files_of_hosts().unwrap_or_default();
+    let servers = files.iter().flat_map(|config| config.servers().unwrap_or_default());
+    let guarded = servers.filter(|server| started(server) == Started::Gate);
+    guarded.map(|server| server.id).collect()
+}
+
 /// How many servers could be guarded and are not, as far as files can be read. One whose entry starts another program
 /// that is only called holdpoint is not guarded.
 pub(crate) fn count_unguarded() -> usize {

@@ -18,8 +18,11 @@ use store::{Act, Observation, Store};
 
 pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
     let mut workplace = Workplace::open(options)?;
-    if workplace.store.server(&command.id)?.is_none() {
+    let Some(server) = workplace.store.server(&command.id)? else {
         return Err(unknown_server(&command.id, &workplace));
+    };
+    if server.status == ServerStatus::Quarantined && server.lost.is_none() {
+        return tell(&command.id, ServerStatus::Quarantined, "stopped already", options);
     }
     approve::quarantine(&mut workplace, &command.id)?;
     tell(&command.id, ServerStatus::Quarantined, "stopped; nothing of it is served", options)

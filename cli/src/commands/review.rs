@@ -89,7 +89,8 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
     for entry in judged.waiting() {
         show_entry(id, entry, usage);
         // A first approval is of all that the server says.
-        if !can_be_approved(entry) || judged.awaits_first_approval() {
+        let is_quarantined = judged.status() == ServerStatus::Quarantined;
+        if !can_be_approved(entry) || judged.awaits_first_approval() || is_quarantined {
             screen::say("");
             continue;
         }
@@ -103,6 +104,10 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
         ));
         screen::say("");
     }
+    if judged.status() == ServerStatus::Quarantined {
+        say_quarantined(id);
+        return;
+    }
     if let Some(surface) = &judged.surface
         && judged.waiting().any(can_be_approved)
     {
@@ -112,6 +117,14 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
         ));
     }
     screen::say(styled(DIM, format!("stop the server: holdpoint quarantine {id}")));
+}
+
+/// Nothing of a quarantined server can be approved before it is released.
+fn say_quarantined(id: &ServerId) {
+    screen::say(
+        "quarantined: nothing of it is served, and nothing can be approved before its release",
+    );
+    screen::say(styled(DIM, format!("release it:      holdpoint release {id}")));
 }
 
 /// The hash that names what waits: of the entry as it is now, or of what is gone.
@@ -180,6 +193,11 @@ fn walk(
         for unreadable in &judged.judgement.unreadable {
             screen::say(words::escape_hidden(unreadable));
             left += 1;
+        }
+        if judged.status() == ServerStatus::Quarantined {
+            say_quarantined(id);
+            left += 1;
+            continue;
         }
         for asked in questions(judged) {
             asked.entries.iter().for_each(|entry| show_entry(id, entry, usage));

@@ -2,12 +2,13 @@
 
 use crate::arguments::{Options, StatusCommand};
 use crate::failure::{Exit, Failure};
-use crate::judging::{Judged, judge_recorded};
+use crate::hosting;
+use crate::judging::{Judged, judge_snapshot};
 use crate::last_check::LastCheck;
 use crate::observation::now;
 use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use crate::target::Workplace;
+use crate::target::{Workplace, unknown_server};
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
 use gate::judge::Judgement;
@@ -16,8 +17,8 @@ use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use store::{IncidentStore, Launch, Store};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{HistoryEvent, IncidentStore, Launch, Store};
 
 #[derive(Debug, Serialize)]
 struct ServerDocument<'a> {
@@ -49,13 +50,20 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     let workplace = Workplace::open(options)?;
     let ids: Vec<ServerId> = match &command.id {
         Some(id) => vec![id.clone()],
-        None => workplace.store.servers()?.into_iter().map(|server| server.id).collect(),
+        None => ids_to_show(&workplace)?,
     };
     let at = now();
     let mut servers = Vec::new();
     for id in &ids {
-        let judged = judge_recorded(&workplace, id, None, at)?;
-        servers.push((id, judged, since(&workplace, id)?, LastCheck::of(&workplace, id)?));
+        let check = LastCheck::of(&workplace, id)?;
+        let snapshot = workplace.store.snapshot(id)?;
+        let is_denied = check.as_ref().is_some_and(LastCheck::is_denied);
+        if snapshot.server.is_none() && !is_denied {
+            return Err(unknown_server(id, &workplace));
+        }
+        let judged = judge_snapshot(&workplace, id, snapshot, None, at)?;
+        let since = Since::read(&workplace.store.history(id)?);
+        servers.push((id, judged, since, check));
     }
     if let Some(full) = crate::disk::full(workplace.home.path()) {
         screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
@@ -76,7 +84,14 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     }
     if servers.is_empty() {
         screen::say("no server is pinned yet");
-        screen::say(styled(DIM, "start with: holdpoint wire, or holdpoint pin -- CMD…"));
+        let next = match hosting::guarded_ids().len() {
+            0 => "start with: holdpoint wire, or holdpoint pin -- CMD…".to_owned(),
+            wired => {
+                let servers = report::count(wired, "server is wired", "servers are wired");
+                format!("{servers}; restart your hosts: a server is pinned when it first starts")
+            }
+        };
+        screen::say(styled(DIM, next));
         say_unguarded(options);
         return Ok(Exit::Fine);
     }
@@ -102,21 +117,63 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
 
 /// Servers of hosts that start without the gate: that none of the above changed says nothing of them.
 fn say_unguarded(options: &Options) {
-    let unguarded = crate::hosting::count_unguarded();
+    let unguarded = hosting::count_unguarded();
     if unguarded > 0 && !options.quiet {
         let servers = report::count(unguarded, "server of a host is", "servers of hosts are");
         screen::say(styled(YELLOW, format!("{servers} not guarded: holdpoint wire")));
     }
 }
 
-/// Since when the server is as it is now: the last act that changed its status.
-fn since(workplace: &Workplace, id: &ServerId) -> Result<Option<Timestamp>, Failure> {
-    let history = workplace.store.history(id)?;
-    let changed = history
-        .iter()
-        .rev()
-        .find(|event| event.status_before != event.status_after && event.status_after.is_some());
-    Ok(changed.map(|event| event.at))
+/// The servers of the store, and those that were never admitted: a gate ran for these, but there is nothing to pin.
+fn ids_to_show(workplace: &Workplace) -> Result<Vec<ServerId>, Failure> {
+    let mut ids: BTreeSet<ServerId> =
+        workplace.store.servers()?.into_iter().map(|server| server.id).collect();
+    let wired = hosting::guarded_ids().into_iter().filter_map(|id| id.parse().ok());
+    let others: BTreeSet<ServerId> = workplace.configuration.named_servers().chain(wired).collect();
+    for id in others {
+        if !ids.contains(&id)
+            && LastCheck::of(workplace, &id)?.is_some_and(|check| check.is_denied())
+        {
+            ids.insert(id);
+        }
+    }
+    Ok(ids.into_iter().collect())
+}
+
+/// Since when entries of a server wait. The history has the hash of the whole surface at each act and not of each entry, so
+/// this is known only while nothing else of the surface changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Since {
+    held: Option<Timestamp>,
+    deferred: Option<Timestamp>,
+}
+
+impl Since {
+    fn read(history: &[HistoryEvent]) -> Since {
+        let acts: Vec<&HistoryEvent> =
+            history.iter().filter(|event| event.seq == event.act).collect();
+        let has_moved = |act: &HistoryEvent| {
+            act.surface_hash_after.is_some() && act.surface_hash_before != act.surface_hash_after
+        };
+        let is_first = |act: &HistoryEvent| act.surface_hash_before.is_none();
+        // Nothing was held before the status became what it is, so everything that is held began to be at that act.
+        let turned = acts
+            .iter()
+            .rposition(|act| act.status_after.is_some() && act.status_before != act.status_after);
+        let (before, after) = acts.split_at(turned.map_or(0, |turned| turned + 1));
+        let turned = before.last().filter(|_| !after.iter().any(|act| has_moved(act)));
+        let held = turned.filter(|act| {
+            matches!(act.status_after, Some(ServerStatus::Changed | ServerStatus::Pending))
+        });
+        // A deferred entry leaves the status alone. If the surface moved once, it is what moved.
+        let mut moved = acts.iter().filter(|act| has_moved(act) && !is_first(act));
+        let deferred = moved.next().filter(|_| moved.next().is_none());
+        Since { held: held.map(|act| act.at), deferred: deferred.map(|act| act.at) }
+    }
+
+    fn of(self, entry: &Judgement) -> Option<Timestamp> {
+        if entry.verdict.is_held() { self.held } else { self.deferred }
+    }
 }
 
 fn pinned(judged: &Judged, entry_type: EntryType) -> usize {
@@ -127,7 +184,7 @@ fn pinned(judged: &Judged, entry_type: EntryType) -> usize {
 fn document<'a>(
     id: &'a ServerId,
     judged: &'a Judged,
-    since: Option<Timestamp>,
+    since: Since,
     admission: Option<&'a LastCheck>,
 ) -> ServerDocument<'a> {
     let server = judged.snapshot.server.as_ref();
@@ -147,7 +204,10 @@ fn document<'a>(
         surface_hash: judged.surface.as_ref().map(contract::surface::Surface::surface_hash),
         waiting: judged
             .waiting()
-            .map(|entry| WaitingDocument { since, entry: EntryDocument::of(entry) })
+            .map(|entry| WaitingDocument {
+                since: since.of(entry),
+                entry: EntryDocument::of(entry),
+            })
             .collect(),
         admission,
         lost: judged.snapshot.pins.lost.as_deref(),
@@ -167,7 +227,7 @@ fn bases(judged: &Judged) -> BTreeMap<&'static str, usize> {
 fn say_server(
     id: &ServerId,
     judged: &Judged,
-    since: Option<Timestamp>,
+    since: Since,
     check: Option<&LastCheck>,
     options: &Options,
 ) {
@@ -180,12 +240,12 @@ fn say_server(
     let bases: Vec<String> =
         bases(judged).iter().map(|(basis, count)| format!("{count} {basis}")).collect();
     screen::say(format!(
-        "{}  {}  {}, {} pinned ({})",
+        "{}  {}  {}, {} pinned{}",
         styled(BOLD, id),
         styled(style.bold(), judged.status()),
         report::count(pinned(judged, EntryType::Tool), "tool", "tools"),
         report::count(judged.snapshot.pins.iter().len(), "entry", "entries"),
-        bases.join(", "),
+        if bases.is_empty() { String::new() } else { format!(" ({})", bases.join(", ")) },
     ));
     if judged.status() == ServerStatus::Changed && judged.judgement.posture == Posture::Monitor {
         screen::say(styled(YELLOW, "    served all the same: posture monitor"));
@@ -197,7 +257,7 @@ fn say_server(
         screen::say(format!("    {}", styled(YELLOW, screen::readable(&warning))));
     }
     for entry in judged.waiting() {
-        screen::say(format!("    {}", waiting_line(entry, since)));
+        screen::say(format!("    {}", waiting_line(entry, since.of(entry))));
     }
     if judged.waiting().next().is_some() && !options.quiet {
         screen::say(styled(DIM, format!("    look: holdpoint review {id}")));

@@ -27,6 +27,39 @@ fn a_change_is_shown_held_with_its_hash() {
 }
 
 #[test]
+fn since_when_an_entry_waits_is_told_only_where_it_is_known() {
+    let bench = Bench::new();
+    let server = changed(&bench);
+    let first = bench.waiting("make_report")["since"].clone();
+    assert!(first.is_string());
+    // Looked at again, it waits since the first time.
+    server.run(&bench, "check", &[]).exits(10);
+    assert_eq!(bench.waiting("make_report")["since"], first);
+    // Another tool changes: which of the two waits since when is not recorded.
+    let mut mail = mail_tool();
+    mail["inputSchema"] =
+        json!({ "type": "object", "required": ["to"], "properties": { "to": {} } });
+    server.lists(&json!([report_tool_with_owner(), mail]));
+    server.run(&bench, "check", &[]).exits(10);
+    assert!(bench.waiting("make_report")["since"].is_null());
+    assert!(bench.waiting("send_mail")["since"].is_null());
+    bench.run(["status"]).exits(0).never_says("since");
+}
+
+#[test]
+fn a_quarantined_server_is_to_be_released_and_is_stopped_once() {
+    let bench = Bench::new();
+    changed(&bench);
+    bench.run(["quarantine", ID]).exits(0).says("stopped; nothing of it is served");
+    bench.run(["quarantine", ID]).exits(0).says("stopped already").says("quarantined");
+    let history = bench.run(["history", ID]).exits(0).out;
+    assert_eq!(history.matches("server.quarantine").count(), 1, "{history}");
+    let review = bench.run(["review", ID]).exits(10).says("make_report");
+    let review = review.says(&format!("holdpoint release {ID}"));
+    review.never_says("holdpoint approve").never_says("holdpoint quarantine");
+}
+
+#[test]
 fn a_review_shows_before_and_after_and_what_to_type() {
     let bench = Bench::new();
     changed(&bench);
@@ -99,7 +132,11 @@ fn without_a_terminal_nothing_is_approved() {
     let hash = bench.waiting_hash("make_report");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(2).says("needs a terminal");
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
-    bench.run(["approve", ID, "--hash", &surface]).exits(2).says("approve.unattended");
+    bench
+        .run(["approve", ID, "--hash", &surface])
+        .exits(2)
+        .says("ask a person to run this in a terminal")
+        .never_says("unattended");
     assert_eq!(bench.status(), before);
     bench.run(["check", ID]).exits(10);
 }

@@ -592,3 +592,31 @@ fn pin_starts_a_program_with_the_environment_only_if_it_is_admitted() {
         assert_eq!(starts.iter().any(|start| start.contains("API_KEY")), is_vouched, "{starts:?}");
     }
 }
+
+/// Nothing of such a server was ever seen, but a person must find out why it has no tools.
+#[test]
+fn status_lists_a_server_that_was_never_admitted() {
+    let program = Program::new(|_| None);
+    let bench = &program.bench;
+    bench.run(["status"]).exits(0).says("no server is pinned yet");
+    bench.configure(&format!(
+        "[server.{ID}.admission]\ntrust_root = \"../root.json\"\nrequired = \"internal\"\nflavor = \"enclaved\"\n\
+         [server.other.admission]\ntrust_root = \"../root.json\"\nrequired = \"internal\"\n"
+    ));
+    bench.run(["status", ID]).exits(2).says("no server");
+    let mut command = bench.command(["run", "--server", ID, "--"]);
+    command.args(&program.launch);
+    let mut client = Client::start(command);
+    client.begin();
+    client.ask("tools/list", &json!({}));
+    client.end().exits(0);
+    bench.run(["status"]).exits(0).says(ID).says("not admitted: unattested").never_says("other");
+    bench.run(["status", ID]).exits(0).says("not admitted: unattested");
+    bench.run(["status", "other"]).exits(2).says("no server");
+    let status = bench.server_status();
+    assert_eq!((&status["id"], &status["status"]), (&json!(ID), &json!("unbaselined")));
+    assert_eq!(
+        (&status["admission"]["verdict"], &status["first_seen"]),
+        (&json!("deny"), &Value::Null)
+    );
+}

@@ -61,7 +61,11 @@ fn status_says_how_many_servers_are_not_guarded() {
     station.cursor(&json!({ "time": server(), "files": guarded_server("cursor.files", binary()) }));
     station.run(&["status"]).exits(0).says("1 server of a host is not guarded: holdpoint wire");
     station.cursor(&json!({ "files": guarded_server("cursor.files", binary()) }));
-    station.run(&["status"]).exits(0).never_says("not guarded");
+    let wired = station.run(&["status"]).exits(0).never_says("not guarded");
+    wired
+        .says("1 server is wired")
+        .says("restart your hosts")
+        .never_says("start with: holdpoint wire");
 }
 
 #[test]
