@@ -43,7 +43,9 @@ fn read_text(path: &Path, limit: usize) -> Result<String, Failure> {
 }
 
 pub(crate) fn read_trust_root(path: &Path) -> Result<TrustRoot, Failure> {
-    TrustRoot::parse(&read(path, MAX_TRUST_ROOT_BYTES)?)
+    let bytes = read(path, MAX_TRUST_ROOT_BYTES)
+        .map_err(|failure| Failure::usage(format!("the trust root {failure}")))?;
+    TrustRoot::parse(&bytes)
         .map_err(|error| Failure::usage(format!("the trust root `{}`: {error}", path.display())))
 }
 

@@ -58,6 +58,14 @@ fn keys(evidence: &EvidenceArguments, options: &Options) -> Result<Keyring, Fail
         Some(path) => path.clone(),
         None => home_path(options)?.join("keys").join("receipts.pub"),
     };
+    let has_receipts = home_path(options)?.join("receipts").exists();
+    if evidence.key.is_none() && !path.exists() && !has_receipts {
+        return Err(Failure::usage(format!(
+            "there are no receipts yet in `{}`: they are written from the first act on, such as `holdpoint pin` or a call \
+             through `holdpoint run`; to look at those of another home, name its key with `--key FILE`",
+            home_path(options)?.display()
+        )));
+    }
     public_keys(&path).map_err(Failure::usage)
 }
 

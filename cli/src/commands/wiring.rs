@@ -5,12 +5,13 @@ use crate::arguments::hosts::Selection;
 use crate::failure::{Exit, Failure};
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use crate::target::{JOURNAL, home_path};
+use crate::target::{JOURNAL, home_path, near};
 use gate::words::escape_hidden;
 use hosts::{
     Aim, Choice, Config, Done, Host, Plan, Scope, Server, State, Surroundings, WireError, Workshop,
 };
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -248,11 +249,30 @@ fn need_known_servers(outcomes: &[Outcome], choice: &Choice) -> Result<(), Failu
         })
     };
     match choice.servers.iter().find(|wanted| !is_known(wanted)) {
-        Some(wanted) => Err(Failure::usage(format!(
-            "no server `{wanted}` is configured: `holdpoint hosts` lists those that are"
-        ))),
+        Some(wanted) => {
+            let names = names_of(outcomes);
+            let guess = match near(wanted, &names) {
+                Some(meant) => format!("did you mean `{}`? ", screen::readable(meant)),
+                None => String::new(),
+            };
+            Err(Failure::usage(format!(
+                "no server `{wanted}` is configured: {guess}`holdpoint hosts` lists those that are"
+            )))
+        }
         None => Ok(()),
     }
+}
+
+/// The servers of all files that could be read, by name and by id, each once.
+fn names_of(outcomes: &[Outcome]) -> Vec<&str> {
+    let plans = outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Planned(plan) | Outcome::Done(plan, _) => Some(plan),
+        Outcome::Failed(..) => None,
+    });
+    let servers = plans.flat_map(|plan| plan.changed.iter().chain(&plan.unchanged));
+    let names: BTreeSet<&str> =
+        servers.flat_map(|server| [server.name.as_str(), server.id.as_str()]).collect();
+    names.into_iter().collect()
 }
 
 /// How many servers in how many files would be changed.

@@ -57,7 +57,8 @@ fn a_trust_root_is_made_from_pem_files_by_a_command() {
     let before = fs::read(bench.path("root.json")).unwrap();
     add(&["key.pem.pub", "--level", "internal"]).exits(2).says("one key");
     bench.run(["attest", "keygen", "other.pem"]).exits(0);
-    add(&["other.pem.pub", "--level", "internal", "--key-id", "acme-2026"]).exits(2);
+    let again = add(&["other.pem.pub", "--level", "internal", "--key-id", "acme-2026"]).exits(2);
+    again.says("attest trust remove root.json acme-2026");
     add(&["other.pem.pub", "--level", "internal", "--scheme", "default"]).exits(2).says("scheme");
     assert_eq!(fs::read(bench.path("root.json")).unwrap(), before);
     add(&["other.pem.pub", "--may-revoke"]).exits(0).says("2 signers").says("may revoke");
@@ -71,6 +72,25 @@ fn a_trust_root_is_made_from_pem_files_by_a_command() {
     add(&["other.pem.pub", "--level", "internal"]).exits(2);
     bench.run(["attest", "trust", "list", "root.json"]).exits(2);
     assert_eq!(fs::read_to_string(bench.path("root.json")).unwrap(), "{\"mine\": true}");
+}
+
+#[test]
+fn what_is_probably_a_slip_in_a_trust_root_is_warned_of() {
+    let bench = Bench::new();
+    for name in ["one", "two", "three"] {
+        bench.run(["attest", "keygen", &format!("{name}.pem")]).exits(0);
+    }
+    let add =
+        |words: &[&str]| bench.run(["attest", "trust", "add", "root.json"].iter().chain(words));
+    add(&["one.pem.pub", "--level", "intrnal"]).exits(0).says("did you mean `internal`?");
+    add(&["two.pem.pub", "--level", "internal"]).exits(0).never_says("warning");
+    let over = add(&["three.pem.pub", "--level", "internal", "--not-after", "2001-01-01"]).exits(0);
+    over.says("is in the past");
+    bench.run(["attest", "trust", "list", "rot.json"]).exits(2).says("the trust root `rot.json`");
+    // A named scheme has its own levels, which are checked where it is used.
+    bench.run(["attest", "keygen", "four.pem"]).exits(0);
+    let words = ["attest", "trust", "add", "own.json", "four.pem.pub", "--level", "blue"];
+    bench.run(words.iter().chain(&["--scheme", "colours"])).exits(0).never_says("warning");
 }
 
 #[test]

@@ -89,6 +89,26 @@ fn a_home_that_is_a_file_is_refused() {
     assert_eq!(fs::read(file).unwrap(), b"mine");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_folder_that_users_share_is_refused_as_a_home_and_not_closed_to_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let shared = bench.path("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let mut command = bench.command(["status", "--home"]);
+    command.arg(&shared);
+    answer(command).exits(2).says("is shared with other users").never_says("chmod");
+}
+
+#[test]
+fn a_new_home_has_no_receipts_to_verify_and_says_when_there_are_some() {
+    let bench = Bench::new();
+    let said = bench.run(["receipts", "verify"]).exits(2);
+    said.says("there are no receipts yet").says("holdpoint pin").says("--key FILE");
+}
+
 #[test]
 fn an_edited_pin_is_reported_and_held() {
     let (bench, server) = pinned();

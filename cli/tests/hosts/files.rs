@@ -253,6 +253,7 @@ fn slips_of_the_pen_are_told() {
     assert!(answer.err.contains("did you mean `cursor`?"), "{}", answer.err);
     let answer = bench.run(["wire", "--server", "flies", "--yes"]).exits(2);
     assert!(answer.err.contains("no server `flies`"), "{}", answer.err);
+    assert!(answer.err.contains("did you mean `files`?"), "{}", answer.err);
     let other = bench.run(["wire", "--program", "/bin/hp", "--dry-run"]).exits(2);
     assert!(other.err.contains("has to be called `holdpoint`"), "{}", other.err);
     let program = bench.path("bin/holdpoint");

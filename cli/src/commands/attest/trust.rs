@@ -6,11 +6,15 @@ use super::{output, read, read_text};
 use crate::arguments::Options;
 use crate::arguments::attest::{AddCommand, RemoveCommand, TrustCommand, TrustSubcommand};
 use crate::failure::{Exit, Failure};
+use crate::observation::now;
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::target::near;
-use attest::{BadKey, KeyId, MAX_PEM_BYTES, MAX_TRUST_ROOT_BYTES, PublicKey, Signer, TrustRoot};
+use attest::{
+    BadKey, KeyId, Level, MAX_PEM_BYTES, MAX_TRUST_ROOT_BYTES, PublicKey, Scheme, Signer, TrustRoot,
+};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub(super) fn run(command: &TrustCommand, options: &Options) -> Result<Exit, Failure> {
@@ -58,12 +62,50 @@ fn add(command: &AddCommand) -> Result<&Path, Failure> {
     if command.may_revoke {
         set(&mut signer, "mayRevoke", json!(true));
     }
+    let has_id = |there: &Value| there.get("keyId") == signer.get("keyId");
+    if root.get("signers").and_then(Value::as_array).is_some_and(|there| there.iter().any(has_id)) {
+        let path = path.display();
+        return Err(Failure::usage(format!(
+            "`{path}` has a signer `{id}` already: to replace it, type `holdpoint attest trust remove {path} {id}` first; \
+             to have both, name this key with `--key-id`"
+        )));
+    }
     match root.get_mut("signers") {
         Some(Value::Array(signers)) => signers.push(signer),
         _ => set(&mut root, "signers", json!([signer])),
     }
     write(path, &root)?;
+    warn_of(command, root.get("scheme").is_some());
     Ok(path)
+}
+
+/// What is written as it was typed, and is probably a mistake.
+fn warn_of(command: &AddCommand, has_scheme: bool) {
+    // A scheme of one's own may have any level, so without a name of the scheme this cannot be an error.
+    let is_known =
+        |level: &str| Scheme::built_ins().iter().any(|scheme| scheme.level(level).is_some());
+    for level in command.level.iter().filter(|level| !has_scheme && !is_known(level)) {
+        let levels = Scheme::built_ins().iter().flat_map(Scheme::levels);
+        let names: BTreeSet<String> =
+            levels.flat_map(names_of).map(str::to_ascii_lowercase).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let guess = near(&level.to_ascii_lowercase(), &names)
+            .map(|meant| format!("; did you mean `{meant}`?"))
+            .unwrap_or_default();
+        screen::remark(format!(
+            "warning: no built-in scheme has the level `{}`{guess} (`holdpoint attest schemes` lists them)",
+            screen::readable(level)
+        ));
+    }
+    if let Some(end) = command.not_after.filter(|end| *end < now()) {
+        screen::remark(format!(
+            "warning: `--not-after {end}` is in the past: the key counts for nothing"
+        ));
+    }
+}
+
+fn names_of(level: &Level) -> impl Iterator<Item = &str> {
+    std::iter::once(level.name()).chain(level.aliases().iter().map(String::as_str))
 }
 
 fn remove(command: &RemoveCommand) -> Result<&Path, Failure> {
