@@ -3,15 +3,14 @@
 //!
 //! It is the only one that makes requests of the gate's own. Their ids are unguessable.
 
-use crate::admission::{Admittance, Checked, Checker};
+use crate::admission::{Checked, Checker};
 use crate::errands::{Errand, OwnMessage};
-use crate::judge::{ATTEMPTS, Seen};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::relist::{ListOutcome, Listing, Step};
 use crate::session::boundary::trip;
 use crate::session::state::Pending;
-use crate::session::{Cause, OwnAnswer, Session};
+use crate::session::{OwnAnswer, Session};
 use contract::surface::{Entry, EntryId, ListKind};
 use gate::counters::Counter;
 use gate::judge::Judgement;
@@ -21,12 +20,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use store::StoreError;
 use wire::envelope::{OwnedId, members};
 use wire::listing::is_offered;
 
 mod admission;
 pub(crate) mod asking;
+mod finishing;
 mod notes;
 
 use admission::Admissions;
@@ -566,117 +565,6 @@ impl Keeper {
                 ),
             },
         }
-    }
-
-    fn finish(&mut self, list: ListKind, outcome: ListOutcome) {
-        let begun = match self.listings.remove(&list) {
-            Some(listing) => {
-                self.session.state().own.remove(&listing.request);
-                listing.begun
-            }
-            None => Instant::now(),
-        };
-        self.finished.push((list, begun));
-        let is_same = self.outcomes.get(&list) == Some(&outcome);
-        if !is_same {
-            self.outcomes.insert(list, outcome);
-            self.session.state().is_unjudged = true;
-        }
-        self.finish_all();
-    }
-
-    /// What is new is judged, and what waited goes on. At first no list may be out, since a server is judged as a whole;
-    /// later one that does not come keeps no other waiting.
-    fn finish_all(&mut self) {
-        let is_unknown = |list: &ListKind| !self.outcomes.contains_key(list);
-        if self.finished.is_empty() || self.listings.keys().any(is_unknown) {
-            return;
-        }
-        let finished = std::mem::take(&mut self.finished);
-        let is_judged = self.judge();
-        let lists: Vec<ListKind> = finished.iter().map(|(list, _)| *list).collect();
-        let released = {
-            let mut state = self.session.state();
-            for (list, begun) in finished {
-                let ttl = self.outcomes.get(&list).and_then(ListOutcome::ttl);
-                let freshness = state.freshness.entry(list).or_default();
-                freshness.is_listing = false;
-                freshness.ttl = ttl;
-                if is_judged {
-                    freshness.listed_at = Some(begun);
-                }
-            }
-            state.release_listed(&lists)
-        };
-        for id in released {
-            if is_judged {
-                self.session.resume_listed(id);
-            } else {
-                self.session.refuse_unseen(&id, ReasonCode::Internal);
-            }
-        }
-    }
-
-    /// Judges what was listed, where it is not what was judged before. Answers whether the view can be relied on.
-    fn judge(&mut self) -> bool {
-        if !self.session.state().is_unjudged {
-            return true;
-        }
-        let seen = self.seen();
-        let Some(mut surface) = seen.surface() else {
-            self.session.remark("what the server says of itself cannot be read");
-            return false;
-        };
-        let seen = Arc::new(seen);
-        let mut attempt = 0;
-        let outcome = loop {
-            attempt += 1;
-            // INVARIANT: nothing is compared while the judge is held. A call that needs no comparison never waits for one.
-            let draft = self.session.judge().draft(&surface, now());
-            let drafted = match draft {
-                Ok(draft) => draft.judge(&seen, &mut surface),
-                Err(error) => break Err(error),
-            };
-            let mut judge = self.session.judge();
-            match judge.settle(drafted) {
-                Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
-                Err(error) => break Err(error),
-                Ok(judged) => {
-                    let newly_held = judge.newly_held(&judged.judgement) as u64;
-                    self.session.tally.add_many(Counter::HoldsBegun, newly_held);
-                    self.session.tally.add_many(Counter::Repinned, judged.repinned as u64);
-                    self.notes.tell(&judged.judgement, &self.session);
-                    {
-                        let mut state = self.session.state();
-                        // Meanwhile it may have said something else of itself.
-                        state.is_unjudged = state.handshake != seen.handshake;
-                        state.seen = seen;
-                    }
-                    self.session.publish(&mut judge, judged, Cause::Server);
-                    self.version = judge.version().ok();
-                    break Ok(());
-                }
-            }
-        };
-        match outcome {
-            Ok(()) => true,
-            Err(error) => {
-                self.session.remark(&format!("what the server says could not be judged: {error}"));
-                false
-            }
-        }
-    }
-
-    fn seen(&mut self) -> Seen {
-        let (handshake, attested, client) = {
-            let state = self.session.state();
-            let attested = match &state.situation.admission {
-                Admittance::Known(admitted) => Some(admitted.clone()),
-                Admittance::NotAsked | Admittance::Unknown => None,
-            };
-            (state.handshake.clone(), attested, state.client.capabilities())
-        };
-        Seen { handshake, lists: self.outcomes.clone(), origin: (self.origin)(), attested, client }
     }
 
     /// Asks about a held entry. Further calls of it share the question. Where the call went on meanwhile, with the answer to
