@@ -4,6 +4,7 @@
 //! never the keeper, which has to answer those who wait.
 
 use crate::outlet::Outgoing;
+use crate::reason::ReasonCode;
 use crate::session::Session;
 use crate::session::boundary::trip;
 use std::sync::mpsc::Receiver;
@@ -41,7 +42,8 @@ pub fn run(session: &Session, errands: &Receiver<Errand>) {
             match &errand {
                 Errand::Resume(id) => session.resume_failed(id),
                 Errand::Send(OwnMessage { id: Some(id), .. }) => {
-                    session.contain(0, || session.own_request_failed(id.as_bytes()));
+                    let reason = ReasonCode::Internal;
+                    session.contain(0, || session.own_request_failed(id.as_bytes(), reason));
                 }
                 Errand::Send(_) | Errand::GiveUp { .. } => {}
             }
@@ -70,7 +72,7 @@ fn run_one(session: &Session, errand: &Errand) {
             if session.tell_server(&outgoing).is_err()
                 && let Some(id) = &message.id
             {
-                session.own_request_failed(id.as_bytes());
+                session.own_request_failed(id.as_bytes(), ReasonCode::UpstreamUnreachable);
             }
         }
     }

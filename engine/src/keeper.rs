@@ -130,6 +130,8 @@ pub struct Keeper {
     outcomes: BTreeMap<ListKind, ListOutcome>,
     /// Lists that were asked for since the keeper last had all of them.
     finished: Vec<(ListKind, Instant)>,
+    /// Those of them that could not be fetched.
+    failed: BTreeMap<ListKind, ReasonCode>,
     wanted: BTreeSet<ListKind>,
     last_begun: BTreeMap<ListKind, Instant>,
     discovery: Option<Discovery>,
@@ -163,6 +165,7 @@ impl Keeper {
             listings: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             finished: Vec::new(),
+            failed: BTreeMap::new(),
             wanted: BTreeSet::new(),
             last_begun: BTreeMap::new(),
             discovery: None,
@@ -228,6 +231,7 @@ impl Keeper {
     fn begin_anew(&mut self) {
         self.listings.clear();
         self.finished.clear();
+        self.failed.clear();
         self.wanted.clear();
         self.questions.clear();
         self.discovery = None;
@@ -390,7 +394,7 @@ impl Keeper {
         }
     }
 
-    /// Lists whose time is over are unreadable. While calls are in flight the server may be busy with them.
+    /// Gives up lists whose time is over. While calls are in flight the server may be busy with them.
     fn pass_time(&mut self, time: Duration) {
         // A subscription may be open for as long as the session is, and keeps no server from answering.
         let is_busy = || self.session.state().pending.values().any(|pending| pending.is_call);
@@ -400,13 +404,13 @@ impl Keeper {
         let ended: Vec<_> = self
             .listings
             .iter_mut()
-            .filter_map(|(list, listing)| Some((*list, listing.wait(time)?)))
+            .filter_map(|(list, listing)| listing.wait(time).then_some(*list))
             .collect();
-        for (list, outcome) in ended {
+        for list in ended {
             let request = self.listings.get(&list).map(|listing| listing.request.clone());
             let give_up = |id| self.session.errand(Errand::GiveUp { id, mark: None });
             request.into_iter().for_each(give_up);
-            self.finish(list, outcome);
+            self.fail(list, ReasonCode::Timeout);
         }
     }
 
@@ -421,10 +425,9 @@ impl Keeper {
         if self.wanted.is_empty() || is_closed || !self.is_met() {
             return;
         }
-        if self.outcomes.is_empty() {
-            // Nothing is known yet: a server is judged as a whole.
-            self.wanted.extend(ListKind::ALL);
-        }
+        // A server is judged as a whole, so a list that is not known yet is asked for with any other.
+        let is_unknown = |list: &ListKind| !self.outcomes.contains_key(list);
+        self.wanted.extend(ListKind::ALL.into_iter().filter(is_unknown));
         let (handshake, waited): (Option<Arc<str>>, BTreeSet<ListKind>) = {
             let state = self.session.state();
             (state.handshake.clone(), state.waited_lists())
@@ -440,7 +443,9 @@ impl Keeper {
             }
             let since = self.last_begun.get(&list).map(|at| now.saturating_duration_since(*at));
             let is_waited_for = waited.contains(&list);
-            if !is_waited_for && since.is_some_and(|since| since < RELIST_PAUSE) {
+            let is_urgent =
+                is_waited_for || (!self.outcomes.contains_key(&list) && !waited.is_empty());
+            if !is_urgent && since.is_some_and(|since| since < RELIST_PAUSE) {
                 self.wanted.insert(list);
                 continue;
             }
@@ -500,8 +505,7 @@ impl Keeper {
                 listing.request = request;
                 self.listings.insert(list, listing);
             }
-            None => self
-                .finish(list, ListOutcome::Unreadable("the server cannot be reached".to_owned())),
+            None => self.fail(list, ReasonCode::Internal),
         }
     }
 
@@ -553,16 +557,14 @@ impl Keeper {
         let Some(listing) = self.listings.get_mut(&list) else { return };
         match listing.hear(answer) {
             Step::Done(outcome) => self.finish(list, outcome),
+            Step::Failed(reason) => self.fail(list, reason),
             Step::Ask(cursor) => match self.ask(list.method(), cursor.as_deref()) {
                 Some(request) => {
                     if let Some(listing) = self.listings.get_mut(&list) {
                         listing.request = request;
                     }
                 }
-                None => self.finish(
-                    list,
-                    ListOutcome::Unreadable("the server cannot be reached".to_owned()),
-                ),
+                None => self.fail(list, ReasonCode::Internal),
             },
         }
     }

@@ -1,6 +1,7 @@
 //! One list being asked for, page by page, within the bounds of `contract`. No I/O: answers come in, the next request's
 //! cursor or the outcome comes out.
 
+use crate::reason::ReasonCode;
 use crate::session::OwnAnswer;
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES, SurfaceReader};
 use std::collections::HashSet;
@@ -53,6 +54,8 @@ pub enum Step {
     /// Ask for the page at this cursor.
     Ask(Option<String>),
     Done(ListOutcome),
+    /// The list could not be fetched, which says nothing of what it carries.
+    Failed(ReasonCode),
 }
 
 /// A list that is being asked for.
@@ -86,6 +89,7 @@ impl Listing {
         let page = match answer {
             OwnAnswer::Result(page) => page,
             OwnAnswer::Unreadable(reason) => return unreadable(reason),
+            OwnAnswer::Failed(reason) => return Step::Failed(reason),
             OwnAnswer::Error { code: METHOD_NOT_FOUND } => {
                 return Step::Done(ListOutcome::NotOffered);
             }
@@ -120,13 +124,10 @@ impl Listing {
         }
     }
 
-    /// Time went by without an answer.
-    pub fn wait(&mut self, time: Duration) -> Option<ListOutcome> {
+    /// Time went by without an answer. Returns whether the list is overdue.
+    pub fn wait(&mut self, time: Duration) -> bool {
         self.waited += time;
-        (self.waited >= LIST_PATIENCE).then(|| {
-            let seconds = LIST_PATIENCE.as_secs();
-            ListOutcome::Unreadable(format!("not answered in full within {seconds} s"))
-        })
+        self.waited >= LIST_PATIENCE
     }
 }
 
@@ -179,10 +180,16 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_request_is_no_unreadable_list() {
+        let reason = ReasonCode::UpstreamUnreachable;
+        assert_eq!(listing().hear(OwnAnswer::Failed(reason)), Step::Failed(reason));
+    }
+
+    #[test]
     fn patience_ends_at_its_limit() {
         let mut listing = listing();
-        assert_eq!(listing.wait(LIST_PATIENCE - Duration::from_millis(1)), None);
-        assert!(listing.wait(Duration::from_millis(1)).is_some());
+        assert!(!listing.wait(LIST_PATIENCE - Duration::from_millis(1)));
+        assert!(listing.wait(Duration::from_millis(1)));
     }
 
     #[test]

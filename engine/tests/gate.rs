@@ -36,3 +36,5 @@ mod input;
 mod messages;
 #[path = "gate/people.rs"]
 mod people;
+#[path = "gate/unreachable.rs"]
+mod unreachable;

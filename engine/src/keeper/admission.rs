@@ -126,7 +126,7 @@ impl Keeper {
             // Who vouches for it is part of what it is judged by.
             self.session.state().is_unjudged = true;
             let is_closed = self.session.situation().admission.is_closed();
-            if !is_closed && !self.outcomes.is_empty() && !self.judge() {
+            if !is_closed && self.has_all_lists() && !self.judge() {
                 return self.session.refuse_unadmitted();
             }
         }
@@ -175,6 +175,7 @@ impl Keeper {
         let outcome = match answer {
             OwnAnswer::Result(text) => self.session.take_late_handshake(text),
             OwnAnswer::Error { .. } | OwnAnswer::Unreadable(_) => LateGreeting::Unreadable,
+            OwnAnswer::Failed(reason) => return self.refuse_waiting(*reason),
         };
         match outcome {
             LateGreeting::Done => {

@@ -16,30 +16,52 @@ use store::StoreError;
 
 impl Keeper {
     pub(super) fn finish(&mut self, list: ListKind, outcome: ListOutcome) {
-        let begun = match self.listings.remove(&list) {
-            Some(listing) => {
-                self.session.state().own.remove(&listing.request);
-                listing.begun
-            }
-            None => Instant::now(),
-        };
+        let begun = self.end_listing(list);
         self.finished.push((list, begun));
-        let is_same = self.outcomes.get(&list) == Some(&outcome);
-        if !is_same {
+        self.learn(list, outcome);
+        self.finish_all();
+    }
+
+    /// A list could not be fetched. What it carries is as unknown as before, so nothing is judged because of it.
+    pub(super) fn fail(&mut self, list: ListKind, reason: ReasonCode) {
+        self.end_listing(list);
+        self.failed.insert(list, reason);
+        self.finish_all();
+    }
+
+    fn end_listing(&mut self, list: ListKind) -> Instant {
+        let Some(listing) = self.listings.remove(&list) else { return Instant::now() };
+        self.session.state().own.remove(&listing.request);
+        listing.begun
+    }
+
+    fn learn(&mut self, list: ListKind, outcome: ListOutcome) {
+        if self.outcomes.get(&list) != Some(&outcome) {
             self.outcomes.insert(list, outcome);
             self.session.state().is_unjudged = true;
         }
-        self.finish_all();
+    }
+
+    /// Whether it is known of every list what the server answers to it.
+    pub(super) fn has_all_lists(&self) -> bool {
+        ListKind::ALL.iter().all(|list| self.outcomes.contains_key(list))
     }
 
     /// What is new is judged, and what waited goes on. At first no list may be out, since a server is judged as a whole;
     /// later one that does not come keeps no other waiting.
     pub(super) fn finish_all(&mut self) {
-        let is_unknown = |list: &ListKind| !self.outcomes.contains_key(list);
-        if self.finished.is_empty() || self.listings.keys().any(is_unknown) {
+        let is_in =
+            |list: &ListKind| self.outcomes.contains_key(list) || self.failed.contains_key(list);
+        let is_idle = self.finished.is_empty() && self.failed.is_empty();
+        if is_idle || !ListKind::ALL.iter().all(is_in) {
             return;
         }
+        self.close_unanswered();
+        self.refuse_failed();
         let finished = std::mem::take(&mut self.finished);
+        if finished.is_empty() {
+            return;
+        }
         let is_judged = self.judge();
         let lists: Vec<ListKind> = finished.iter().map(|(list, _)| *list).collect();
         let released = {
@@ -61,6 +83,50 @@ impl Keeper {
             } else {
                 self.session.refuse_unseen(&id, ReasonCode::Internal);
             }
+        }
+    }
+
+    /// A server that answers some of its lists and never one of them is reached: that list is closed like one that cannot
+    /// be read, and keeps the others usable.
+    fn close_unanswered(&mut self) {
+        let is_answer = |outcome: &ListOutcome| !matches!(outcome, ListOutcome::NotOffered);
+        if !self.outcomes.values().any(is_answer) {
+            return;
+        }
+        let outcomes = &self.outcomes;
+        let unanswered: Vec<ListKind> = self
+            .failed
+            .extract_if(.., |list, _| !outcomes.contains_key(list))
+            .map(|(list, _)| list)
+            .collect();
+        for list in unanswered {
+            self.finished.push((list, Instant::now()));
+            let words = "not answered, though the server answers other lists";
+            self.learn(list, ListOutcome::Unreadable(words.to_owned()));
+        }
+    }
+
+    /// Refuses what waited for lists that could not be fetched. They stay stale, so the next call asks for them again and
+    /// none is dispatched on what was seen before. While a list is unknown altogether, the lists that came with it cannot
+    /// be judged either.
+    fn refuse_failed(&mut self) {
+        let is_unknown = |list: &ListKind| !self.outcomes.contains_key(list);
+        let blocking = self.failed.iter().find(|(list, _)| is_unknown(list));
+        if let Some(reason) = blocking.map(|(_, reason)| *reason) {
+            let finished = self.finished.drain(..).map(|(list, _)| (list, reason));
+            for (list, reason) in finished {
+                self.failed.entry(list).or_insert(reason);
+            }
+        }
+        for (list, reason) in std::mem::take(&mut self.failed) {
+            let released = {
+                let mut state = self.session.state();
+                let freshness = state.freshness.entry(list).or_default();
+                freshness.is_listing = false;
+                freshness.is_stale = true;
+                state.release_listed(&[list])
+            };
+            released.into_iter().for_each(|id| self.session.end_unfetched(id, reason));
         }
     }
 

@@ -284,6 +284,31 @@ impl Session {
         }
     }
 
+    /// Ends a request whose list could not be fetched. It is refused for that reason, unless it is decided without any
+    /// list: where nothing of the server may be used a person is told why, and monitor stops no call.
+    pub(crate) fn end_unfetched(&self, id: OwnedId, reason: ReasonCode) {
+        let frame = self.state().released.get(id.key()).map(|waiting| waiting.frame.clone());
+        if frame.is_some_and(|frame| self.needs_no_list(&frame)) {
+            self.resume_listed(id);
+        } else {
+            self.refuse_unseen(&id, reason);
+        }
+    }
+
+    fn needs_no_list(&self, frame: &[u8]) -> bool {
+        let Ok(Scanned::Message(envelope)) = scan(frame) else { return false };
+        let Kind::Request { method, .. } = &envelope.kind else { return false };
+        let situation = self.situation();
+        match Method::of(method) {
+            Method::List(list) => situation.is_closed() && !situation.view.lacks(list),
+            Method::Use(_) => {
+                let is_stopped = situation.is_closed() || situation.is_incident;
+                is_stopped || situation.is_revoked || !situation.is_holding()
+            }
+            Method::Handshake | Method::Ping | Method::Other => false,
+        }
+    }
+
     /// Nobody can say whether the server may be used, so it is not.
     pub(crate) fn refuse_unadmitted(&self) {
         let waiting = self.state().release_unadmitted();

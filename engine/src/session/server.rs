@@ -314,6 +314,9 @@ impl Session {
             return;
         }
         self.remark(&format!("a request got no answer: {failure}"));
+        if reason != ReasonCode::UpstreamUnreadable && self.own_request_failed(&key, reason) {
+            return;
+        }
         let words = match failure.kind() {
             FailureKind::NeedsSignIn => WORDS_OF_SIGN_IN,
             _ => words_of(reason),
@@ -325,12 +328,15 @@ impl Session {
         }
     }
 
-    /// One of our own requests could not be sent. At the end of a session that says nothing of the server.
-    pub(crate) fn own_request_failed(&self, id: &[u8]) {
-        if self.state().own.remove(id) && !self.is_closing.load(Ordering::Acquire) {
-            let answer = OwnAnswer::Unreadable("the server cannot be reached".to_owned());
+    /// One of our own requests could not be sent, or got no answer. At the end of a session that says nothing of the
+    /// server. Returns whether it was one of ours.
+    pub(crate) fn own_request_failed(&self, id: &[u8], reason: ReasonCode) -> bool {
+        let is_own = self.state().own.remove(id);
+        if is_own && !self.is_closing.load(Ordering::Acquire) {
+            let answer = OwnAnswer::Failed(reason);
             self.wake(Wake::Answered { id: id.to_vec(), answer });
         }
+        is_own
     }
 
     /// Ends a pending request with a fault. One of our own ends as unreadable.
@@ -399,8 +405,12 @@ impl Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnAnswer {
     Result(Arc<str>),
-    Error { code: i64 },
+    Error {
+        code: i64,
+    },
     Unreadable(String),
+    /// There is no answer: the server could not be reached, or did not answer in time.
+    Failed(ReasonCode),
 }
 
 impl OwnAnswer {

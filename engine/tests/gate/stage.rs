@@ -129,6 +129,8 @@ pub(crate) struct Script {
     pub(crate) answers_calls: bool,
     /// Lists are answered at all.
     pub(crate) answers_lists: bool,
+    /// It declares prompts, and never answers for their list.
+    pub(crate) hides_prompts: bool,
     /// So many tools a page; nothing for all at once.
     pub(crate) page: Option<usize>,
 }
@@ -142,6 +144,7 @@ impl Default for Script {
             protocol_version: "2025-06-18".to_owned(),
             answers_calls: true,
             answers_lists: true,
+            hides_prompts: false,
             page: None,
         }
     }
@@ -431,6 +434,7 @@ fn play_server(script: &Script, message: &[u8]) -> Option<String> {
     let message: Value = serde_json::from_slice(message).ok()?;
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
+        "prompts/list" if script.hides_prompts => return None,
         "initialize" => {
             let mut result = json!({
                 "protocolVersion": script.protocol_version,
@@ -439,6 +443,9 @@ fn play_server(script: &Script, message: &[u8]) -> Option<String> {
             });
             if !script.experimental.is_null() {
                 result["capabilities"]["experimental"] = script.experimental.clone();
+            }
+            if script.hides_prompts {
+                result["capabilities"]["prompts"] = json!({});
             }
             if let Some(instructions) = &script.instructions {
                 result["instructions"] = json!(instructions);
