@@ -34,6 +34,16 @@ pub fn quoted_name(name: &str, is_accepted: bool) -> String {
     format!("`{}`", shown_name(name, is_accepted))
 }
 
+/// A tool of this name, within a sentence and without an article.
+pub fn named_tool(name: &str, is_accepted: bool) -> String {
+    let shown = shown_name(name, is_accepted);
+    if shown == name {
+        format!("tool called `{shown}`")
+    } else {
+        format!("tool whose name has the hash `{shown}`")
+    }
+}
+
 fn first_digits(name: &str) -> String {
     sha256_hex(name.as_bytes()).chars().take(8).collect()
 }

@@ -57,7 +57,7 @@ pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
         Kind::DescriptionOnly if path.starts_with("/_meta/ui") => {
             "shows its user another page".to_owned()
         }
-        Kind::DescriptionOnly => format!("says something else {place}"),
+        Kind::DescriptionOnly => describes(finding, parameter.as_deref()),
         Kind::DeepSchemaUndiffable => {
             format!("{about} changed in a way that cannot be compared; look at it in full")
         }
@@ -85,12 +85,12 @@ pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
         Kind::MetadataChanged if path.is_empty() || path.starts_with("/inputSchema") => {
             format!("{about} is written differently; every call means the same")
         }
-        Kind::MetadataChanged => format!("{about} changed; no call depends on it"),
-        Kind::InstructionsChanged => "tell the model something else".to_owned(),
+        Kind::MetadataChanged => "changed in a part that no call depends on".to_owned(),
+        Kind::InstructionsChanged => "changed".to_owned(),
         Kind::PromptAdded => "is a new prompt".to_owned(),
         Kind::PromptRemoved => "is not offered any more".to_owned(),
         Kind::PromptChanged | Kind::ResourceChanged | Kind::TemplateChanged => {
-            format!("says something else {place}")
+            describes(finding, parameter.as_deref())
         }
         Kind::ResourceAdded => "is a new resource".to_owned(),
         Kind::ResourceRemoved => "is not listed any more".to_owned(),
@@ -184,8 +184,8 @@ pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
     findings.iter().max_by_key(|finding| (is_preferred(finding), finding.class))
 }
 
-/// What every refusal ends with. The model reads it, so it says what the model has to do: nothing.
-const STOP: &str = "Held before your agent ran it. Agent: stop, tell your user, and run nothing.";
+/// What every refusal says that a person has to settle. The model reads it, so it says what the model has to do: nothing.
+pub const AGENT_STOPS: &str = "Agent: stop, tell your user, and run nothing.";
 
 /// The banner of a call that is held because its contract changed.
 fn banner(call: &HeldCall<'_>, review: &str) -> String {
@@ -201,7 +201,7 @@ fn banner(call: &HeldCall<'_>, review: &str) -> String {
     };
     let versions = call.versions.say();
     format!(
-        "○ holdpoint — caught a silent change: {subject} {change}{more}.{versions} {STOP} {review}  [Review · Re-pin · Validate]"
+        "○ holdpoint — caught a silent change: {subject} {change}{more}.{versions} Held before your agent ran it. {AGENT_STOPS} {review}  [Review · Re-pin · Validate]"
     )
 }
 
@@ -214,7 +214,7 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
             return banner(call, &review);
         }
         Reason::ContractDrift | Reason::Marker => format!("{subject} waits for a look"),
-        Reason::NoPin => format!("{subject} is not among what was accepted of this server"),
+        Reason::NoPin => format!("{subject} has not been accepted on this server yet"),
         Reason::SurfaceUnreadable => {
             format!("what the server says of {subject} cannot be read in exactly one way")
         }
@@ -224,7 +224,9 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
         Reason::ServerPending => "the server is new and waits for a first look".to_owned(),
         Reason::ServerQuarantined => {
             let release = format!("A person decides: holdpoint release {server}");
-            return format!("○ holdpoint — a person stopped this server. {STOP} {release}");
+            return format!(
+                "○ holdpoint — a person stopped this server. Held before your agent ran it. {AGENT_STOPS} {release}"
+            );
         }
         Reason::BaselineLost => format!(
             "what was accepted of {subject} is lost or was changed by something else than holdpoint"
@@ -233,13 +235,13 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
             format!("the call to {subject} uses a parameter that nobody accepted yet")
         }
     };
-    format!("○ holdpoint — {said}. {STOP} {review}")
+    format!("○ holdpoint — {said}. Held before your agent ran it. {AGENT_STOPS} {review}")
 }
 
 /// What the model is told where a verdict's record cannot be made: the hold stands all the same.
 pub fn held_without_provenance(server: &str) -> String {
     format!(
-        "○ holdpoint — held (provenance unavailable). {STOP} A person decides: holdpoint review {server}"
+        "○ holdpoint — held (provenance unavailable). Held before your agent ran it. {AGENT_STOPS} A person decides: holdpoint review {server}"
     )
 }
 
@@ -271,6 +273,27 @@ fn subject(path: &str, parameter: Option<&str>) -> String {
         Some(name) => format!("the parameter {name}"),
         None if path.starts_with("/inputSchema") => "its input".to_owned(),
         None => "it".to_owned(),
+    }
+}
+
+/// A title or a description that was added, removed or changed; any other text only as described differently.
+fn describes(finding: &Finding, parameter: Option<&str>) -> String {
+    let path = finding.path.as_str();
+    let is_about_input = path.starts_with("/inputSchema/");
+    let text = match (parameter, path.strip_prefix("/inputSchema").unwrap_or(path)) {
+        (Some(name), _) => return format!("describes the parameter {name} differently"),
+        (None, "/description") => "description",
+        (None, "/title" | "/annotations/title") => "title",
+        (None, _) if is_about_input => return "describes its input differently".to_owned(),
+        (None, _) => return "describes itself differently".to_owned(),
+    };
+    match (&finding.before, &finding.after) {
+        (None, Some(_)) if is_about_input => format!("now has a {text} for its input"),
+        (None, Some(_)) => format!("now has a {text}"),
+        (Some(_), None) if is_about_input => format!("no longer has a {text} for its input"),
+        (Some(_), None) => format!("no longer has a {text}"),
+        _ if is_about_input => format!("changed the {text} of its input"),
+        _ => format!("changed its {text}"),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use crate::view::Found;
 use contract::surface::{EntryType, ListKind};
-use gate::naming::quoted_name;
+use gate::naming::named_tool;
 use gate::reason::Reason;
 
 #[derive(Debug)]
@@ -40,11 +40,11 @@ impl Check for DriftCheck {
             Found::Changed(_) => Answer::Continue,
             Found::Unknown if is_open(target, situation) => Answer::Continue,
             Found::Unknown if is_unlisted_tool(target, situation) => {
-                let name = quoted_name(target.key, false);
+                let tool = named_tool(target.key, false);
                 Answer::Deny(Denial {
                     reason: ReasonCode::UnknownTool,
                     message: format!(
-                        "○ holdpoint — the server lists no tool called {name}; look at its list for the right name"
+                        "○ holdpoint — the server lists no {tool}; look at its list for the right name"
                     ),
                 })
             }

@@ -268,6 +268,9 @@ fn a_name_that_no_tool_has_is_denied_and_a_tool_that_waits_is_held() {
     assert_eq!(mistyped["error"]["data"]["reason"], "unknown_tool");
     let said = mistyped["error"]["message"].as_str().expect("a message");
     assert!(said.contains("lists no tool called `subtarct`"), "{said}");
+    let odd = stage.call(4, "add ", json!({}));
+    let said = odd["error"]["message"].as_str().expect("a message");
+    assert!(said.contains("lists no tool whose name has the hash `"), "{said}");
     assert!(stage.calls_at_server().is_empty());
 }
 
@@ -301,7 +304,7 @@ fn the_wire_and_the_receipt_say_inconclusive_where_a_behavioral_change_decides()
     let held = stage.call(3, "add", json!({}))["error"].clone();
     assert_eq!(held["data"]["verdict"], "HOLD");
     let said = held["message"].as_str().expect("a message");
-    assert!(said.contains("says something else in its description (and 1 more change)"), "{said}");
+    assert!(said.contains("changed its description (and 1 more change)"), "{said}");
 }
 
 /// A name that the server chose is shown only if it was accepted, or can carry no message.

@@ -139,3 +139,32 @@ fn nested_parameters_are_named_with_dots() {
     assert_eq!(parameter("/inputSchema/required"), "");
     assert_eq!(parameter("/description"), "");
 }
+
+#[test]
+fn a_text_that_was_not_there_is_said_to_be_new() {
+    let (old, new) = (Some("Old."), Some("New."));
+    for (path, before, after, expected) in [
+        ("/title", None, new, "now has a title"),
+        ("/annotations/title", old, None, "no longer has a title"),
+        ("/title", old, new, "changed its title"),
+        ("/description", old, new, "changed its description"),
+        ("/inputSchema/title", None, new, "now has a title for its input"),
+        ("/inputSchema/title", old, None, "no longer has a title for its input"),
+        ("/inputSchema/description", old, new, "changed the description of its input"),
+        ("/inputSchema/properties/a/title", None, new, "describes the parameter `a` differently"),
+        ("/_meta/x", old, new, "describes itself differently"),
+    ] {
+        let finding = Finding::new(ChangeKind::DescriptionOnly, path, before, after);
+        assert_eq!(say(&finding, Audience::Person), expected, "{path}");
+    }
+}
+
+#[test]
+fn what_nobody_accepted_and_what_no_call_depends_on_are_said_plainly() {
+    let said = refused(Reason::NoPin, Verdict::Hold, &[], Versions::default());
+    assert!(said.contains("`make_report` has not been accepted on this server yet."), "{said}");
+    let icons = finding(ChangeKind::MetadataChanged, "/icons");
+    assert_eq!(say(&icons, Audience::Person), "changed in a part that no call depends on");
+    let instructions = finding(ChangeKind::InstructionsChanged, "");
+    assert_eq!(say(&instructions, Audience::Person), "changed");
+}
