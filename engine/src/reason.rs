@@ -48,6 +48,29 @@ impl ReasonCode {
         }
     }
 
+    /// Whether only a person can settle it, so that an agent that tries again or tries something else is of no use.
+    pub const fn needs_person(self) -> bool {
+        match self {
+            ReasonCode::Drift(_)
+            | ReasonCode::Admission(_)
+            | ReasonCode::UnknownServer
+            | ReasonCode::KillSwitch
+            | ReasonCode::SessionQuarantined
+            | ReasonCode::UpstreamUnreachable
+            | ReasonCode::Internal
+            | ReasonCode::LedgerUnavailable => true,
+            ReasonCode::UnknownTool
+            | ReasonCode::SchemaViolation
+            | ReasonCode::PayloadTooLarge
+            | ReasonCode::TooDeep
+            | ReasonCode::RateLimited
+            | ReasonCode::UpstreamUnreadable
+            | ReasonCode::Timeout
+            | ReasonCode::AmbiguousMessage
+            | ReasonCode::BadFrame => false,
+        }
+    }
+
     /// The JSON-RPC error code.
     pub const fn code(self) -> i64 {
         match self {

@@ -17,6 +17,7 @@ use ledger::record::{
     TokenHandling, TokenMode, TrustLevel, Words,
 };
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::receipts::{Batch, Receipts, ReceiptsError};
@@ -38,6 +39,8 @@ pub struct Caller {
 pub struct Recorder {
     receipts: Receipts,
     ids: Mutex<Vec<[u8; 16]>>,
+    /// Whether the last receipt that could not be written found no room.
+    is_disk_full: AtomicBool,
 }
 
 /// Why a request has no receipt, and so is not made.
@@ -72,7 +75,7 @@ pub struct Circumstances<'a> {
 
 impl Recorder {
     pub fn new(receipts: Receipts) -> Recorder {
-        Recorder { receipts, ids: Mutex::default() }
+        Recorder { receipts, ids: Mutex::default(), is_disk_full: AtomicBool::new(false) }
     }
 
     /// Records what was decided, together with what else is settled next. Nothing of the call may be dispatched before
@@ -142,13 +145,24 @@ impl Recorder {
             incident_mode: about.situation.is_incident || about.situation.is_revoked,
             latency_us: Latency { ours: microseconds(ours), theirs: None },
         };
-        let batch = self.receipts.decision_later(&decision)?;
+        let batch = self.receipts.decision_later(&decision);
+        let batch = batch.map_err(|error| self.note_failure(error))?;
         Ok(Recorded { receipt_id, batch, decided })
     }
 
     /// Makes sure that all decisions of a batch are written.
     pub fn settle(&self, batch: Option<Batch>) -> Result<(), Unrecorded> {
-        Ok(self.receipts.settle(batch)?)
+        Ok(self.receipts.settle(batch).map_err(|error| self.note_failure(error))?)
+    }
+
+    /// Whether receipts cannot be written because the disk is full.
+    pub fn is_disk_full(&self) -> bool {
+        self.is_disk_full.load(Ordering::Relaxed)
+    }
+
+    fn note_failure(&self, error: ReceiptsError) -> ReceiptsError {
+        self.is_disk_full.store(error.is_disk_full(), Ordering::Relaxed);
+        error
     }
 
     /// Records how a dispatched request ended, with what else is settled next. What cannot be written waits, or is
@@ -281,5 +295,24 @@ impl<'a> Drifted<'a> {
             verdict_scope: provenance.map(|provenance| provenance.verdict_scope.as_str()),
             view_age_ms: age,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Home;
+    use store::receipts::Settings;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_faults_of_the_receipts() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = Home::open(&directory.path().join("home")).expect("a home");
+        let recorder = Recorder::new(Receipts::open(&home, Settings::default()).expect("receipts"));
+        assert!(!recorder.is_disk_full());
+        recorder.note_failure(ReceiptsError::Full { path: home.receipts_path() });
+        assert!(recorder.is_disk_full());
+        recorder.note_failure(ReceiptsError::Busy { seconds: 1 });
+        assert!(!recorder.is_disk_full());
     }
 }

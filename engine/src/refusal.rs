@@ -3,6 +3,7 @@
 use crate::path::Denial;
 use crate::reason::ReasonCode;
 use crate::view::Standing;
+use gate::words::AGENT_STOPS;
 use serde_json::{Value, json};
 
 /// How long a client that asked too much at once should wait.
@@ -48,7 +49,7 @@ impl Refusal {
                 members.insert("retry_after_ms".to_owned(), RETRY_AFTER_MILLISECONDS.into());
             }
         }
-        Refusal { reason, message, data }
+        Refusal { reason, message: with_stop(reason, message), data }
     }
 
     /// The whole message, without a line feed. `id` is the request's own, as it came.
@@ -62,5 +63,38 @@ impl Refusal {
             b"}",
         ]
         .concat()
+    }
+}
+
+/// The message with what the agent has to do, where only a person can settle it. A hold says so already.
+fn with_stop(reason: ReasonCode, message: String) -> String {
+    if !reason.needs_person() {
+        return message;
+    }
+    let end = if message.ends_with('.') { "" } else { "." };
+    format!("{message}{end} {AGENT_STOPS}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_has_to_settle_tells_the_agent_to_stop() {
+        let said = |reason| Refusal::fault(reason, "○ holdpoint — no", "calc").message;
+        for reason in [
+            ReasonCode::Admission(attest::Reason::FetchFailed),
+            ReasonCode::KillSwitch,
+            ReasonCode::SessionQuarantined,
+            ReasonCode::UpstreamUnreachable,
+            ReasonCode::Internal,
+            ReasonCode::LedgerUnavailable,
+        ] {
+            let expected = "○ holdpoint — no. Agent: stop, tell your user, and run nothing.";
+            assert_eq!(said(reason), expected, "{reason}");
+        }
+        for reason in [ReasonCode::UnknownTool, ReasonCode::RateLimited, ReasonCode::TooDeep] {
+            assert_eq!(said(reason), "○ holdpoint — no", "{reason}");
+        }
     }
 }

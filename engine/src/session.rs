@@ -564,7 +564,14 @@ impl Session {
     /// Answers with a fault. `bytes` is the length of the message that it is about, for the error log.
     pub(crate) fn refuse_sized(&self, id: &[u8], reason: ReasonCode, bytes: usize) {
         self.note_fault(reason, bytes as u64);
-        self.refuse_with(id, reason, words_of(reason));
+        self.refuse_with(id, reason, self.words_of(reason));
+    }
+
+    fn words_of(&self, reason: ReasonCode) -> &'static str {
+        match reason {
+            ReasonCode::LedgerUnavailable if self.recorder.is_disk_full() => WORDS_OF_FULL_DISK,
+            _ => words_of(reason),
+        }
     }
 
     pub(crate) fn note_fault(&self, reason: ReasonCode, bytes: u64) {
@@ -636,18 +643,22 @@ fn is_settleable(standing: &Standing) -> bool {
     )
 }
 
+/// What a person is told where the receipts have no room.
+const WORDS_OF_FULL_DISK: &str = "○ holdpoint — the disk is full: the call could not be recorded, so it was not made. \
+    A person makes room on the disk that the receipts are on.";
+
 /// What a person is told of a fault.
 fn words_of(reason: ReasonCode) -> &'static str {
     match reason {
         ReasonCode::UpstreamUnreachable => {
-            "○ holdpoint — the server has ended or cannot be reached; restart it in your client"
+            "○ holdpoint — the server has ended or cannot be reached. A person restarts it, in the client or where it runs."
         }
         ReasonCode::UpstreamUnreadable => {
             "○ holdpoint — the server's answer cannot be read in exactly one way, or is too large"
         }
         ReasonCode::Timeout => "○ holdpoint — the server did not answer in time",
         ReasonCode::LedgerUnavailable => {
-            "○ holdpoint — the call could not be recorded, so it was not made; look at: holdpoint receipts verify"
+            "○ holdpoint — the call could not be recorded, so it was not made. A person finds out why with `holdpoint doctor`."
         }
         ReasonCode::RateLimited => "○ holdpoint — too many requests wait at once; try again",
         ReasonCode::AmbiguousMessage => {

@@ -41,30 +41,74 @@ fn why(reason: Reason) -> &'static str {
     match reason {
         Reason::NotMcpServer => "the server's document is not one for an MCP server",
         Reason::Unsigned => "the server's document is not signed",
-        Reason::SignerNotTrusted => "nobody in the trust root has signed the server's document",
-        Reason::SignerExpired => "whoever vouches for the server is not trusted any more",
-        Reason::SignerRevoked => "whoever vouches for the server was revoked",
-        Reason::SignerNotApproved => "whoever vouches for the server may not do so at its level",
+        Reason::SignerNotTrusted => {
+            "the server's document is not signed by anyone in the trust root"
+        }
+        Reason::SignerExpired => "the signer of the server's document is no longer trusted",
+        Reason::SignerRevoked => "the signer of the server's document was revoked",
+        Reason::SignerNotApproved => {
+            "the signer of the server's document may not vouch for its level"
+        }
         Reason::BadSignature => "the signature of the server's document does not verify",
-        Reason::BelowRequired => "the level that is vouched for is below the required one",
-        Reason::HostNotBound => "the document is for another host or program",
+        Reason::BelowRequired => "the level in the server's document is below the required one",
+        Reason::HostNotBound => "the server's document is not bound to this host or program",
         Reason::ManifestInvalid => "the server's document cannot be read in exactly one way",
-        Reason::FetchFailed => "the server's document could not be fetched",
-        Reason::Unattested => "nobody vouches for this server",
+        Reason::FetchFailed => "the server's document or the revocation list could not be fetched",
+        Reason::Unattested => "no trusted document vouches for this server",
         Reason::AttestationExpired => "the server's document has expired",
-        Reason::AttestationNotYetValid => "the server's document does not count yet",
+        Reason::AttestationNotYetValid => "the server's document is not valid yet",
         Reason::AttestationRevoked => "the server's document was revoked",
         Reason::ToolDigestMismatch => "the tool is not the one that its publisher vouches for",
-        Reason::ToolNotAdmitted => "the tool is not on the list of those that may be used",
+        Reason::ToolNotAdmitted => "the tool is not on the allowlist of this server",
     }
 }
 
 fn advice(reason: Reason) -> &'static str {
     match reason {
-        Reason::FetchFailed => "Try again, or ask whoever runs the server.",
-        Reason::BelowRequired | Reason::SignerNotApproved | Reason::SignerNotTrusted => {
-            "A person decides: what is required and who is trusted is in `[admission]` of holdpoint.toml, or in the options of `holdpoint run`."
+        Reason::FetchFailed => {
+            "A person checks that both are published and can be fetched from this machine."
         }
-        _ => "A person looks at the document: holdpoint attest inspect, holdpoint attest verify.",
+        Reason::Unattested => {
+            "A person gets the document from the server's publisher, or changes what `[admission]` of holdpoint.toml requires."
+        }
+        Reason::HostNotBound => {
+            "A person compares what the document is bound to with this server: `holdpoint attest inspect`."
+        }
+        Reason::ToolNotAdmitted => {
+            "A person decides whether to add it to `admission.allow_tools` in holdpoint.toml."
+        }
+        Reason::BelowRequired | Reason::SignerNotApproved | Reason::SignerNotTrusted => {
+            "A person decides: `[admission]` of holdpoint.toml, or the options of `holdpoint run`, say what is required and who is trusted."
+        }
+        Reason::NotMcpServer
+        | Reason::Unsigned
+        | Reason::SignerExpired
+        | Reason::SignerRevoked
+        | Reason::BadSignature
+        | Reason::ManifestInvalid
+        | Reason::AttestationExpired
+        | Reason::AttestationNotYetValid
+        | Reason::AttestationRevoked
+        | Reason::ToolDigestMismatch => {
+            "A person looks at the document: `holdpoint attest inspect`, `holdpoint attest verify`."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_for_a_person_and_fits_the_reason() {
+        for reason in
+            [Reason::FetchFailed, Reason::Unattested, Reason::HostNotBound, Reason::Unsigned]
+        {
+            assert!(advice(reason).starts_with("A person "), "{reason}");
+            assert!(advice(reason).ends_with('.'), "{reason}");
+        }
+        assert!(!advice(Reason::FetchFailed).contains("again"), "an agent would try in a loop");
+        assert!(!advice(Reason::Unattested).contains("attest inspect"), "there is no document");
+        assert!(!why(Reason::HostNotBound).contains("another"), "it may name no host at all");
     }
 }

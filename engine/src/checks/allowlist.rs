@@ -6,6 +6,7 @@ use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use attest::{Reason, ToolAllowlist};
 use contract::surface::EntryType;
+use gate::naming::named_tool;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -17,14 +18,17 @@ impl Check for AllowlistCheck {
     fn check(&self, call: &Call<'_>, _: &Situation) -> Answer {
         let Method::Use(EntryType::Tool) = Method::of(call.method) else { return Answer::Continue };
         // A call that does not say in one way which tool it is about is on no list.
-        match call.target.map(|target| self.allowed.check(target.key)) {
-            Some(Ok(())) => Answer::Continue,
-            Some(Err(_)) | None => Answer::Deny(Denial {
-                reason: ReasonCode::Admission(Reason::ToolNotAdmitted),
-                message: "○ holdpoint — the tool is not on the list of those that may be used on this server. \
-                          A person adds it: `admission.allow_tools` in holdpoint.toml, or `holdpoint run --allow-tool NAME`"
-                    .to_owned(),
-            }),
+        if call.target.is_some_and(|target| self.allowed.check(target.key).is_ok()) {
+            return Answer::Continue;
         }
+        let tool =
+            call.target.map_or_else(|| "tool".to_owned(), |target| named_tool(target.key, false));
+        Answer::Deny(Denial {
+            reason: ReasonCode::Admission(Reason::ToolNotAdmitted),
+            message: format!(
+                "○ holdpoint — the {tool} is not on the allowlist of this server. \
+                 A person decides whether to add it to `admission.allow_tools` in holdpoint.toml."
+            ),
+        })
     }
 }

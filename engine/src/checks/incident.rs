@@ -15,19 +15,19 @@ impl Check for IncidentCheck {
             (
                 ReasonCode::KillSwitch,
                 "○ holdpoint — an incident is declared: no call of this server goes through. \
-                 A person ends it: holdpoint incident status",
+                 A person ends it with `holdpoint incident off`.",
             )
         } else if situation.is_principal_revoked {
             (
                 ReasonCode::SessionQuarantined,
                 "○ holdpoint — the user of this session was revoked while it was running: no call of this session goes \
-                 through. Once a person has cleared that, restart the session in your client",
+                 through. A person clears the user, then restarts the server in the client.",
             )
         } else if situation.is_revoked {
             (
                 ReasonCode::SessionQuarantined,
                 "○ holdpoint — a person revoked this server while it was running: no call of this session goes through. \
-                 Once it is known to be well, restart it in your client",
+                 A person clears the server, then restarts it in the client.",
             )
         } else {
             return Answer::Continue;

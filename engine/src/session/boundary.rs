@@ -22,7 +22,7 @@ const PANIC_WINDOW: Duration = Duration::from_secs(60);
 
 /// What a person is told of a request that a panic ended.
 const WORDS: &str = "○ holdpoint — a fault of the gate itself: whether the call was made is not known. \
-    It is noted in errors.jsonl in the home folder; please report it";
+    It is noted in errors.jsonl in the home folder; a person reports it.";
 
 /// Unwinds to the boundary from a lock that was held during a panic.
 struct Broken;

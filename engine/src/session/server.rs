@@ -1,9 +1,9 @@
 //! What the server sends.
 
+use super::Session;
 use super::boundary::{note_taken, trip};
 use super::client::key_of;
 use super::state::{MAX_SERVER_REQUESTS, Pending};
-use super::{Session, words_of};
 use crate::keeper::Wake;
 use crate::reason::ReasonCode;
 use contract::surface::ListKind;
@@ -20,8 +20,8 @@ use wire::envelope::{
 use wire::remote::{FailureKind, RemoteFailure};
 
 /// What a person is told of a server that asks who they are.
-const WORDS_OF_SIGN_IN: &str = "○ holdpoint — the server asks for a sign-in, which is not done here; \
-    give it a token: holdpoint run --url URL --header Authorization=bearer-env:NAME";
+const WORDS_OF_SIGN_IN: &str = "○ holdpoint — the server asks for a sign-in, which is not done here. \
+    A person gives it a token: `holdpoint run --url URL --header Authorization=bearer-env:NAME`.";
 
 /// How long the answer to a request is still waited for after a line that may have been it and cannot be read.
 const DOUBT: Duration = Duration::from_secs(2);
@@ -319,7 +319,7 @@ impl Session {
         }
         let words = match failure.kind() {
             FailureKind::NeedsSignIn => WORDS_OF_SIGN_IN,
-            _ => words_of(reason),
+            _ => self.words_of(reason),
         };
         if let Some((id, pending)) = self.end_pending(&key) {
             self.record_failure(&pending, status);
@@ -347,7 +347,7 @@ impl Session {
         if reason != ReasonCode::UpstreamUnreadable {
             self.note_fault(reason, pending.bytes as u64);
         }
-        self.refuse_with(id.raw(), reason, words_of(reason));
+        self.refuse_with(id.raw(), reason, self.words_of(reason));
     }
 
     /// Ends a request that the server did not answer in time.

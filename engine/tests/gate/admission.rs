@@ -270,7 +270,10 @@ fn a_server_whose_document_comes_late_is_admitted_without_being_asked_for() {
     let server = Server::new(Flavor::Enclaved, "");
     std::fs::remove_file(server.path()).expect("removed");
     let stage = Stage::greeted(server.setting());
-    assert_eq!(stage.refused_list(1)["data"]["reason"], "fetch_failed");
+    let refused = stage.refused_list(1);
+    assert_eq!(refused["data"]["reason"], "fetch_failed");
+    let message = refused["message"].as_str().expect("a message");
+    assert!(message.ends_with("Agent: stop, tell your user, and run nothing."), "{message}");
     server.publish(signed(&draft(), 1));
     stage.client_hears("to list again", |message| {
         message["method"] == "notifications/tools/list_changed"
@@ -424,6 +427,9 @@ fn a_tool_off_the_list_is_denied_under_either_flavor_and_not_shown() {
         let answer = stage.call(2, "drop", json!({}));
         assert_eq!(answer["error"]["code"], 1013);
         assert_eq!(answer["error"]["data"]["reason"], "tool_not_admitted");
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("the tool called `drop` is not on the allowlist"), "{message}");
+        assert!(!message.contains("holdpoint run"), "a recipe for the agent: {message}");
         assert!(stage.call(3, "add", json!({})).get("result").is_some());
         assert_eq!(stage.calls_at_server().len(), 1);
         let denied = wait_for("the event", || events(&stage, "mcp.tool.deny").pop());

@@ -138,6 +138,8 @@ fn an_incident_denies_every_call_of_its_servers_until_it_ends() {
         (&denied["error"]["code"], &denied["error"]["data"]["reason"]),
         (&json!(1013), &json!("kill_switch"))
     );
+    let message = denied["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("`holdpoint incident off`. Agent: stop"), "{message}");
     store.end_incident(by("ada")).expect("an end");
     assert!(stage.call(4, "add", json!({})).get("result").is_some());
     assert_eq!(stage.calls_at_server().len(), 3);
@@ -284,7 +286,10 @@ fn a_server_that_was_revoked_is_told_apart_from_an_incident() {
         (&json!(1013), &json!("session_quarantined"))
     );
     let message = denied["error"]["message"].as_str().expect("a message");
-    assert!(message.contains("restart it in your client") && !message.contains("incident"));
+    assert!(
+        message.contains("then restarts it in the client. Agent: stop")
+            && !message.contains("incident")
+    );
 }
 
 /// Its lists may take as long as it likes to answer them.
