@@ -40,6 +40,8 @@ pub struct ServerRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     pub revision: Revision,
+    /// What the ledger is to have seen from now on. After an act on a record that stays broken it is larger than the
+    /// record's own, so that no copy from before the act is the newest state.
     pub seal_count: i64,
 }
 

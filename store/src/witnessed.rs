@@ -10,7 +10,7 @@ use crate::receipts::{Journal, ReceiptsError};
 use crate::record::{
     Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot, Wanted,
 };
-use crate::write::OLDER_COPY;
+use crate::write::{OBSERVE, OLDER_COPY};
 use crate::{Home, LaunchKey, Revision, Store};
 use contract::surface::{EntryId, EntryType};
 use gate::pins::{Basis, PinBook};
@@ -112,8 +112,8 @@ impl Witnessed {
 
     fn doubted(&self, mut record: ServerRecord) -> ServerRecord {
         let doubt = self.doubt(&record.id, record.seal_count);
-        // An older copy does not end a quarantine.
-        if doubt.is_some() && self.is_quarantined(&record.id) {
+        // Neither an older copy nor an edited record ends a quarantine.
+        if (doubt.is_some() || record.lost.is_some()) && self.is_quarantined(&record.id) {
             record.status = ServerStatus::Quarantined;
         }
         record.lost = doubt.or(record.lost);
@@ -238,14 +238,17 @@ impl Store for Witnessed {
             let sealed = self.store.server(act.server)?.map_or(0, |server| server.seal_count);
             act.seals_seen = sealed.saturating_add(1);
         }
-        let (name, by, at, server) = (act.name, act.by, act.at, act.server);
+        let (name, by, at, server, seals_seen) =
+            (act.name, act.by, act.at, act.server, act.seals_seen);
         let said = said(&act);
         let recorded = self.store.record(act)?;
-        let seal = u64::try_from(recorded.seal_count).unwrap_or(0);
         // What was seen again and sealed nothing is no event.
-        if name == OBSERVE && seal <= seen {
+        if name == OBSERVE && recorded.seal_count <= seals_seen {
             return Ok(recorded);
         }
+        // A count that is behind shows nothing, and must not stand for what an index that is gone had seen.
+        let seal = u64::try_from(recorded.seal_count).ok();
+        let seal = seal.filter(|_| recorded.seal_count >= seals_seen);
         let data = with_seal(said, seal);
         let person = (by != NOBODY).then_some(Text(by));
         let event = Event {
@@ -290,8 +293,6 @@ fn unwitnessed(error: ReceiptsError) -> StoreError {
     StoreError::Unwitnessed { source: Box::new(error) }
 }
 
-/// The act of who only looked.
-const OBSERVE: &str = "server.observe";
 /// Who acts where nobody was asked.
 const NOBODY: &str = "holdpoint";
 
@@ -322,8 +323,8 @@ fn said(act: &Act<'_>) -> Value {
     })
 }
 
-fn with_seal(mut said: Value, seal: u64) -> Value {
-    if let Value::Object(members) = &mut said {
+fn with_seal(mut said: Value, seal: Option<u64>) -> Value {
+    if let (Value::Object(members), Some(seal)) = (&mut said, seal) {
         members.insert("seal".to_owned(), seal.into());
     }
     said

@@ -47,6 +47,9 @@ impl Default for Limits {
 /// What is wrong with a record that the ledger has seen in a newer state.
 pub(crate) const OLDER_COPY: &str = "the ledger has seen a newer state of this server: the database was deleted, or put back from an older copy";
 
+/// The act of who only looked.
+pub(crate) const OBSERVE: &str = "server.observe";
+
 /// Writes an act. The caller commits, or drops everything.
 pub(crate) fn record(
     rows: &dyn Transaction,
@@ -85,11 +88,16 @@ pub(crate) fn record(
     }
     let own = own_line(act, before.as_ref(), &row, seen.as_ref());
     let mut lines = Lines::new(rows, act, own)?;
+    let stays_broken = matches!(standing, Some(Standing::StaysBroken));
     if let Some(standing) = standing {
         change::Change { rows, act, limits }.make(standing, &mut row, &mut lines)?;
     }
     lines.finish()?;
-    Ok(recorded(&row))
+    let mut recorded = recorded(&row);
+    if stays_broken && act.name != OBSERVE {
+        recorded.seal_count = row.seal_count.max(act.seals_seen).saturating_add(1);
+    }
+    Ok(recorded)
 }
 
 fn recorded(row: &ServerRow) -> Recorded {

@@ -15,8 +15,8 @@ use std::fs;
 use std::path::PathBuf;
 use store::receipts::{DiskFolder, Settings, public_keys};
 use store::{
-    Act, By, Home, IncidentState, IncidentStore, NewPin, Observation, RevokedKind, SqliteStore,
-    Store, Witnessed,
+    Act, By, Home, Incident, IncidentLevel, IncidentScope, IncidentState, IncidentStore, NewPin,
+    Observation, RevokedKind, SqliteStore, Store, Witnessed,
 };
 use tempfile::TempDir;
 
@@ -390,4 +390,117 @@ fn an_incident_that_only_the_keys_could_tell_of_is_on() {
     assert!(bench.store().incident().unwrap().incident.is_some());
     bench.store().end_incident(by).unwrap();
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
+}
+
+fn edit(bench: &Bench, statements: &str) {
+    let database = rusqlite::Connection::open(bench.database()).unwrap();
+    database.execute_batch(statements).unwrap();
+}
+
+fn by() -> By<'static> {
+    By { name: "ada", at: Timestamp(7) }
+}
+
+fn everywhere() -> Incident {
+    Incident { level: IncidentLevel::High, scope: IncidentScope::All, reason: None }
+}
+
+/// Whoever moves the database away and back around a person's act must not undo the act.
+#[test]
+fn an_act_in_a_fresh_database_outlives_the_copy_that_is_put_back() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    bench.pin("two", false).unwrap();
+    let copy = bench.copy();
+    bench.put_back(None);
+    bench.set_status("server.quarantine", ServerStatus::Quarantined);
+    assert!(bench.lost().is_some());
+    bench.put_back(Some(&copy));
+    assert!(bench.lost().unwrap().contains("older copy"));
+    let record = bench.store().server(&bench.id).unwrap().unwrap();
+    assert_eq!(record.status, ServerStatus::Quarantined);
+    bench.pin("two", true).unwrap();
+    assert_eq!(bench.lost(), None);
+    bench.assert_receipts_are_sound();
+}
+
+/// The same where the record was edited, and the copy from before the edit is put back after the act.
+#[test]
+fn an_act_on_an_edited_record_outlives_the_copy_that_is_put_back() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let copy = bench.copy();
+    edit(&bench, "UPDATE servers SET first_seen = first_seen + 1");
+    bench.set_status("server.quarantine", ServerStatus::Quarantined);
+    edit(&bench, "UPDATE servers SET status = 'verified'");
+    let status = || bench.store().server(&bench.id).unwrap().unwrap().status;
+    assert_eq!(status(), ServerStatus::Quarantined);
+    bench.put_back(Some(&copy));
+    assert!(bench.lost().is_some());
+    assert_eq!(status(), ServerStatus::Quarantined);
+}
+
+/// Who only looks does not make the copy that a person puts back an older one.
+#[test]
+fn a_copy_is_put_back_after_a_gate_looked_at_the_server_without_it() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let copy = bench.copy();
+    bench.put_back(None);
+    let surface = surface("one");
+    let observation = Observation::of(&surface, Timestamp(3));
+    let mut act = Act::new(&bench.id, Timestamp(3), "holdpoint", "server.observe");
+    act.observation = Some(&observation);
+    act.status = Some(ServerStatus::Changed);
+    bench.store().record(act).unwrap();
+    assert!(bench.lost().is_some());
+    bench.put_back(Some(&copy));
+    assert_eq!(bench.lost(), None);
+}
+
+#[test]
+fn a_switch_in_a_fresh_database_outlives_the_copy_that_is_put_back() {
+    let acts: [fn(&mut Witnessed); 2] = [
+        |store| store.begin_incident(&everywhere(), by()).unwrap(),
+        |store| store.revoke(RevokedKind::Server, "files", by()).unwrap(),
+    ];
+    for act in acts {
+        let bench = Bench::new();
+        for _ in 0..3 {
+            bench.store().begin_incident(&everywhere(), by()).unwrap();
+            bench.store().end_incident(by()).unwrap();
+        }
+        let copy = bench.copy();
+        bench.put_back(None);
+        act(&mut bench.store());
+        bench.put_back(Some(&copy));
+        let doubt = bench.store().sealed_incident().unwrap().1.doubt;
+        assert!(doubt.is_some_and(|doubt| doubt.contains("older copy")));
+        assert!(bench.store().incident().unwrap().incident.is_some());
+        bench.store().end_incident(by()).unwrap();
+        assert!(bench.store().incident().unwrap().incident.is_none());
+        bench.assert_receipts_are_sound();
+    }
+}
+
+/// An index that took the place of another one knows nothing of what that one had seen, whatever else is done.
+#[test]
+fn only_a_decision_ends_the_doubt_after_the_receipts_were_removed() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    bench.store().begin_incident(&everywhere(), by()).unwrap();
+    bench.store().end_incident(by()).unwrap();
+    fs::remove_dir_all(bench.home.receipts_path()).unwrap();
+    bench.store().revoke(RevokedKind::Server, "other", by()).unwrap();
+    assert!(bench.store().incident().unwrap().incident.is_some());
+    let surface = surface("one, seen again");
+    let observation = Observation::of(&surface, Timestamp(3));
+    let mut act = Act::new(&bench.id, Timestamp(3), "holdpoint", "server.observe");
+    act.observation = Some(&observation);
+    bench.store().record(act).unwrap();
+    assert!(bench.lost().is_some());
+    bench.store().end_incident(by()).unwrap();
+    assert!(bench.store().incident().unwrap().incident.is_none());
+    bench.pin("one", true).unwrap();
+    assert_eq!(bench.lost(), None);
 }

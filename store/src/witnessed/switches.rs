@@ -30,8 +30,14 @@ impl Witnessed {
         doing(&mut *self.store)?;
         let mut data = data.clone();
         if let Value::Object(members) = &mut data {
-            let sealed = self.store.sealed_incident()?.1.count;
-            members.insert("switch_seal".to_owned(), sealed.into());
+            let seen = journal.index().switch_seals;
+            let sealed = u64::try_from(self.store.sealed_incident()?.1.count).unwrap_or(0);
+            // In a database that is behind, the act counts on from what the ledger has seen: the copy from before the act
+            // must not look like the newest state. What an index that is gone had seen, only an acceptance replaces.
+            let is_open = seen == 0 && journal.index().begun_anew.is_some() && name != ACCEPT;
+            if !is_open {
+                members.insert("switch_seal".to_owned(), sealed.max(seen.saturating_add(1)).into());
+            }
         }
         let person = (by.name != NOBODY).then_some(Text(by.name));
         let event = Event { ts: by.at, name, by: person, server_id: None, data: Some(&data) };
@@ -55,19 +61,22 @@ impl Witnessed {
     }
 }
 
+/// A person decided that the state as it is counts.
+const ACCEPT: &str = "incident.accept";
+
 const OLDER_STORE: &str = "the ledger has seen newer switches and keys: the database was deleted, or put back from an older copy";
 
 impl IncidentStore for Witnessed {
     fn sealed_incident(&self) -> Result<(IncidentState, IncidentSeal), StoreError> {
         self.look();
         let (state, seal) = self.store.sealed_incident()?;
-        let doubt = self.doubt_switches(seal.count).or(seal.doubt);
+        let doubt = seal.doubt.or_else(|| self.doubt_switches(seal.count));
         Ok((state, IncidentSeal { doubt, ..seal }))
     }
 
     fn accept_incident_state(&mut self, seen: i64, by: By<'_>) -> Result<(), StoreError> {
         let data = json!({});
-        self.witness("incident.accept", by, &data, |store| store.accept_incident_state(seen, by))
+        self.witness(ACCEPT, by, &data, |store| store.accept_incident_state(seen, by))
     }
 
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError> {
