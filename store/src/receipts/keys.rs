@@ -45,7 +45,9 @@ fn find_key(home: &Home, may_create: bool) -> Result<SigningKey, ReceiptsError> 
             SigningKey::parse(text.trim_end())
                 .map_err(|error| wrong(format!("is not a key ({error})")))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && may_create => create(home),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && may_create => {
+            create(home, has_signed(home))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(wrong("is gone, and with it the key that the receipts are signed with".to_owned()))
         }
@@ -53,10 +55,23 @@ fn find_key(home: &Home, may_create: bool) -> Result<SigningKey, ReceiptsError> 
     }
 }
 
-/// Whether the signing key says that there were receipts. A process that was stopped, or met a full disk, between making the
-/// key and signing the first index leaves a key that signed nothing.
+/// Whether the keys say that there were receipts: one half of the signing key is enough. A process that was stopped, or met a
+/// full disk, between making the key and signing the first index leaves a key that signed nothing, and a note that names it.
 pub(super) fn has_signed(home: &Home) -> bool {
-    home.receipts_key_path().exists() && !home.receipts_key_unused_path().exists()
+    let public = read_small(&home.receipts_public_key_path());
+    match (&public, home.receipts_key_path().exists()) {
+        (Err(error), false) if error.kind() == io::ErrorKind::NotFound => false,
+        (Err(_), _) => true,
+        (Ok(public), _) => {
+            let note = read_small(&home.receipts_key_unused_path());
+            note.ok() != Some(unused_note(public))
+        }
+    }
+}
+
+/// What the note about a key that signed nothing yet says: which one it is.
+fn unused_note(public: &str) -> String {
+    format!("{}\n", contract::hash::sha256_hex(public.trim_end().as_bytes()))
 }
 
 /// Notes that an index is signed with the key.
@@ -88,7 +103,8 @@ fn check_public_key(home: &Home, key: &SigningKey) -> Result<(), ReceiptsError> 
     }
 }
 
-fn create(home: &Home) -> Result<SigningKey, ReceiptsError> {
+/// A key in the place of one that signed is no key of a new home, and gets no note that says so.
+fn create(home: &Home, is_replacing: bool) -> Result<SigningKey, ReceiptsError> {
     let path = home.receipts_key_path();
     let mut random = [0; 40];
     getrandom::fill(&mut random)
@@ -98,11 +114,15 @@ fn create(home: &Home) -> Result<SigningKey, ReceiptsError> {
     let wrong = |what: String| ReceiptsError::Key { path: path.clone(), what };
     let key = SigningKey::generate(&format!("holdpoint/{}", hex::encode(name)), seed)
         .map_err(|error| wrong(format!("cannot be made ({error})")))?;
-    create_file(&home.receipts_key_unused_path(), b"")?;
-    // The public half first: a signing key whose public half is missing would sign what nobody can check.
+    let text = format!("{}\n", key.verifying_key());
     let public = home.receipts_public_key_path();
-    let _ = fs::remove_file(&public);
-    create_public_file(&public, format!("{}\n", key.verifying_key()).as_bytes())?;
+    if !is_replacing {
+        // One that was never used goes before its note does: alone it would say that there were receipts.
+        let _ = fs::remove_file(&public);
+        create_file(&home.receipts_key_unused_path(), unused_note(&text).as_bytes())?;
+    }
+    // The public half first: a signing key whose public half is missing would sign what nobody can check.
+    create_public_file(&public, text.as_bytes())?;
     create_file(&path, format!("{}\n", &*key.to_text()).as_bytes())?;
     Ok(key)
 }
