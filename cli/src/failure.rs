@@ -132,6 +132,9 @@ impl From<store::StoreError> for Failure {
             }
             Error::Untrusted { .. } | Error::OlderStore { .. } => Failure::held(error),
             Error::Damaged { .. }
+            | Error::Rigged { .. }
+            | Error::Replaced { .. }
+            | Error::NotTaken { .. }
             | Error::Busy { .. }
             | Error::Database { .. }
             | Error::DiskFull { .. }

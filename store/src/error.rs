@@ -64,6 +64,23 @@ pub enum StoreError {
         path.display()
     )]
     Damaged { path: PathBuf, source: rusqlite::Error },
+    /// What runs inside the database could undo what is written to it.
+    #[error(
+        "`{}` has a {kind} that holdpoint did not make, {name:?}, which could change what is written: remove it, or move the file away and approve your servers again",
+        path.display()
+    )]
+    Rigged { path: PathBuf, kind: &'static str, name: String },
+    /// Nothing was written.
+    #[error(
+        "`{}` was removed or replaced while it was in use, so nothing is written to it: start again",
+        path.display()
+    )]
+    Replaced { path: PathBuf },
+    /// Nothing of it was kept.
+    #[error(
+        "{what} was written and does not read back as it was meant, so it does not hold: something other than holdpoint changes the database as it is written to"
+    )]
+    NotTaken { what: &'static str },
     #[error("another process kept `{place}` locked for {seconds} seconds: try again")]
     Busy { place: String, seconds: u64 },
     #[error(

@@ -41,6 +41,23 @@ pub struct SqliteStore {
     home: Home,
     pub(crate) limits: Limits,
     seen: Cell<Seen>,
+    /// Which file was opened.
+    file: Option<FileId>,
+}
+
+/// What tells one file from another under the same name.
+type FileId = (u64, u64);
+
+#[cfg(unix)]
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Elsewhere a file that is in use cannot be removed or replaced.
+#[cfg(not(unix))]
+fn file_id(_: &Path) -> Option<FileId> {
+    None
 }
 
 /// What [`crate::Store::version`] compares with.
@@ -64,6 +81,8 @@ impl SqliteStore {
         let fault = Fault { path: &path };
         // Open until the other one is: between two that follow each other the index of the log would be made twice.
         let looking = look(&path, migrations, fault)?;
+        // Taken before it is opened: one that is put in its place in between is refused, not mistaken for it.
+        let file = file_id(&path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&path, flags).map_err(|e| fault.of(e))?;
         configure(&connection, fault)?;
@@ -74,6 +93,7 @@ impl SqliteStore {
             home: home.clone(),
             limits: Limits::default(),
             seen: Cell::new(Seen::default()),
+            file,
         };
         if migrate::needs_switch_seal(found, migrations) {
             store.write(switch_seal::seal_older)?;
@@ -105,6 +125,12 @@ impl Backend for SqliteStore {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|e| fault.of(e))?;
+        // What is written to a file that nobody else finds would be lost, and a ledger would have seen it.
+        if file_id(&fault.0) != self.file {
+            return Err(StoreError::Replaced { path: fault.0 });
+        }
+        // Under the lock, so that nothing is added in between.
+        migrate::check_schema(&transaction, migrate::MIGRATIONS, Fault { path: &fault.0 })?;
         let written = writing(&Rows { connection: &transaction, fault: &fault }, &keys)?;
         transaction.commit().map_err(|e| fault.of(e))?;
         let seen = self.seen.get_mut();
@@ -217,6 +243,7 @@ fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection
     let connection = Connection::open_with_flags(path, flags).map_err(|e| fault.of(e))?;
     connection.busy_timeout(Duration::from_secs(BUSY_TIMEOUT_SECONDS)).map_err(|e| fault.of(e))?;
     migrate::check_version(&connection, migrations, fault)?;
+    migrate::check_schema(&connection, migrations, fault)?;
     Ok(connection)
 }
 

@@ -93,6 +93,10 @@ pub(crate) fn record(
         change::Change { rows, act, limits }.make(standing, &mut row, &mut lines)?;
     }
     lines.finish()?;
+    let found = ServerRow::read(rows, act.server)?;
+    if found.is_none_or(|found| found.status != row.status || found.seal != row.seal) {
+        return Err(StoreError::NotTaken { what: "the act" });
+    }
     let mut recorded = recorded(&row);
     if stays_broken && act.name != OBSERVE {
         recorded.seal_count = row.seal_count.max(act.seals_seen).saturating_add(1);

@@ -353,7 +353,9 @@ fn a_key_that_signed_nothing_yet_says_nothing_of_an_earlier_store() {
     let bench = Bench::new();
     bench.begin_receipts();
     bench.lose_all_but_keys();
-    fs::write(bench.home.keys_path().join("receipts.key.unused"), b"").unwrap();
+    let public = fs::read_to_string(bench.home.receipts_public_key_path()).unwrap();
+    let note = format!("{}\n", contract::hash::sha256_hex(public.trim_end().as_bytes()));
+    fs::write(bench.home.keys_path().join("receipts.key.unused"), note).unwrap();
     assert_eq!(bench.store().snapshot(&bench.id).unwrap().pins.lost, None);
     bench.first_use().unwrap();
     assert_eq!(bench.lost(), None);
@@ -503,4 +505,62 @@ fn only_a_decision_ends_the_doubt_after_the_receipts_were_removed() {
     assert!(bench.store().incident().unwrap().incident.is_none());
     bench.pin("one", true).unwrap();
     assert_eq!(bench.lost(), None);
+}
+
+/// A gate that has the database open when it is removed does not miss what is decided after that.
+#[test]
+fn a_decision_after_the_database_was_removed_reaches_who_has_it_open() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    bench.store().block_egress(by()).unwrap();
+    bench.store().unblock_egress(by()).unwrap();
+    let mut open = bench.store();
+    assert_eq!(open.snapshot(&bench.id).unwrap().pins.lost, None);
+    bench.put_back(None);
+    bench.set_status("server.quarantine", ServerStatus::Quarantined);
+    let snapshot = open.snapshot(&bench.id).unwrap();
+    assert!(snapshot.pins.lost.is_some());
+    assert_eq!(snapshot.server.unwrap().status, ServerStatus::Quarantined);
+    bench.store().begin_incident(&everywhere(), by()).unwrap();
+    assert!(open.incident().unwrap().incident.is_some());
+    // What it wrote would be found by nobody.
+    let refused = open.end_incident(by());
+    assert!(matches!(refused, Err(store::StoreError::Replaced { .. })), "{refused:?}");
+}
+
+/// Each part of the keys that shows that there was a store is enough.
+#[test]
+fn a_home_is_not_trusted_anew_while_any_half_of_the_key_is_there() {
+    let remove = |bench: &Bench, name: &str| {
+        fs::remove_file(bench.home.keys_path().join(name)).unwrap();
+    };
+    let without: [(&str, &dyn Fn(&Bench)); 4] = [
+        ("receipts.key", &|bench| remove(bench, "receipts.key")),
+        ("receipts.pub", &|bench| remove(bench, "receipts.pub")),
+        ("an empty note", &|bench| {
+            fs::write(bench.home.keys_path().join("receipts.key.unused"), b"").unwrap();
+        }),
+        ("the key, with an empty note", &|bench| {
+            remove(bench, "receipts.key");
+            fs::write(bench.home.keys_path().join("receipts.key.unused"), b"").unwrap();
+        }),
+    ];
+    for (what, lose) in without {
+        for has_database in [false, true] {
+            let bench = Bench::new();
+            bench.pin("one", false).unwrap();
+            let older = bench.copy();
+            bench.set_status("server.quarantine", ServerStatus::Quarantined);
+            bench.lose_all_but_keys();
+            bench.put_back(has_database.then_some(&older));
+            lose(&bench);
+            let lost = bench.store().snapshot(&bench.id).unwrap().pins.lost;
+            assert!(lost.is_some(), "{what}, {has_database}");
+            bench.begin_receipts();
+            let lost = bench.store().snapshot(&bench.id).unwrap().pins.lost;
+            assert!(lost.is_some_and(|lost| lost.contains("started over")), "{what}");
+            assert!(bench.first_use().is_err(), "{what}, {has_database}");
+            assert!(bench.store().incident().unwrap().incident.is_some(), "{what}");
+        }
+    }
 }

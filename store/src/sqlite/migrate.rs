@@ -94,6 +94,43 @@ pub(super) const HISTORY_IS_NOT_EDITED: &str =
     "CREATE TRIGGER history_is_not_edited BEFORE UPDATE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END";
 
+/// How much of the name of what somebody else made is told.
+const TOLD_CHARACTERS: usize = 64;
+
+/// Refuses a file with a trigger or a view that no migration makes: it could undo what is written, or answer in the place of
+/// a table. SQLite keeps such statements as they were written.
+pub(super) fn check_schema(
+    connection: &Connection,
+    migrations: &[&str],
+    fault: Fault<'_>,
+) -> Result<(), StoreError> {
+    let query = "SELECT type = 'view', CAST(name AS TEXT), CAST(sql AS TEXT) FROM sqlite_schema
+                 WHERE type NOT IN ('table', 'index')";
+    let mut statement = connection.prepare_cached(query).map_err(|e| fault.of(e))?;
+    let mut rows = statement.query([]).map_err(|e| fault.of(e))?;
+    while let Some(row) = rows.next().map_err(|e| fault.of(e))? {
+        let text = |index| -> rusqlite::Result<String> {
+            Ok(String::from_utf8_lossy(row.get_ref(index)?.as_bytes_or_null()?.unwrap_or_default())
+                .into_owned())
+        };
+        let sql = text(2).map_err(|e| fault.of(e))?;
+        if !migrations.iter().any(|migration| makes(migration, &sql)) {
+            let is_view: bool = row.get(0).map_err(|e| fault.of(e))?;
+            let name = text(1).map_err(|e| fault.of(e))?.chars().take(TOLD_CHARACTERS).collect();
+            let kind = if is_view { "view" } else { "trigger" };
+            return Err(StoreError::Rigged { path: fault.path.to_owned(), kind, name });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a migration has this statement.
+fn makes(migration: &str, sql: &str) -> bool {
+    let mut after = migration.match_indices(sql).map(|(start, found)| start + found.len());
+    !sql.is_empty()
+        && after.any(|end| migration.get(end..).is_some_and(|rest| rest.starts_with(';')))
+}
+
 /// The version that the last migration leads to.
 fn newest(migrations: &[&str]) -> i64 {
     i64::try_from(migrations.len()).unwrap_or(i64::MAX)

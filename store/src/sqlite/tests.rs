@@ -2,8 +2,8 @@
 
 use super::SqliteStore;
 use crate::sqlite::migrate::MIGRATIONS;
-use crate::tests::bench::{Bench, Kind, act, id, pin_tools, pinned};
-use crate::{IncidentSeal, IncidentStore, Store, StoreError};
+use crate::tests::bench::{Bench, Kind, NOON, act, id, pin_tools, pinned};
+use crate::{By, IncidentSeal, IncidentState, IncidentStore, RevokedKind, Store, StoreError};
 use rusqlite::Connection;
 use std::fs;
 
@@ -193,4 +193,73 @@ fn switches_of_an_older_home_are_sealed_as_they_are() {
     assert_eq!(seal, IncidentSeal { count: 8, doubt: None }, "it counts on from the events");
     bench.edit("DELETE FROM switches");
     assert!(bench.sqlite().sealed_incident().unwrap().1.doubt.is_some());
+}
+
+const RIGS: [(&str, &str, &str); 3] = [
+    ("trigger", "t", "CREATE TRIGGER t AFTER INSERT ON switches BEGIN DELETE FROM switches; END"),
+    (
+        "trigger",
+        "events_are_not_edited",
+        "DROP TRIGGER events_are_not_edited;
+         CREATE TRIGGER events_are_not_edited AFTER INSERT ON events BEGIN DELETE FROM switches; END",
+    ),
+    ("view", "v", "CREATE VIEW v AS SELECT 1"),
+];
+
+#[test]
+fn a_trigger_or_a_view_of_somebody_else_is_refused() {
+    for (expected, named, rig) in RIGS {
+        let bench = Bench::new(Kind::Sqlite);
+        let mut open = bench.sqlite();
+        bench.edit_plainly(rig).unwrap();
+        let by = By { name: "ada", at: NOON };
+        for error in
+            [open.block_egress(by).unwrap_err(), SqliteStore::open(&bench.home).unwrap_err()]
+        {
+            assert!(
+                matches!(&error, StoreError::Rigged { kind, name, .. } if *kind == expected && name == named),
+                "{error}"
+            );
+        }
+        assert_eq!(open.sealed_incident().unwrap().0, IncidentState::default());
+        bench.edit_plainly(&format!("DROP {expected} {named}")).unwrap();
+        bench.sqlite().block_egress(by).unwrap();
+        open.block_egress(by).unwrap();
+    }
+}
+
+#[test]
+fn a_switch_that_does_not_read_back_is_no_success() {
+    let bench = Bench::new(Kind::Sqlite);
+    let mut store = bench.sqlite();
+    bench.edit(
+        "DROP TABLE switches; CREATE TABLE switches (name TEXT PRIMARY KEY, level TEXT NOT NULL ON CONFLICT IGNORE,
+         scope TEXT, reason TEXT, at INTEGER NOT NULL, by TEXT NOT NULL);
+         DROP TABLE revocations; CREATE TABLE revocations (kind TEXT NOT NULL, value TEXT NOT NULL, at INTEGER NOT NULL,
+         by TEXT NOT NULL, more TEXT NOT NULL ON CONFLICT IGNORE DEFAULT NULL, PRIMARY KEY (kind, value));",
+    );
+    let by = By { name: "ada", at: NOON };
+    let not_taken = |error: StoreError| matches!(error, StoreError::NotTaken { .. });
+    assert!(not_taken(store.block_egress(by).unwrap_err()));
+    assert!(not_taken(store.revoke(RevokedKind::Server, "reports", by).unwrap_err()));
+    assert!(store.events().unwrap().is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_to_a_file_that_nobody_else_finds() {
+    let bench = Bench::new(Kind::Sqlite);
+    let mut store = bench.sqlite();
+    let server = id("reports");
+    store.record(act(&server, "server.observe")).unwrap();
+    let path = bench.home.state_path();
+    let aside = path.with_extension("aside");
+    fs::rename(&path, &aside).unwrap();
+    let refused = store.record(act(&server, "server.observe"));
+    assert!(matches!(refused, Err(StoreError::Replaced { .. })), "gone: {refused:?}");
+    fs::copy(&aside, &path).unwrap();
+    let refused = store.record(act(&server, "server.observe"));
+    assert!(matches!(refused, Err(StoreError::Replaced { .. })), "another: {refused:?}");
+    fs::rename(&aside, &path).unwrap();
+    store.record(act(&server, "server.observe")).unwrap();
 }

@@ -51,7 +51,9 @@ impl<B: Backend> IncidentStore for B {
         };
         switch_seal::change(self, |rows| {
             switch.turn_on(rows, by)?;
-            event.write(rows, by)
+            event.write(rows, by)?;
+            let found = read(rows)?.incident.map(|(found, _)| found);
+            taken(found.as_ref() == Some(incident), "the incident")
         })
     }
 
@@ -65,7 +67,8 @@ impl<B: Backend> IncidentStore for B {
         let event = Event { action: "incident.block_egress", subject: None, detail: None };
         switch_seal::change(self, |rows| {
             switch.turn_on(rows, by)?;
-            event.write(rows, by)
+            event.write(rows, by)?;
+            taken(read(rows)?.egress_blocked.is_some(), "the switch that closes all ways out")
         })
     }
 
@@ -80,9 +83,17 @@ impl<B: Backend> IncidentStore for B {
             Event { action: "incident.revoke", subject: Some(value), detail: Some(kind.as_str()) };
         switch_seal::change(self, |rows| {
             revoke(rows, kind, value, by)?;
-            event.write(rows, by)
+            event.write(rows, by)?;
+            let query = "SELECT at FROM revocations WHERE kind = $1 AND value = $2 AND at >= $3";
+            let wanted = [kind.as_str().into(), value.into(), by.at.0.into()];
+            taken(rows.any(query, &wanted)?, "the revocation")
         })
     }
+}
+
+/// Whether what was read back is what was meant.
+fn taken(is_taken: bool, what: &'static str) -> Result<(), StoreError> {
+    if is_taken { Ok(()) } else { Err(StoreError::NotTaken { what }) }
 }
 
 struct Switch<'a> {
