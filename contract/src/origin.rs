@@ -4,6 +4,7 @@
 //! another path to the same launcher is not. What is made here is stored, so it goes through the [`Redactor`] first.
 
 mod former;
+mod launchers;
 mod package;
 mod redact;
 
@@ -27,6 +28,10 @@ pub struct ProgramOrigin {
     pub digest: Option<String>,
 }
 
+/// Where packages come from; `command` stands for a command line that does not tell.
+const REGISTRIES: [&str; 9] =
+    ["command", "container", "npm", "oci", "pypi", "python-module", "remote", "script", "ssh"];
+
 /// A package as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPackage {
@@ -43,10 +48,26 @@ impl ProgramOrigin {
         let program_kept = redactor.program(program);
         ProgramOrigin {
             has_secrets: program_kept != program || kept != arguments,
-            package: package.map(|package| KeptPackage::of(package, arguments, &kept)),
+            package: match package {
+                Some(package) => Some(KeptPackage::of(package, arguments, &kept)),
+                None if arguments.is_empty() || !package::runs_another(program) => None,
+                None => Some(KeptPackage::of_line(program, arguments, redactor)),
+            },
             program: program_kept,
             arguments: kept,
             digest: None,
+        }
+    }
+
+    /// Reads a command line that was kept, perhaps by an older version: words that are hidden already stay as they are.
+    pub fn again(program: &str, arguments: &[String], redactor: &Redactor<'_>) -> ProgramOrigin {
+        let origin = ProgramOrigin::of(program, arguments, redactor);
+        let stay = |old: &str, kept: String| if is_hidden(old) { old.to_owned() } else { kept };
+        let words = arguments.iter().zip(origin.arguments);
+        ProgramOrigin {
+            arguments: words.map(|(old, kept)| stay(old, kept)).collect(),
+            program: stay(program, origin.program),
+            ..origin
         }
     }
 
@@ -108,6 +129,20 @@ impl KeptPackage {
         KeptPackage { registry: package.registry, name, version }
     }
 
+    /// As an entry names it, without its version.
+    fn of_member(member: &str) -> Option<KeptPackage> {
+        let (registry, name) = member.split_once(':')?;
+        let registry = *REGISTRIES.iter().find(|known| **known == registry)?;
+        Some(KeptPackage { registry, name: name.to_owned(), version: None })
+    }
+
+    /// Of a launcher whose command line does not tell what it runs: whatever changes of the line, it may be another server.
+    fn of_line(program: &str, arguments: &[String], redactor: &Redactor<'_>) -> KeptPackage {
+        let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
+        let line: Vec<String> = words.map(string).collect();
+        KeptPackage { registry: "command", name: redactor.hidden(&line.join(",")), version: None }
+    }
+
     /// `None` if the name is hidden.
     fn short_name(&self) -> Option<&str> {
         if self.registry == "remote" {
@@ -142,24 +177,29 @@ pub fn address_entry(url: &str, tls_key: Option<&str>) -> Result<Entry, ReadErro
     origin_entry(members.into_iter().flatten())
 }
 
-/// The JSON of an origin entry that an older version kept, as it is kept now. `None` if it is no origin entry; one that has
-/// hidden words stays as it is.
+/// The JSON of an origin entry that an older version kept, as it is kept now. `None` if it is no origin entry. Words that are
+/// hidden already stay as they are.
 pub fn redact_entry(raw: &str, redactor: &Redactor<'_>) -> Option<String> {
     let document = Document::parse(raw).ok()?;
     let root = document.root();
     let text = |name: &str| Some(root.get(name)?.as_str()?.into_owned());
-    if is_hidden(raw) {
-        return Some(raw.to_owned());
-    }
     let entry = match text("kind")?.as_str() {
         "program" => {
             let arguments = root.get("arguments")?.items();
             let arguments: Option<Vec<String>> =
                 arguments.map(|item| Some(item.as_str()?.into_owned())).collect();
-            let origin = ProgramOrigin::of(&text("program")?, &arguments?, redactor);
-            ProgramOrigin { digest: text("digest"), ..origin }.entry()
+            let origin = ProgramOrigin::again(&text("program")?, &arguments?, redactor);
+            // What was made of words that are hidden now cannot be made of them again.
+            let package = text("package").filter(|package| is_hidden(package));
+            let package = package.as_deref().and_then(KeptPackage::of_member);
+            let package = package.or_else(|| origin.package.clone());
+            ProgramOrigin { digest: text("digest"), package, ..origin }.entry()
         }
-        "address" => address_entry(&redactor.address(&text("url")?), text("tlsKey").as_deref()),
+        "address" => {
+            let url = text("url")?;
+            let kept = if is_hidden(&url) { url } else { redactor.address(&url) };
+            address_entry(&kept, text("tlsKey").as_deref())
+        }
         _ => return None,
     };
     Some(entry.ok()?.raw().to_owned())

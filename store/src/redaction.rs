@@ -320,10 +320,8 @@ impl Launch {
         let mut kept = self.clone();
         match &mut kept {
             Launch::Program { command, has_secrets, .. } => {
-                if let Some((program, arguments)) = command.split_first()
-                    && !command.iter().any(|word| is_hidden(word))
-                {
-                    let origin = ProgramOrigin::of(program, arguments, redactor);
+                if let Some((program, arguments)) = command.split_first() {
+                    let origin = ProgramOrigin::again(program, arguments, redactor);
                     *has_secrets |= origin.has_secrets;
                     *command = std::iter::once(origin.program).chain(origin.arguments).collect();
                 }

@@ -58,21 +58,22 @@ fn is_of_words(
         ProgramOrigin::of(program, arguments, &redactor)
     };
     let [clear, hidden] = [kept(true), kept(false)];
-    let is_either = |node: Option<Node<'_>>, clear: Option<&str>, hidden: Option<&str>| {
+    // The word itself: which words are kept in clear differs between versions. The package follows from the words.
+    let is_of = |node: Option<Node<'_>>, word: &str, kept: [&str; 2]| {
         let text = node.and_then(Node::as_str);
-        text.as_deref() == clear || text.as_deref() == hidden
+        text.is_some_and(|text| text == word || kept.contains(&text.as_ref()))
     };
     let root = document.root();
     let words: Vec<_> =
         root.get("arguments").map(|list| list.items().collect()).unwrap_or_default();
-    let [clear_package, hidden_package] = [&clear, &hidden].map(ProgramOrigin::package_member);
+    let kept = clear.arguments.iter().zip(&hidden.arguments);
     words.len() == arguments.len()
-        && is_either(root.get("program"), Some(&clear.program), Some(&hidden.program))
-        && is_either(root.get("package"), clear_package.as_deref(), hidden_package.as_deref())
+        && is_of(root.get("program"), program, [&clear.program, &hidden.program])
         && words
             .iter()
-            .zip(clear.arguments.iter().zip(&hidden.arguments))
-            .all(|(word, (clear, hidden))| is_either(Some(*word), Some(clear), Some(hidden)))
+            .zip(arguments)
+            .zip(kept)
+            .all(|((node, word), (clear, hidden))| is_of(Some(*node), word, [clear, hidden]))
 }
 
 /// An address with the values in its query that look like secrets as hashes.

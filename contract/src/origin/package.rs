@@ -1,5 +1,9 @@
 //! Launchers: which package, image, module or script a command line runs.
 
+use super::launchers::{
+    CONTAINER_EXEC, CONTAINER_RUN, DENO, ENV, INTERPRETER, MCP, MCP_REMOTE, NODE, NPM, Options,
+    PIPX, PROJECT, PYTHON, SHELL, SSH, TYPESCRIPT, UV, is_launcher,
+};
 use super::redact::is_bare_name;
 
 /// A package that a launcher fetches and runs, as the command line names it.
@@ -38,7 +42,7 @@ impl Package {
 pub(super) fn is_plain_word(registry: &str, word: &str) -> bool {
     let Package { name, version, .. } = match registry {
         "npm" => npm_name(word),
-        "pypi" => match python_package(&[word]) {
+        "pypi" => match python_package(&[word], &UV) {
             Some(package) => package,
             None => return false,
         },
@@ -75,116 +79,139 @@ fn base_name(program: &str) -> String {
     endings.iter().find_map(|ending| last.strip_suffix(ending)).unwrap_or(&last).to_owned()
 }
 
-/// The package that a command line runs; `None` if the program is no launcher that is known here.
+/// Whether a program runs what its arguments name: another package, file or line of code behind it is another server.
+pub(super) fn runs_another(program: &str) -> bool {
+    is_launcher(&base_name(program))
+}
+
+/// The package that a command line runs; `None` if the program is no launcher that is known here, and if it is told an option
+/// that is not: no word is taken for the package then.
 pub fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match (base_name(program).as_str(), words.as_slice()) {
         // A shell or `env` in front of the launcher itself.
-        ("cmd", ["/c" | "/C", inner, rest @ ..]) => find_package(inner, &owned(rest)),
+        ("cmd", ["/c" | "/C", inner, rest @ ..]) => behind(inner, rest),
         ("env", rest) => {
-            let skipped =
-                rest.iter().take_while(|word| word.contains('=') || word.starts_with('-'));
-            let (inner, rest) = rest.get(skipped.count()..)?.split_first()?;
-            find_package(inner, &owned(rest))
+            let at = ENV.operand_place(rest)?;
+            let rest = rest.get(at..)?;
+            let variables = rest.iter().take_while(|word| word.contains('='));
+            let (inner, rest) = rest.get(variables.count()..)?.split_first()?;
+            behind(inner, rest)
         }
         ("npx" | "bunx" | "pnpx", rest)
         | ("pnpm" | "yarn", ["dlx" | "exec", rest @ ..])
-        | ("bun", ["x", rest @ ..]) => npm_package(rest, options_of(rest, &NPM_TAKES_VALUE)),
+        | ("bun", ["x", rest @ ..]) => npm_package(rest, options_of(rest, &NPM)?),
         // It looks for its options behind the package's name too.
-        ("npm", ["exec" | "x", rest @ ..]) => npm_package(rest, rest),
-        ("deno", ["run", rest @ ..]) => {
-            let word = rest.iter().find(|word| word.starts_with(NPM_PREFIX));
-            word.map(|word| npm_name(word)).or_else(|| script(rest, &[]))
+        ("npm", ["exec" | "x", rest @ ..]) => {
+            npm_package(rest, rest.split(|word| *word == "--").next().unwrap_or_default())
         }
-        ("uvx", rest) | ("pipx", ["run", rest @ ..]) => python_package(rest),
-        ("uv" | "poetry" | "pdm" | "hatch" | "rye" | "pipenv", rest) => in_project(rest),
+        ("deno", ["run", rest @ ..]) => {
+            let word = first_operand(rest, &DENO)?;
+            let is_npm = word.starts_with(NPM_PREFIX);
+            Some(if is_npm { npm_name(word) } else { Package::named("script", word) })
+        }
+        ("uvx", rest) => python_package(rest, &UV),
+        ("pipx", ["run", rest @ ..]) => python_package(rest, &PIPX),
+        ("uv", rest) => in_project(rest, &UV, &["--directory", "--project"]),
+        ("poetry" | "pdm" | "hatch" | "rye" | "pipenv", rest) => {
+            in_project(rest, &PROJECT, &["--directory", "--project", "-C", "-P", "-p"])
+        }
         // What runs a file of a project, in front of which the project's own launcher stands.
-        ("mcp" | "fastmcp", ["run" | "dev", rest @ ..]) => script(rest, &["--with", "-f"]),
-        ("ssh", rest) => elsewhere("ssh", rest, &SSH_TAKES_VALUE),
-        ("docker" | "podman" | "nerdctl", ["exec", rest @ ..]) => elsewhere(
-            "container",
-            rest,
-            &["-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir"],
-        ),
+        ("mcp" | "fastmcp", ["run" | "dev", rest @ ..]) => script(rest, &MCP),
+        ("mcp-remote", rest) => remote(rest),
+        ("tsx" | "ts-node", rest) => typescript(rest),
+        ("ssh", rest) => elsewhere("ssh", rest, &SSH),
+        ("docker" | "podman" | "nerdctl", ["exec", rest @ ..]) => {
+            elsewhere("container", rest, &CONTAINER_EXEC)
+        }
         ("docker" | "podman" | "nerdctl", ["run", rest @ ..])
         | ("docker" | "podman" | "nerdctl", ["container", "run", rest @ ..]) => image(rest),
         (python, rest) if python.starts_with("python") || python == "py" => {
-            let options = options_of(rest, &["-c", "-W", "-X"]);
-            match options.iter().position(|word| *word == "-m") {
-                Some(at) => Some(Package::named("python-module", rest.get(at + 1)?)),
-                None => script(rest, &["-c", "-W", "-X"]),
+            module_or_script(rest, &PYTHON)
+        }
+        ("bun", ["run", rest @ ..]) | ("node" | "nodejs" | "bun", rest) => script(rest, &NODE),
+        ("bash" | "sh" | "zsh" | "dash" | "ksh", rest) => script(rest, &SHELL),
+        ("ruby" | "perl" | "php", rest) => script(rest, &INTERPRETER),
+        ("java", rest) => {
+            let options = rest.iter().take_while(|word| word.starts_with('-') && **word != "-jar");
+            match rest.get(options.count()..)? {
+                ["-jar", file, ..] => Some(Package::named("script", file)),
+                _ => None,
             }
         }
-        ("bun", ["run", rest @ ..]) => script(rest, &[]),
-        ("node" | "nodejs" | "bun" | "deno" | "ruby" | "perl" | "php" | "bash" | "sh", rest) => {
-            script(rest, &["-e", "-r", "-c", "--require", "--import", "--loader", "--env-file"])
-        }
-        ("java", rest) => option_value(rest, &["-jar"]).map(|name| Package::named("script", name)),
         _ => None,
     }
 }
 
-/// Options of `npx` and its like that a value follows.
-const NPM_TAKES_VALUE: [&str; 7] =
-    ["-c", "--call", "--node-options", "--registry", "--cache", "-p", "--package"];
-/// Options of `ssh` that a value follows.
-const SSH_TAKES_VALUE: [&str; 10] = ["-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b"];
-/// Options of launchers in front of a project that a value follows; those that name the project first.
-const PROJECTS: [&str; 4] = ["--directory", "--project", "-C", "-p"];
-const PROJECT_TAKES_VALUE: [&str; 16] = [
-    "-m",
-    "--module",
-    "--directory",
-    "--project",
-    "-C",
-    "-p",
-    "--config-file",
-    "--cache-dir",
-    "--python",
-    "--with",
-    "--with-editable",
-    "--with-requirements",
-    "--extra",
-    "--group",
-    "--env-file",
-    "--index-url",
-];
+/// What a launcher runs that was put in front of another command.
+fn behind(program: &str, arguments: &[&str]) -> Option<Package> {
+    match runs_another(program) {
+        true => find_package(program, &owned(arguments)),
+        false => Some(Package::named("script", program)),
+    }
+}
 
 /// What `uv run`, `poetry run` and their like run in a project: a file of it, or a program that runs one.
-fn in_project(words: &[&str]) -> Option<Package> {
-    let at = operand_place(words, &PROJECT_TAKES_VALUE)?;
+fn in_project(words: &[&str], options: &Options, projects: &[&str]) -> Option<Package> {
+    let at = options.operand_place(words)?;
     let (before, rest) = words.split_at_checked(at)?;
     let rest = match rest {
-        ["tool", "run", rest @ ..] => return python_package(rest),
+        ["tool", "run", rest @ ..] => return python_package(rest, options),
         ["run", rest @ ..] => rest,
         _ => return None,
     };
-    let options = options_of(rest, &PROJECT_TAKES_VALUE);
-    let package = match option_value(options, &["-m", "--module"]) {
-        Some(module) => Package::named("python-module", module),
-        None => {
-            let at = operand_place(rest, &PROJECT_TAKES_VALUE)?;
-            let (program, rest) = rest.get(at..)?.split_first()?;
-            let itself = || Package::named("script", program);
-            find_package(program, &owned(rest)).unwrap_or_else(itself)
+    let at = options.operand_place(rest)?;
+    let (own, run) = rest.split_at_checked(at)?;
+    let package = match own.last() {
+        Some(option) if options.last.contains(option) => module_or_script(rest, options)?,
+        _ => {
+            let (program, rest) = run.split_first()?;
+            behind(program, rest)?
         }
     };
     // The same name in another project is another program.
-    let project = option_value(before, &PROJECTS).or_else(|| option_value(options, &PROJECTS));
+    let project = option_value(before, projects).or_else(|| option_value(own, projects));
     let is_inside = !package.name.starts_with(['/', '\\']);
     Some(Package { project: project.filter(|_| is_inside).map(str::to_owned), ..package })
 }
 
 /// A program on another machine or in a container: where, and which.
-fn elsewhere(registry: &'static str, words: &[&str], takes_value: &[&str]) -> Option<Package> {
-    let at = operand_place(words, takes_value)?;
-    let words = owned(words.get(at..)?.get(..2).or_else(|| words.get(at..))?);
+fn elsewhere(registry: &'static str, words: &[&str], options: &Options) -> Option<Package> {
+    let (place, rest) = words.get(options.operand_place(words)?..)?.split_first()?;
+    let mut words = vec![(*place).to_owned()];
+    if let Some((program, rest)) = rest.split_first() {
+        // An option here may be the launcher's own.
+        if program.starts_with('-') {
+            return None;
+        }
+        let inner = behind(program, rest)?;
+        words.extend(inner.project);
+        words.extend(inner.words);
+    }
     Some(Package { words: words.clone(), ..Package::named(registry, &words.join(" ")) })
 }
 
 /// The file that an interpreter runs: another file is another server.
-fn script(words: &[&str], takes_value: &[&str]) -> Option<Package> {
-    Some(Package::named("script", first_operand(words, takes_value)?))
+fn script(words: &[&str], options: &Options) -> Option<Package> {
+    Some(Package::named("script", first_operand(words, options)?))
+}
+
+fn module_or_script(words: &[&str], options: &Options) -> Option<Package> {
+    let at = options.operand_place(words)?;
+    let option = at.checked_sub(1).and_then(|before| words.get(before));
+    let is_module = option.is_some_and(|option| options.last.contains(option));
+    Some(Package::named(if is_module { "python-module" } else { "script" }, words.get(at)?))
+}
+
+fn typescript(words: &[&str]) -> Option<Package> {
+    match words {
+        ["watch", rest @ ..] => script(rest, &TYPESCRIPT),
+        _ => script(words, &TYPESCRIPT),
+    }
+}
+
+fn remote(words: &[&str]) -> Option<Package> {
+    Some(Package::named("remote", first_operand(words, &MCP_REMOTE)?))
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -202,16 +229,16 @@ fn option_value<'a>(words: &[&'a str], options: &[&str]) -> Option<&'a str> {
 }
 
 fn npm_package(words: &[&str], options: &[&str]) -> Option<Package> {
+    let at = NPM.operand_place(words)?;
     if let Some(named) = option_value(options, &["-p", "--package"]) {
         return Some(npm_name(named));
     }
-    let at = operand_place(words, &NPM_TAKES_VALUE)?;
     let (word, rest) = words.get(at..)?.split_first()?;
     let package = npm_name(word);
     match package.name.as_str() {
         // They bring somebody else's server here: that one is meant.
-        "mcp-remote" => Some(Package::named("remote", first_operand(rest, &[])?)),
-        "tsx" | "ts-node" => script(rest, &["--tsconfig", "-P", "--project"]).or(Some(package)),
+        "mcp-remote" => remote(rest),
+        "tsx" | "ts-node" => typescript(rest),
         _ => Some(package),
     }
 }
@@ -227,11 +254,9 @@ fn npm_name(word: &str) -> Package {
     Package::read("npm", name, version, word)
 }
 
-fn python_package(words: &[&str]) -> Option<Package> {
-    let takes_value =
-        ["--from", "--with", "--python", "-p", "--index-url", "--directory", "--spec"];
-    let word = option_value(options_of(words, &takes_value), &["--from", "--spec"])
-        .or_else(|| first_operand(words, &takes_value))?;
+fn python_package(words: &[&str], options: &Options) -> Option<Package> {
+    let operand = first_operand(words, options)?;
+    let word = option_value(options_of(words, options)?, &["--from", "--spec"]).unwrap_or(operand);
     let (name, version) =
         match word.find("==").map(|at| (at, 2)).or_else(|| word.find('@').map(|at| (at, 1))) {
             Some((at, length)) => (word.get(..at).unwrap_or(word), word.get(at + length..)),
@@ -244,35 +269,7 @@ fn python_package(words: &[&str]) -> Option<Package> {
 }
 
 fn image(words: &[&str]) -> Option<Package> {
-    const TAKES_VALUE: [&str; 26] = [
-        "-e",
-        "--env",
-        "-v",
-        "--volume",
-        "--mount",
-        "--name",
-        "-p",
-        "--publish",
-        "--network",
-        "--net",
-        "-u",
-        "--user",
-        "-w",
-        "--workdir",
-        "--entrypoint",
-        "--env-file",
-        "-l",
-        "--label",
-        "-m",
-        "--memory",
-        "--cpus",
-        "--platform",
-        "--add-host",
-        "-h",
-        "--hostname",
-        "--pull",
-    ];
-    let word = first_operand(words, &TAKES_VALUE)?;
+    let word = first_operand(words, &CONTAINER_RUN)?;
     let (name, version) = match word.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),
         None => match word.rsplit_once(':') {
@@ -284,28 +281,11 @@ fn image(words: &[&str]) -> Option<Package> {
 }
 
 /// A launcher's own options: those behind the first operand are for what it runs.
-fn options_of<'w, 'a>(words: &'w [&'a str], takes_value: &[&str]) -> &'w [&'a str] {
-    let end = operand_place(words, takes_value).unwrap_or(words.len());
-    words.get(..end).unwrap_or(words)
+fn options_of<'w, 'a>(words: &'w [&'a str], options: &Options) -> Option<&'w [&'a str]> {
+    words.get(..options.operand_place(words)?)
 }
 
 /// The first word that is not an option, nor the value of one that takes a value.
-fn first_operand<'a>(words: &[&'a str], takes_value: &[&str]) -> Option<&'a str> {
-    words.get(operand_place(words, takes_value)?).copied()
-}
-
-fn operand_place(words: &[&str], takes_value: &[&str]) -> Option<usize> {
-    let mut rest = words.iter().enumerate();
-    while let Some((place, word)) = rest.next() {
-        if *word == "--" {
-            return rest.next().map(|(place, _)| place);
-        }
-        if !word.starts_with('-') {
-            return Some(place);
-        }
-        if takes_value.contains(word) {
-            rest.next();
-        }
-    }
-    None
+fn first_operand<'a>(words: &[&'a str], options: &Options) -> Option<&'a str> {
+    words.get(options.operand_place(words)?).copied()
 }

@@ -7,6 +7,9 @@ use super::package::{Package, is_plain_word};
 /// What a hidden word begins with. No word that is kept in clear does.
 pub const HIDDEN: &str = "hidden:";
 
+/// How many digits follow in a hidden word.
+const HASH_DIGITS: usize = 64;
+
 /// The longest option, variable or program name that is kept in clear.
 const MAX_NAME_BYTES: usize = 64;
 /// The longest number that is kept in clear.
@@ -185,6 +188,9 @@ const SECRET_NAMES: [&str; 19] = [
     "token",
 ];
 
+/// The same, where they are a part of their own between punctuation: inside a longer word they say nothing (`path`).
+const SECRET_PARTS: [&str; 4] = ["code", "mfa", "otp", "pat"];
+
 /// The short option that `curl` and its like take headers by.
 const HEADER_OPTION: &str = "-H";
 
@@ -335,7 +341,9 @@ pub fn shown_program(program: &str) -> String {
 
 /// Whether a part of a kept text is hidden.
 pub fn is_hidden(kept: &str) -> bool {
-    kept.contains(HIDDEN)
+    kept.split(HIDDEN)
+        .skip(1)
+        .any(|rest| rest.bytes().take_while(u8::is_ascii_hexdigit).count() == HASH_DIGITS)
 }
 
 fn is_option(word: &str) -> bool {
@@ -374,7 +382,10 @@ fn is_short_number(word: &str) -> bool {
 /// Whether what follows an option, or the value of a variable, is a secret by its name.
 pub(super) fn names_a_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    name == HEADER_OPTION || SECRET_NAMES.iter().any(|secret| lower.contains(secret))
+    let mut parts = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    name == HEADER_OPTION
+        || SECRET_NAMES.iter().any(|secret| lower.contains(secret))
+        || parts.any(|part| part.ends_with("pass") || SECRET_PARTS.contains(&part))
 }
 
 fn is_host_and_port(authority: &str) -> bool {

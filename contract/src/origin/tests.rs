@@ -95,7 +95,132 @@ fn what_runs_in_a_project_or_elsewhere_is_what_counts() {
     assert!(!secret.identity().contains("abcdef"));
     for line in ["uv sync", "uv run", "uv", "ssh", "docker exec", "npx mcp-remote", "poetry run --"]
     {
-        assert_eq!(origin(line).package, None, "{line}");
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        assert_eq!(find_package(&words[0], &words[1..]), None, "{line}");
+    }
+}
+
+/// Each line runs GOOD, and runs something else with another word in its place. Whichever options stand before it, that is
+/// another server. Where the line tells what it runs, a later argument is a detail.
+#[test]
+fn another_package_behind_the_same_launcher_is_another_server() {
+    const KNOWN: [&str; 63] = [
+        "docker run -i --rm GOOD",
+        "docker run -i --rm --cap-drop ALL GOOD",
+        "docker run -i --rm --security-opt no-new-privileges GOOD",
+        "docker run -i --gpus all --restart no --init --tmpfs /tmp GOOD",
+        "docker run -i --device /dev/x --dns 1.1.1.1 --shm-size 1g GOOD",
+        "docker run -i --pids-limit 100 --ulimit nofile=1 --log-driver none GOOD",
+        "docker run -i --log-opt X GOOD",
+        "docker run -ie A=b GOOD",
+        "docker run -eA=b GOOD",
+        "docker run -it -c 5 GOOD",
+        "docker run --unheard=of GOOD",
+        "podman run --rm -i --userns keep-id GOOD",
+        "docker exec -i box GOOD",
+        "docker exec -i box env A=b GOOD",
+        "docker exec -i box node GOOD",
+        "npx -y GOOD",
+        "npx -yq GOOD",
+        "npx --otp X GOOD",
+        "npx --loglevel silent -y GOOD",
+        "npx --prefix /tmp GOOD",
+        "npx -w ws GOOD",
+        "npx --userconfig x GOOD",
+        "npx --package GOOD start",
+        "npx tsx watch GOOD",
+        "npx -y mcp-remote --transport http-only https://GOOD/mcp",
+        "mcp-remote https://GOOD/mcp",
+        "npm exec --yes -- GOOD",
+        "pnpm dlx --silent GOOD",
+        "yarn dlx -q GOOD",
+        "bunx --bun GOOD",
+        "uvx GOOD",
+        "uvx --env-file .env GOOD",
+        "uvx --index-strategy unsafe-best-match GOOD",
+        "uvx --extra-index-url https://h/s GOOD",
+        "uvx --python-preference system --color never GOOD",
+        "uvx --from GOOD start",
+        "uv tool run --python 3.12 GOOD",
+        "uv run --python 3.12 --isolated GOOD",
+        "uv run -p 3.12 GOOD",
+        "uv run --env-file .env python -u GOOD",
+        "uv run --index x -m GOOD",
+        "pipx run --pip-args x GOOD",
+        "pipx run --spec GOOD start",
+        "poetry run python -m GOOD",
+        "ssh -E log GOOD serve",
+        "ssh -o a=b -c aes h GOOD",
+        "ssh -Tm x h GOOD",
+        "node --import tsx GOOD",
+        "node --conditions dev -C other GOOD",
+        "node --env-file-if-exists .env --no-warnings GOOD",
+        "node --max-old-space-size=100 GOOD",
+        "python3 -u -X utf8 GOOD",
+        "python3 -OO GOOD",
+        "python3 -I -m GOOD",
+        "bash -l GOOD",
+        "bash -o pipefail GOOD",
+        "bash --rcfile x GOOD",
+        "deno run --config c.json GOOD",
+        "deno run -A --allow-net npm:GOOD",
+        "env A=b GOOD",
+        "env -u A B=c GOOD",
+        "cmd /c npx GOOD",
+        "java -Xmx1g -Da=b -jar GOOD",
+    ];
+    const UNKNOWN: [&str; 19] = [
+        "docker run --unheard of GOOD",
+        "docker --context x run -i GOOD",
+        "docker compose run GOOD",
+        "npx --unheard of GOOD",
+        "npx -c GOOD",
+        "npx --call=GOOD x",
+        "uvx --unheard of GOOD",
+        "ssh h -p 22 GOOD",
+        "node --max-old-space-size 100 GOOD",
+        "node -e GOOD",
+        "node --eval=GOOD x",
+        "python3 -c GOOD",
+        "bash -c GOOD",
+        "bash -lc GOOD",
+        "uv run bash -c GOOD",
+        "env -S GOOD x",
+        "npm run GOOD",
+        "sudo -u me GOOD",
+        "java -cp x GOOD",
+    ];
+    for line in KNOWN.iter().chain(&UNKNOWN) {
+        let good = origin(&line.replace("GOOD", "good-one"));
+        let evil = origin(&line.replace("GOOD", "evil-one"));
+        assert_ne!(good.identity(), evil.identity(), "{line}");
+        let package = good.package.as_ref().unwrap().registry;
+        let is_known = KNOWN.contains(line);
+        assert_eq!(package != "command", is_known, "{line}: {package}");
+        if is_known {
+            let more = origin(&format!("{} --more", line.replace("GOOD", "good-one")));
+            assert_eq!(more.identity(), good.identity(), "{line}");
+        } else {
+            let program = line.split(' ').next().unwrap();
+            assert_eq!(good.short_name(), program, "{line}");
+            assert!(!format!("{good:?}").contains("good-one"), "{good:?}");
+        }
+    }
+}
+
+#[test]
+fn the_value_of_an_option_is_not_kept_as_the_package() {
+    for line in [
+        "npx --otp S3CR3T pkg",
+        "npx --unheard S3CR3T pkg",
+        "bash -lc S3CR3T",
+        "docker run --log-opt S3CR3T img",
+        "docker run --unheard S3CR3T img",
+        "uvx --index S3CR3T pkg",
+        "node --title S3CR3T s.js",
+        "ssh -S S3CR3T h srv",
+    ] {
+        check_hidden(&line.split(' ').collect::<Vec<_>>(), "S3CR3T");
     }
 }
 
@@ -167,7 +292,19 @@ fn a_word_that_may_be_a_secret_is_kept_as_a_keyed_hash() {
         check_hidden(&["server", word], "s3cr3t");
     }
     // Short numbers and ordinary words are clear, and not behind an option that names a secret.
-    for option in ["--token", "--header", "-H", "--api-key", "--PASSWORD", "--db.pin"] {
+    for option in [
+        "--token",
+        "--pass",
+        "--dbpass",
+        "--otp",
+        "--mfa-code",
+        "--gh.pat",
+        "--header",
+        "-H",
+        "--api-key",
+        "--PASSWORD",
+        "--db.pin",
+    ] {
         check_hidden(&["server", option, "4711"], "4711");
         check_hidden(&["server", option, "production"], "production");
     }
@@ -249,6 +386,22 @@ fn an_entry_that_was_kept_in_clear_is_redacted_once() {
     let now = redact_entry(old, &redactor()).unwrap();
     assert!(now.contains("\"tlsKey\":\"ab\"") && now.contains("https://h/hidden:"), "{now}");
     assert_eq!(redact_entry("null", &redactor()), None);
+    // One word that only looks hidden, or one that is, stops nothing.
+    let hidden = redactor().hidden("x");
+    for word in ["--style=hidden:yes", &hidden, &format!("--style={hidden}")] {
+        let old = format!(
+            r#"{{"arguments":["{word}","--header","Bearer s3cr3t"],"kind":"program","program":"srv"}}"#
+        );
+        let now = redact_entry(&old, &redactor()).unwrap();
+        assert!(!now.contains("s3cr3t") && !now.contains("hidden:yes"), "{now}");
+        assert!(!word.contains(&hidden) || now.contains(word), "{now}");
+        assert_eq!(redact_entry(&now, &redactor()), Some(now.clone()));
+    }
+    for line in ["npx --unheard x pkg", "npx mcp-remote https://h/s3cr3t", "node /gone/s.js --x y"]
+    {
+        let entry = origin(line).entry().unwrap().raw().to_owned();
+        assert_eq!(redact_entry(&entry, &redactor()), Some(entry), "{line}");
+    }
 }
 
 /// A former version kept `sha256:` and 16 digits of a word that looked like a secret.
@@ -312,6 +465,12 @@ fn a_file_that_appears_or_is_gone_makes_no_other_origin() {
         let renewed = renew_entry(&entry(pinned, &words), way(&words), now);
         assert_eq!(renewed, Some(entry(now, &words)));
     }
+    // So it is where a former version kept a word in clear, and took it for the package.
+    let former = r#"{"arguments":["--unheard","of","pkg"],"kind":"program","package":"npm:of","program":"npx"}"#;
+    let words_of_former = ["--unheard", "of", "pkg"].map(str::to_owned);
+    let launched = Way::Program { program: "npx", arguments: &words_of_former };
+    let renewed = renew_entry(former, launched, &after).unwrap();
+    assert_eq!(renewed, origin("npx --unheard of pkg").entry().unwrap().raw());
     // Another path, or another secret, is another launch.
     for (word, other) in [("y.db", "z.db"), ("s3cr3t", "another")] {
         let others = words.clone().map(|each| each.replace(word, other));
