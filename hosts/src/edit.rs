@@ -11,6 +11,11 @@ pub(crate) struct Edit {
     pub(crate) text: String,
 }
 
+/// Whether an empty map in braces has more in it than space: that stays where it is.
+pub(crate) fn has_comment(map: &str) -> bool {
+    map.strip_prefix('{').is_some_and(|inside| !inside.trim_end_matches('}').trim().is_empty())
+}
+
 /// The text that is changed, and the changes so far.
 #[derive(Debug)]
 pub(crate) struct Editor<'t> {
@@ -94,6 +99,10 @@ impl<'t> Editor<'t> {
                     }
                 };
                 self.replace(at..at, text);
+            }
+            None if has_comment(self.at(node.span.clone())) => {
+                let at = node.span.start + 1;
+                self.replace(at..at, added);
             }
             None => self.replace(node.span.clone(), render::map(&[added.to_owned()])),
         }

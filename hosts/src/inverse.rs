@@ -145,7 +145,7 @@ fn longest(text: &str, other: &str) -> Option<(usize, usize)> {
 }
 
 /// Punctuation and names: no comment, and no word with a number in it.
-fn is_plain(text: &str) -> bool {
+pub(crate) fn is_plain(text: &str) -> bool {
     let has_comment = ["//", "/*", "#"].iter().any(|mark| text.contains(mark));
     let is_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '.';
     let has_number =

@@ -166,7 +166,8 @@ impl Journal {
             original: hash(original.as_bytes()),
             inverse: Some(inverse),
             wirings,
-        };
+        }
+        .cleaned();
         self.put(&self.file(path, "json"), &record)
     }
 
@@ -182,19 +183,43 @@ impl Journal {
     /// Rewrites what an older version kept, and removes its copies of files.
     fn redact(&self) -> Result<(), JournalError> {
         let Ok(names) = fs::read_dir(&self.folder) else { return Ok(()) };
-        let names = names.filter_map(|name| Some(name.ok()?.path()));
-        for copy in names.filter(|name| name.extension().is_some_and(|end| end == COPY)) {
-            let record = copy.with_extension("json");
-            let path = fs::read(&record).ok().and_then(|bytes| old_path(&bytes));
-            let _lock = path.as_deref().map(|path| self.lock(path)).transpose()?;
-            let renewed = path.and_then(|path| renewed(&path, &record, &copy));
-            match renewed {
-                Some(renewed) => self.put(&record, &renewed)?,
-                // Without a record that can be read, the entries themselves say how to unwire them.
-                None if self.read(&record).is_err() => drop(fs::remove_file(&record)),
-                None => {}
+        let names: Vec<PathBuf> = names.filter_map(|name| Some(name.ok()?.path())).collect();
+        let ending = |end: &'static str| {
+            names.iter().filter(move |name| name.extension().is_some_and(|ending| ending == end))
+        };
+        for copy in ending(COPY) {
+            self.renew(&copy.with_extension("json"), copy)?;
+            fs::remove_file(copy).map_err(Journal::failed(copy))?;
+        }
+        // A record may have lost its copy, or be of today's version and have more in it than is kept now.
+        for name in ending("json") {
+            match self.read(name) {
+                Ok(Some(record)) => {
+                    let cleaned = record.clone().cleaned();
+                    if cleaned != record {
+                        let _lock = self.lock(Path::new(&record.path))?;
+                        self.put(name, &cleaned)?;
+                    }
+                }
+                Ok(None) => {}
+                Err(_) if is_of_old_version(name) => {
+                    self.renew(name, &name.with_extension(COPY))?;
+                }
+                Err(_) => {}
             }
-            fs::remove_file(&copy).map_err(Journal::failed(&copy))?;
+        }
+        Ok(())
+    }
+
+    /// Rewrites the record of an older version.
+    fn renew(&self, record: &Path, copy: &Path) -> Result<(), JournalError> {
+        let path = fs::read(record).ok().and_then(|bytes| old_path(&bytes));
+        let _lock = path.as_deref().map(|path| self.lock(path)).transpose()?;
+        match path.and_then(|path| renewed(&path, record, copy)) {
+            Some(renewed) => self.put(record, &renewed)?,
+            // Without a record that can be read, the entries themselves say how to unwire them.
+            None if self.read(record).is_err() => drop(fs::remove_file(record)),
+            None => {}
         }
         Ok(())
     }
@@ -244,6 +269,13 @@ impl Journal {
 }
 
 impl Record {
+    fn cleaned(mut self) -> Record {
+        for wiring in &mut self.wirings {
+            wiring.kept = std::mem::take(&mut wiring.kept).cleaned();
+        }
+        self
+    }
+
     /// What the file was, where its text is still what we made of it.
     pub(crate) fn original_of(&self, text: &str) -> Option<String> {
         let is_untouched = self.wrote == hash(text.as_bytes());
@@ -255,6 +287,17 @@ impl Record {
 /// Rewrites what an older version kept in the folder of a journal, and removes its copies of hosts' files.
 pub fn redact_journal(folder: &Path) -> Result<(), JournalError> {
     Journal::new(folder).redact()
+}
+
+/// Whether a record is of the version before, or no record at all any more.
+fn is_of_old_version(record: &Path) -> bool {
+    let Ok(bytes) = read_bytes(record) else { return false };
+    match serde_json::from_slice::<serde_json::Value>(&bytes) {
+        Ok(record) => {
+            record.get("version").and_then(serde_json::Value::as_u64) == Some(VERSION_WITH_COPY)
+        }
+        Err(_) => true,
+    }
 }
 
 fn old_path(record: &[u8]) -> Option<PathBuf> {
@@ -285,7 +328,7 @@ fn renewed(path: &Path, record: &Path, copy: &Path) -> Option<Record> {
     {
         renewed.inverse = Inverse::of(&original, &wired);
     }
-    Some(renewed)
+    Some(renewed.cleaned())
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> String {

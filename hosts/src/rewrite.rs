@@ -265,11 +265,14 @@ fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewri
             }
             _ => continue,
         };
-        let address = match &launch {
-            Ok(Launch::Remote(remote)) => Some(remote.url),
-            _ => None,
+        let cuts = match &launch {
+            Ok(Launch::Remote(remote)) => Cuts::address(&editor, remote.url, &remote.address.node),
+            Ok(Launch::Program(program)) => {
+                Cuts::program(&editor, program.name(), Some(&program.command.node))
+            }
+            Err(_) => Cuts::default(),
         };
-        parts.push(shown(&editor, begun, address));
+        parts.push(shown(&editor, begun, &cuts));
         if let Some(kept) = kept {
             wirings.push(Wiring { place: entry.place.clone(), id: server.id.clone(), kept });
         }
@@ -302,12 +305,85 @@ fn origin(url: &str) -> String {
     if authority.contains('@') { "…".to_owned() } else { format!("{scheme}://{authority}/…") }
 }
 
-/// What changes of one entry, without what an address may hide.
-fn shown(editor: &Editor<'_>, begun: usize, address: Option<&str>) -> Vec<Part> {
-    let cut = |text: &str| match address {
-        Some(url) => text.replace(url, &origin(url)),
-        None => text.to_owned(),
-    };
+/// Texts of an entry that may be secrets, each with what is shown in its place.
+#[derive(Debug, Default)]
+struct Cuts(Vec<(String, String)>);
+
+impl Cuts {
+    fn address(editor: &Editor<'_>, url: &str, node: &Node) -> Cuts {
+        Cuts::of(url, &origin(url), editor.at(node.span.clone()))
+    }
+
+    /// A command with space in it may be a whole command line.
+    fn program(editor: &Editor<'_>, name: &str, node: Option<&Node>) -> Cuts {
+        let first = name.split_whitespace().next().unwrap_or_default();
+        let shown = match first.contains('=') {
+            true => "…".to_owned(),
+            false if first == name => return Cuts::default(),
+            false => format!("{first} …"),
+        };
+        Cuts::of(name, &shown, node.map_or("", |node| editor.at(node.span.clone())))
+    }
+
+    /// Of what is behind a gate.
+    fn guarded(
+        editor: &Editor<'_>,
+        entry: &Entry<'_>,
+        program: &entry::Program<'_>,
+        guarded: &Guarded,
+        shape: &crate::table::Shape,
+    ) -> Cuts {
+        match &guarded.behind {
+            Behind::Program(at) => {
+                let name = program.arguments().get(*at).copied().flatten();
+                name.map(|name| Cuts::program(editor, name, None)).unwrap_or_default()
+            }
+            Behind::Address { .. } => {
+                let variables = entry::variables(entry, shape);
+                let hidden = variables.iter().find(|(name, _)| *name == guard::ADDRESS_VARIABLE);
+                let spelled = hidden.map_or("", |(_, node)| editor.at(node.span.clone()));
+                let url = entry::guarded_address(entry, guarded, shape).unwrap_or_default();
+                Cuts::of(url, &origin(url), spelled)
+            }
+        }
+    }
+
+    fn of(meaning: &str, shown: &str, spelled: &str) -> Cuts {
+        let quoted = crate::render::string(shown);
+        let cuts =
+            [(spelled, &*quoted), (&*crate::render::string(meaning), &*quoted), (meaning, shown)];
+        let cuts = cuts.into_iter().filter(|(text, _)| !text.is_empty());
+        Cuts(cuts.map(|(text, shown)| (text.to_owned(), shown.to_owned())).collect())
+    }
+
+    fn apply(&self, text: &str) -> String {
+        let replace = |text: String, (cut, shown): &(String, String)| text.replace(cut, shown);
+        without_comments(&self.0.iter().fold(text.to_owned(), replace))
+    }
+}
+
+/// A text whose comments say nothing.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        let is_apart = out.chars().next_back().is_none_or(char::is_whitespace);
+        let end = match next {
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
+            '/' if is_apart && rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '#' if is_apart => rest.find('\n').unwrap_or(rest.len()),
+            _ => 0,
+        };
+        let taken = if end > 0 { end } else { next.len_utf8() };
+        out.push_str(if end > 0 { "…" } else { rest.get(..taken).unwrap_or_default() });
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    out
+}
+
+/// What changes of one entry, without what an address, a command line or a comment may hide.
+fn shown(editor: &Editor<'_>, begun: usize, cuts: &Cuts) -> Vec<Part> {
+    let cut = |text: &str| cuts.apply(text);
     let mut edits: Vec<_> = editor.since(begun).to_vec();
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     let part = |edit: &crate::edit::Edit| Part {
@@ -352,6 +428,41 @@ pub fn unwire(
     choice: &Choice,
     wirings: Option<&[Wiring]>,
 ) -> Result<Rewritten, TextError> {
+    let all = unwire_chosen(text, manner, choice, wirings, |_| true);
+    if all != Err(TextError::Unsafe) {
+        return all;
+    }
+    // One entry that cannot be taken back as it was spelled is taken back in its meaning, and one that cannot be taken back at
+    // all does not stop the others.
+    let mut known = wirings.map(<[Wiring]>::to_vec);
+    let mut safe = BTreeSet::new();
+    let ids = servers(text, manner)?.into_iter().map(|server| server.id);
+    for id in ids.take(MAX_ONE_BY_ONE) {
+        let is_safe = |known: &Option<Vec<Wiring>>| {
+            unwire_chosen(text, manner, choice, known.as_deref(), |other| other == id).is_ok()
+        };
+        if !is_safe(&known)
+            && let Some(wiring) = known.iter_mut().flatten().find(|wiring| wiring.id == id)
+        {
+            let had_arguments = wiring.kept.had_arguments;
+            wiring.kept = Kept { had_arguments, ..Kept::default() };
+        }
+        if is_safe(&known) {
+            safe.insert(id);
+        }
+    }
+    let some = unwire_chosen(text, manner, choice, known.as_deref(), |id| safe.contains(id));
+    if some.as_ref().is_ok_and(|some| some.changed.is_empty()) { all } else { some }
+}
+
+/// Takes the gate away from the chosen servers that `takes` says.
+fn unwire_chosen(
+    text: &str,
+    manner: &Manner<'_>,
+    choice: &Choice,
+    wirings: Option<&[Wiring]>,
+    takes: impl Fn(&str) -> bool,
+) -> Result<Rewritten, TextError> {
     let (mark, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
     let found = entries(root.as_ref(), manner.host)?;
@@ -362,13 +473,18 @@ pub fn unwire(
     for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
         let Ok(Launch::Program(program)) = launch(entry, shape) else { continue };
         let Some(guarded) = program.guarded() else { continue };
-        if !choice.takes_back(&server, ownership.is_ours(entry, &guarded)) {
+        let is_ours = ownership.is_ours(entry, &guarded);
+        if !choice.takes_back(&server, is_ours) || !takes(&server.id) {
             continue;
         }
         let kept = ownership.wiring(entry, &guarded).map(|wiring| &wiring.kept);
         let begun = editor.count();
         if unwire::entry(&mut editor, entry.map, &program, &guarded, kept, shape).is_ok() {
-            parts.push(shown(&editor, begun, entry::guarded_address(entry, &guarded, shape)));
+            parts.push(shown(
+                &editor,
+                begun,
+                &Cuts::guarded(&editor, entry, &program, &guarded, shape),
+            ));
             changed.push(server);
         }
     }

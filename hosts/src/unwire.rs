@@ -6,7 +6,7 @@ use crate::entry::{Form, Program};
 use crate::guard::{ADDRESS_VARIABLE, Behind, Guarded};
 use crate::render;
 use crate::table::Shape;
-use crate::wire::{Kept, Spelled, is_plain};
+use crate::wire::{Around, Kept, is_plain};
 
 /// Why an entry of ours cannot be taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,7 @@ fn program(
         Form::Apart { arguments, .. } => {
             let (member, list) = arguments.ok_or(Unclear)?;
             let name = list.items.get(at).and_then(|item| item.text()).ok_or(Unclear)?;
-            let spelled = kept.and_then(|kept| kept.command.as_ref());
-            editor.replace(launch.command.node.span.clone(), spelling(spelled, name));
+            editor.replace(launch.command.node.span.clone(), spelling(kept, name));
             let had_arguments = kept.is_none_or(|kept| kept.had_arguments);
             if list.items.len() == at + 1 && !had_arguments {
                 editor.remove(launch.holder, member);
@@ -53,11 +52,15 @@ fn program(
     Ok(())
 }
 
-/// The text that was kept, if it still means the same.
-fn spelling(kept: Option<&Spelled>, meaning: &str) -> String {
-    match kept {
-        Some(spelled) if spelled.meaning == meaning => spelled.text.clone(),
-        _ => render::string(meaning),
+/// A command as it was written, if that still means the same, or in the quotes that it had.
+fn spelling(kept: Option<&Kept>, meaning: &str) -> String {
+    let spelled = kept.and_then(|kept| kept.command.as_ref());
+    if let Some(spelled) = spelled.filter(|spelled| spelled.meaning == meaning) {
+        return spelled.text.clone();
+    }
+    match kept.and_then(|kept| kept.quotes.as_ref()) {
+        Some(Around { before, behind }) => format!("{before}{meaning}{behind}"),
+        None => render::string(meaning),
     }
 }
 
@@ -82,12 +85,12 @@ fn remote(
     let name = shape.addresses.first().ok_or(Unclear)?.member;
     let mut address = match &kept.address {
         // Of an address in an argument the quotes are around it, of one in a variable they came with it.
-        Some(around) if is_hidden && around.behind.is_empty() => {
+        Some(around) if is_hidden => format!("{}{spelled}", around.before_quotes()),
+        // Without quotes an address can be written in YAML alone.
+        Some(around) if !around.has_quotes() && syntax != Syntax::Yaml => {
             format!("{}{spelled}", around.before)
         }
-        Some(around) if !is_hidden && is_plain(url) => {
-            format!("{}{url}{}", around.before, around.behind)
-        }
+        Some(around) if is_plain(url) => format!("{}{url}{}", around.before, around.behind),
         _ => render::member(syntax, name, &spelled),
     };
     if let Some(added) = variables_back(editor, environment, map, headers, kept, shape)? {
@@ -157,6 +160,9 @@ fn variables_back(
 /// Takes one of several variables away; of one alone an empty map stays, as it was.
 fn take_away(editor: &mut Editor<'_>, node: &Node, inner: &Map, member: &Member, kept: &Kept) {
     match &kept.empty {
+        Some(empty) if inner.members.len() == 1 && empty.is_empty() => {
+            editor.replace(Editor::member_span(member), "");
+        }
         Some(empty) if inner.members.len() == 1 => editor.replace(node.span.clone(), empty.clone()),
         _ => editor.remove(inner, member),
     }

@@ -2,9 +2,10 @@
 
 use crate::address::{Parts, has_variables};
 use crate::document::{Map, Member};
-use crate::edit::Editor;
+use crate::edit::{Editor, has_comment};
 use crate::entry::{Form, Program, Remote};
 use crate::guard::{self, ADDRESS_VARIABLE};
+use crate::inverse::is_plain as is_plain_text;
 use crate::render;
 use crate::table::Shape;
 use serde::{Deserialize, Serialize};
@@ -13,13 +14,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kept {
-    /// The command, as written and what it means.
+    /// The command, as written and what it means, where the quotes do not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) command: Option<Spelled>,
+    /// What was around the command, where it was not written as we would. The command itself is in the wired entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) quotes: Option<Around>,
     /// There was a list of arguments, were it empty.
     #[serde(default)]
     pub(crate) had_arguments: bool,
-    /// How the map was spelled that had no headers or no variables in it.
+    /// How the map was spelled that had no headers or no variables in it; nothing where our variable was put into it and the
+    /// rest left as it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) empty: Option<String>,
     /// The member with the address, without the address: that is in the wired entry.
@@ -52,15 +57,64 @@ pub(crate) struct Around {
     pub(crate) behind: String,
 }
 
+impl Kept {
+    /// Without what may be a secret: so it is written down.
+    pub(crate) fn cleaned(self) -> Kept {
+        let quotes = |command: &Spelled| Around::of_text(&command.text, &command.meaning);
+        let plain = |text: String| if is_plain_text(&text) { text } else { "{}".to_owned() };
+        Kept {
+            quotes: self.quotes.or_else(|| self.command.as_ref().and_then(quotes)),
+            command: self.command.filter(Spelled::is_needed),
+            empty: self.empty.map(plain),
+            address: self.address.filter(Around::is_plain),
+            ..self
+        }
+    }
+}
+
+impl Spelled {
+    /// Whether more than the quotes has to be kept of a command, and it is no command line: that may have secrets in it.
+    fn is_needed(&self) -> bool {
+        let Spelled { text, meaning } = self;
+        let is_word = !meaning.contains(|c: char| c.is_whitespace() || c == '=');
+        is_word && *text != render::string(meaning) && Around::of_text(text, meaning).is_none()
+    }
+}
+
 impl Around {
-    /// Of the text of a member: all up to its value.
+    /// Of the text of a member: all up to its value, and the value's quotes.
     pub(crate) fn of_member(text: &str) -> Around {
         let mark = text.find([':', '=']).map_or(0, |mark| mark + 1);
         let value = text.get(mark..).unwrap_or_default().trim_start();
-        let before = text.get(..text.len() - value.len()).unwrap_or_default().to_owned();
-        Around { before, behind: String::new() }
+        let before = text.get(..text.len() - value.len()).unwrap_or_default();
+        let quote = value.get(..1).filter(|quote| QUOTES.contains(quote) && value.ends_with(quote));
+        let quote = quote.unwrap_or_default();
+        Around { before: format!("{before}{quote}"), behind: quote.to_owned() }
+    }
+
+    /// Of a text with no more around it than quotes. `None` where it is written as we would write it, or in some other way.
+    fn of_text(text: &str, meaning: &str) -> Option<Around> {
+        let (before, behind) = text.split_once(meaning)?;
+        let is_quote = |text: &str| text.chars().all(|c| matches!(c, '"' | '\''));
+        (text != render::string(meaning) && is_quote(before) && is_quote(behind))
+            .then(|| Around { before: before.to_owned(), behind: behind.to_owned() })
+    }
+
+    fn is_plain(&self) -> bool {
+        is_plain_text(&self.before) && is_plain_text(&self.behind)
+    }
+
+    /// What is before a value that has its own quotes.
+    pub(crate) fn before_quotes(&self) -> &str {
+        self.before.strip_suffix(&self.behind).unwrap_or(&self.before)
+    }
+
+    pub(crate) fn has_quotes(&self) -> bool {
+        QUOTES.contains(&self.behind.as_str())
     }
 }
+
+const QUOTES: [&str; 2] = ["\"", "'"];
 
 /// Whether an address reads the same in any quotes, and without.
 pub(crate) fn is_plain(url: &str) -> bool {
@@ -93,10 +147,10 @@ pub(crate) fn program(
         }
         Form::Apart { program, arguments } => {
             let span = launch.command.node.span.clone();
-            let command = Spelled {
-                text: editor.at(span.clone()).to_owned(),
-                meaning: (*program).to_owned(),
-            };
+            let text = editor.at(span.clone());
+            let quotes = Around::of_text(text, program);
+            let command = Spelled { text: text.to_owned(), meaning: (*program).to_owned() };
+            let command = Some(command).filter(|_| quotes.is_none());
             editor.replace(span, render::string(gate.program));
             words.push((*program).to_owned());
             match arguments {
@@ -107,7 +161,7 @@ pub(crate) fn program(
                     editor.insert_behind(launch.holder, launch.command, &added);
                 }
             }
-            Kept { command: Some(command), had_arguments: arguments.is_some(), ..Kept::default() }
+            Kept { command, quotes, had_arguments: arguments.is_some(), ..Kept::default() }
         }
     }
 }
@@ -126,7 +180,10 @@ pub(crate) fn remote(
     if let Some((member, inner)) = launch.headers.or(launch.environment)
         && inner.members.is_empty()
     {
-        kept.empty = Some(editor.at(member.node.span.clone()).to_owned());
+        let text = editor.at(member.node.span.clone());
+        let is_kept = is_plain_text(text) && !has_comment(text);
+        kept.empty = (is_kept || has_comment(text))
+            .then(|| if is_kept { text.to_owned() } else { String::new() });
     }
     let parts = Parts::of(launch.url);
     // What is on a command line can be seen by everybody on the machine, and keys are also kept in paths.

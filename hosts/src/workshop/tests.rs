@@ -328,6 +328,115 @@ fn nothing_that_a_file_says_is_in_the_journal() {
     assert_eq!(bench.text(), text);
 }
 
+/// A command line in the place of a program, comments in maps that are else empty, addresses in another spelling.
+const SECRETS: &str = r#"{
+  "mcpServers": {
+    "line": { "command": "npx -y srv --token=Sk31tZ", "args": [] },
+    "variable": { "command": "KEY=Sk31tZ srv" },
+    "path": { "command": "/opt/Sk31tZ/bin/srv" },
+    "headers": { "url": "https://a.example/mcp?k=Sk31tZ", "headers": { /* "A": "Sk31tZ" */ } },
+    "variables": { "url": "https://u:Sk31tZ@a.example/mcp", "env": {
+      // "API_TOKEN": "Sk31tZ"
+    } },
+    "spelled": { "url": "https:\/\/a.example\/Sk31tZ\/mcp", "headers": { "A": "b" } }
+  }
+}
+"#;
+
+#[test]
+fn command_lines_and_comments_are_neither_kept_nor_shown() {
+    let bench = Bench::new(SECRETS);
+    let shown = |aim: Aim| {
+        let plan = bench.workshop.plan(&bench.config, aim, &Choice::default()).unwrap();
+        assert_eq!(plan.changed.len(), 6, "{:?}", plan.unchanged);
+        format!("{:?}", plan.parts).replace("/opt/Sk31tZ/bin/srv", "")
+    };
+    assert!(!shown(Aim::Wire).contains("Sk31tZ"), "{}", shown(Aim::Wire));
+    bench.wire();
+    assert!(!shown(Aim::Unwire).contains("Sk31tZ"), "{}", shown(Aim::Unwire));
+    for name in fs::read_dir(bench.folder.path().join("home/wiring")).unwrap() {
+        let kept = fs::read(name.unwrap().path()).unwrap();
+        assert!(!String::from_utf8_lossy(&kept).contains("Sk31tZ"));
+    }
+    bench.write(&format!("{}\n", bench.text()));
+    bench.unwire();
+    assert_eq!(bench.text(), format!("{SECRETS}\n"));
+    bench.write(SECRETS);
+    bench.wire();
+    assert!(bench.unwire().is_original);
+    assert_eq!(bench.text(), SECRETS);
+}
+
+/// Makes the record of a wired file what the version before kept, without its copy of the file.
+fn make_old(bench: &Bench, spelled: &[(&str, serde_json::Value)]) -> PathBuf {
+    let folder = bench.folder.path().join("home/wiring");
+    let names = fs::read_dir(&folder).unwrap().map(|name| name.unwrap().path());
+    let record = names.into_iter().find(|name| name.extension().unwrap() == "json").unwrap();
+    let mut old: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    old["version"] = 1.into();
+    old.as_object_mut().unwrap().remove("inverse");
+    for wiring in old["wirings"].as_array_mut().unwrap() {
+        let id = wiring["id"].as_str().unwrap().to_owned();
+        for (_, kept) in spelled.iter().filter(|(name, _)| id == format!("cursor.{name}")) {
+            wiring["kept"] = kept.clone();
+        }
+    }
+    fs::write(&record, old.to_string()).unwrap();
+    record
+}
+
+#[test]
+fn what_an_older_version_wired_is_taken_back_after_its_host_wrote_it() {
+    let text = r#"{
+  "mcpServers": {
+    "local": {"url": "http://127.0.0.1:8080/mcp"},
+    "docs": {"url":"https://a.example/mcp?k=Sk31tZ", "headers": {"A": "b"}},
+    "files": {"command": "npx -y srv --token=Sk31tZ", "args": ["-y", "x"]}
+  }
+}
+"#;
+    let bench = Bench::new(text);
+    bench.wire();
+    let spelled = |text: &str, meaning: &str| serde_json::json!({"text": text, "meaning": meaning});
+    let address = |text: &str| serde_json::json!({"address": spelled(text, "")});
+    let mut docs = address(r#""url":"https://a.example/mcp?k=Sk31tZ""#);
+    docs["headers"] = "\"headers\"".into();
+    let line = "npx -y srv --token=Sk31tZ";
+    let files = serde_json::json!({
+        "command": spelled(&format!("\"{line}\""), line), "had_arguments": true,
+    });
+    let local = address(r#""url": "http://127.0.0.1:8080/mcp""#);
+    let record = make_old(&bench, &[("local", local), ("docs", docs), ("files", files)]);
+    crate::redact_journal(record.parent().unwrap()).unwrap();
+    assert!(!fs::read_to_string(&record).unwrap().contains("Sk31tZ"));
+    let add = |text: &str| {
+        text.replace(
+            "\"mcpServers\": {",
+            "\"mcpServers\": {\n    \"later\": {\"command\": \"uvx\"},",
+        )
+    };
+    bench.write(&add(&bench.text()));
+    bench.wire();
+    bench.unwire();
+    assert_eq!(bench.text(), add(text));
+}
+
+#[test]
+fn one_entry_that_cannot_be_taken_back_as_it_was_spelled_does_not_stop_the_file() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let folder = bench.folder.path().join("home/wiring");
+    let names = fs::read_dir(&folder).unwrap().map(|name| name.unwrap().path());
+    let record = names.into_iter().find(|name| name.extension().unwrap() == "json").unwrap();
+    let kept = fs::read_to_string(&record).unwrap();
+    let wrong = kept.replace(r#""before":"\"url\": ""#, r#""before":"\"url ""#);
+    assert_ne!(wrong, kept);
+    fs::write(&record, wrong).unwrap();
+    bench.write(&format!("{}\n", bench.text()));
+    bench.unwire();
+    assert_eq!(bench.text(), format!("{TEXT}\n"));
+}
+
 #[test]
 fn a_file_that_cannot_be_restored_without_its_secrets_is_left() {
     let text =
