@@ -31,12 +31,15 @@ fn a_home_that_others_can_write_is_refused_with_what_to_type() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("home");
     let home = Home::open(&path).unwrap();
-    for refused in [0o720, 0o702, 0o777, 0o1777] {
+    for refused in [0o720, 0o702, 0o777] {
         set_mode(&path, refused);
         let error = Home::open(&path).unwrap_err().to_string();
         let command = format!("type `chmod 700 {}`", home.path().display());
         assert!(error.starts_with("others can write to") && error.contains(&command), "{error}");
     }
+    // Closing a folder like `/tmp` would take it away from all others who use it.
+    set_mode(&path, 0o1777);
+    assert!(matches!(Home::open(&path), Err(HomeError::Shared { .. })));
     for fine in [0o700, 0o755, 0o500] {
         set_mode(&path, fine);
         assert_eq!(Home::open(&path).unwrap(), home, "{fine:o}");
