@@ -4,6 +4,7 @@ use crate::act::within;
 use crate::by::{By, Signed};
 use crate::error::StoreError;
 use crate::receipts::now;
+use contract::hash::sha256_hex;
 use gate::server::ServerId;
 use std::collections::BTreeSet;
 
@@ -88,8 +89,41 @@ impl RevokedKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
     pub kind: RevokedKind,
+    /// As it is kept: see [`RevokedKind::kept`].
     pub value: String,
     pub signed: Signed,
+}
+
+/// Before the hash of what is not kept in clear.
+const HASHED: &str = "sha256:";
+
+impl RevokedKind {
+    /// What is kept of a revoked thing. The id of a session is as good as a password, and who revokes a key may have typed the
+    /// key itself: of both only the hash.
+    pub(crate) fn kept(self, value: &str) -> String {
+        match self {
+            RevokedKind::Principal | RevokedKind::Server => value.to_owned(),
+            RevokedKind::Key | RevokedKind::Session => {
+                format!("{HASHED}{}", sha256_hex(value.as_bytes()))
+            }
+        }
+    }
+}
+
+impl Revocation {
+    /// What was revoked, where that may be shown.
+    pub fn shown_value(&self) -> Option<&str> {
+        match self.kind {
+            RevokedKind::Principal | RevokedKind::Server => Some(&self.value),
+            RevokedKind::Key | RevokedKind::Session => None,
+        }
+    }
+
+    /// The SHA-256 of what was revoked. Older versions kept all of it in clear.
+    pub fn value_sha256(&self) -> String {
+        let hash = self.value.strip_prefix(HASHED).filter(|_| self.shown_value().is_none());
+        hash.map_or_else(|| sha256_hex(self.value.as_bytes()), str::to_owned)
+    }
 }
 
 /// Everything that is switched.

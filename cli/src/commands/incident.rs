@@ -12,7 +12,6 @@ use crate::observation::now;
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{Workplace, unknown_server};
-use contract::hash::sha256_hex;
 use gate::server::ServerId;
 use gate::words::escape_hidden;
 use ledger::receipt::{Filter, Item, newest};
@@ -194,8 +193,8 @@ impl<'a> StateDocument<'a> {
         });
         let revocations = state.revocations.iter().map(|revocation| RevocationDocument {
             kind: revocation.kind.as_str(),
-            value: shown_value(revocation),
-            value_sha256: sha256_hex(revocation.value.as_bytes()),
+            value: revocation.shown_value(),
+            value_sha256: revocation.value_sha256(),
             signed: &revocation.signed,
         });
         StateDocument {
@@ -203,15 +202,6 @@ impl<'a> StateDocument<'a> {
             egress_blocked: state.egress_blocked.as_ref(),
             revocations: revocations.collect(),
         }
-    }
-}
-
-/// The id of a session is as good as a password, and who revokes a key may have typed the key itself: both are told by
-/// their hash.
-fn shown_value(revocation: &Revocation) -> Option<&str> {
-    match revocation.kind {
-        RevokedKind::Principal | RevokedKind::Server => Some(&revocation.value),
-        RevokedKind::Key | RevokedKind::Session => None,
     }
 }
 
@@ -257,8 +247,8 @@ fn tell_revocations(revocations: &[Revocation]) {
     let mut newest: Vec<&Revocation> = revocations.iter().collect();
     newest.sort_by_key(|revocation| std::cmp::Reverse(revocation.signed.at));
     for revocation in newest.iter().take(MAX_SHOWN) {
-        let value = shown_value(revocation).map(escape_hidden);
-        let hash = || format!("sha256 {:.16}…", sha256_hex(revocation.value.as_bytes()));
+        let value = revocation.shown_value().map(escape_hidden);
+        let hash = || format!("sha256 {:.16}…", revocation.value_sha256());
         screen::say(format!(
             "{}  {} {}{}",
             styled(BOLD, "revoked"),

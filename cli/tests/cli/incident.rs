@@ -196,6 +196,10 @@ fn what_is_revoked_is_shown_without_what_is_as_good_as_a_password() {
     assert!(by_kind("session").get("value").is_none());
     assert_eq!(by_kind("key")["value_sha256"], contract::hash::sha256_hex(b"s3cr3t-key"));
     bench.run(["incident", "status"]).exits(0).says("ada@example.com").never_says("s3cr3t");
+    for name in ["state.db", "state.db-wal"] {
+        let bytes = std::fs::read(bench.home().join(name)).unwrap_or_default();
+        assert!(!bytes.windows(6).any(|found| found == b"s3cr3t"), "{name}");
+    }
     for (kind, value) in
         [("server", "flies"), ("server", "No Id"), ("principal", ""), ("house", "a")]
     {

@@ -79,6 +79,7 @@ impl<B: Backend> IncidentStore for B {
     fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError> {
         by.check()?;
         within("the name of what is revoked", value.len(), MAX_REVOKED_BYTES)?;
+        let value = &*kind.kept(value);
         let event =
             Event { action: "incident.revoke", subject: Some(value), detail: Some(kind.as_str()) };
         switch_seal::change(self, |rows| {

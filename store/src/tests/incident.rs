@@ -67,8 +67,19 @@ fn a_revocation_keeps_the_latest_moment_whatever_the_clock_does(kind: Kind) {
     for revocation in found {
         let expected =
             if revocation.kind == RevokedKind::Key { signed("bob", 9) } else { signed("ada", 5) };
-        assert_eq!((revocation.value.as_str(), revocation.signed), ("it\0s", expected));
+        assert_eq!(revocation.value_sha256(), contract::hash::sha256_hex(b"it\0s"));
+        let is_shown = matches!(revocation.kind, RevokedKind::Principal | RevokedKind::Server);
+        assert_eq!(revocation.shown_value(), is_shown.then_some("it\0s"));
+        assert_eq!(revocation.value == "it\0s", is_shown, "kept in clear");
+        assert_eq!(revocation.signed, expected);
     }
+    let is_told = |event: &crate::StoreEvent| event.subject.as_deref() == Some("it\0s");
+    assert_eq!(store.events().unwrap().iter().filter(|event| is_told(event)).count(), 2);
+    // As older versions kept it.
+    bench.edit("UPDATE revocations SET value = 'abc' WHERE kind = 'session'");
+    let found = store.sealed_incident().unwrap().0.revocations;
+    let session = found.iter().find(|found| found.kind == RevokedKind::Session).unwrap();
+    assert_eq!(session.value_sha256(), contract::hash::sha256_hex(b"abc"));
 }
 
 fn each_thing_that_a_person_did_is_an_event_and_stays_one(kind: Kind) {
