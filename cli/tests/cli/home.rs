@@ -130,6 +130,19 @@ fn an_edited_pin_is_reported_and_held() {
 }
 
 #[test]
+fn a_trigger_in_the_database_does_not_turn_an_act_into_nothing() {
+    let (bench, server) = pinned();
+    edit(&bench, "CREATE TRIGGER t AFTER INSERT ON switches BEGIN DELETE FROM switches; END");
+    bench
+        .run(["incident", "on"])
+        .exits(12)
+        .says("has a trigger that holdpoint did not make, \"t\"");
+    server.run(&bench, "check", &[]).exits(12);
+    edit(&bench, "DROP TRIGGER t");
+    bench.run(["incident", "on"]).exits(0);
+}
+
+#[test]
 fn pins_that_were_removed_are_missed() {
     for sql in [
         "DELETE FROM pins",
