@@ -534,7 +534,8 @@ fn a_home_is_not_trusted_anew_while_any_half_of_the_key_is_there() {
     let remove = |bench: &Bench, name: &str| {
         fs::remove_file(bench.home.keys_path().join(name)).unwrap();
     };
-    let without: [(&str, &dyn Fn(&Bench)); 4] = [
+    type Tamper<'a> = &'a dyn Fn(&Bench);
+    let without: [(&str, Tamper<'_>); 4] = [
         ("receipts.key", &|bench| remove(bench, "receipts.key")),
         ("receipts.pub", &|bench| remove(bench, "receipts.pub")),
         ("an empty note", &|bench| {

@@ -147,8 +147,11 @@ fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
     let mut client = gate(&bench, &launch, "internal", &[]);
     assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
     client.end().exits(0);
-    // Where nobody vouches for it at the level, it is pinned as it was, and that is said.
+    // Where nobody vouches for it at the level, it is not looked at, and the pin stays as it was.
     require("restricted");
+    pin().exits(13).says("below_required");
+    // Under the open flavor it is pinned as it was, and that is said.
+    require("restricted\"\nflavor = \"open");
     pin().exits(0).says("who vouches for the server is not pinned with it: below_required");
     sign(&bench, &launch, "three");
     is_held_as_another(&bench, &launch);
