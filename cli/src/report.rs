@@ -1,6 +1,7 @@
 //! The JSON documents that commands print, and the same in words.
 
 use crate::screen::{self, BOLD, CYAN, DIM, styled};
+use crate::side_by_side::folded;
 use contract::change::Finding;
 use contract::hash::{DefinitionHash, EntryHash};
 use contract::surface::EntryType;
@@ -10,6 +11,7 @@ use gate::reason::Reason;
 use gate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use gate::words::{self, Audience};
 use serde::Serialize;
+use std::io::IsTerminal;
 
 /// `diff --json`, `check --json`.
 #[derive(Debug, Serialize)]
@@ -176,6 +178,9 @@ pub(crate) fn gravest_first(findings: &[Finding]) -> Vec<&Finding> {
     sorted
 }
 
+/// The columns in front of a text before and after.
+const INDENT: usize = 10;
+
 fn say_entry(entry: &Judgement, state: &str) {
     let kind = match entry.id.entry_type {
         EntryType::Instructions | EntryType::Identity | EntryType::Origin => String::new(),
@@ -189,8 +194,16 @@ fn say_entry(entry: &Judgement, state: &str) {
             styled(DIM, format!("[{}]", finding.kind))
         ));
         let show = |label: &str, text: &Option<String>| {
-            if let Some(text) = text {
-                screen::say(format!("        {label} {}", words::escape_hidden(text)));
+            let Some(text) = text else { return };
+            let text = words::escape_hidden(text);
+            // A terminal folds a long line at its first column, where it would look like a line of ours.
+            let pieces = match std::io::stdout().is_terminal() {
+                true => folded(&text, screen::width().saturating_sub(INDENT)),
+                false => vec![text],
+            };
+            for (place, piece) in pieces.iter().enumerate() {
+                let label = if place == 0 { label } else { " " };
+                screen::say(format!("        {label} {piece}"));
             }
         };
         show(&styled(screen::RED, "-"), &finding.before);

@@ -90,7 +90,7 @@ fn beside(
 }
 
 /// A line in pieces that fit a column, by the cells that a terminal uses for them.
-fn folded(text: &str, column: usize) -> Vec<String> {
+pub(crate) fn folded(text: &str, column: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
     let mut buffer = [0; 4];

@@ -186,6 +186,25 @@ fn what_a_server_says_cannot_act_on_the_terminal() {
     }
 }
 
+/// A terminal breaks a long line at its first column, where it would look like a line of ours.
+#[test]
+fn a_long_text_of_a_server_is_folded_with_an_indent_on_a_terminal() {
+    let bench = Bench::new();
+    let (server, _) = waiting(&bench);
+    let mut tool = report_tool();
+    tool["description"] = json!(format!("{} PROCEED  nothing changed", "a".repeat(200)));
+    server.lists(&json!([tool]));
+    let mut command = bench.command(["check", ID]);
+    command.env("COLUMNS", "80");
+    let shown = printed(command);
+    let shown = console::strip_ansi_codes(&shown);
+    let pieces: Vec<&str> = shown.lines().filter(|line| line.contains("aaaa")).collect();
+    assert!(pieces.len() > 2, "{shown}");
+    assert!(pieces.iter().all(|line| line.starts_with("        ")), "{shown}");
+    assert!(pieces.iter().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(pieces[1].trim_start().starts_with('↳'), "{shown}");
+}
+
 #[test]
 fn what_a_server_says_cannot_forge_a_line_or_a_column() {
     let bench = Bench::unattended();
