@@ -111,7 +111,7 @@ pub fn folds_to<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
         let found = known.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
         return found.filter(|found| *found != name);
     }
-    let folded = folded(name);
+    let folded = folded(name)?;
     known.iter().copied().find(|known| known.eq_ignore_ascii_case(&folded))
 }
 
@@ -120,7 +120,7 @@ pub fn reads_as<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     if known.contains(&name) {
         return None;
     }
-    let folded = folded(name);
+    let folded = folded(name)?;
     known.iter().copied().find(|known| is_joined_alike(known, &folded))
 }
 
@@ -129,18 +129,30 @@ pub fn method_reads_as(method: &str) -> Option<&'static str> {
     if METHODS.contains(&method) {
         return None;
     }
-    let parts: Vec<String> =
-        method.split('/').map(folded).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<String> = method.split('/').map(folded).collect::<Option<_>>()?;
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let folded = parts.join("/");
     METHODS.iter().copied().find(|known| is_joined_alike(known, &folded))
 }
 
 /// Upper case first: the long s and the Kelvin sign each fold to `s` and `k` in one direction only.
-fn folded(name: &str) -> String {
-    let visible = name.chars().filter(|&c| !c.is_control() && !is_invisible(c));
-    let folded: String =
-        visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
-    folded.trim().to_owned()
+///
+/// Returns `None` as soon as a character is left that no name of MCP has: a list may have a million such names.
+fn folded(name: &str) -> Option<String> {
+    let mut folded = String::with_capacity(name.len());
+    for character in name.chars().filter(|c| !c.is_control()) {
+        if character.is_ascii() {
+            folded.push(character.to_ascii_lowercase());
+        } else if !is_invisible(character) {
+            for part in character.to_uppercase().flat_map(char::to_lowercase) {
+                if !part.is_ascii() && !part.is_whitespace() {
+                    return None;
+                }
+                folded.push(part);
+            }
+        }
+    }
+    Some(folded.trim().to_owned())
 }
 
 /// Whether two names differ in ASCII case and in `_` and `-` only.
