@@ -314,7 +314,7 @@ fn check_tool(
     view: &View,
 ) -> Result<(), attest::Reason> {
     let tool = call.target.filter(|target| target.entry_type == EntryType::Tool);
-    let (Method::Use(_), Some(tool)) = (Method::of(call.method), tool) else { return Ok(()) };
+    let (Method::Use(_), Some(tool)) = (call.kind, tool) else { return Ok(()) };
     verified.check_tool(tool.key).map_err(|denial| denial.reason())?;
     let found = match view.find(tool) {
         Found::Unchanged(hashes) => Some(hashes.entry),

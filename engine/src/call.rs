@@ -7,6 +7,8 @@ use wire::envelope::Params;
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     pub method: &'a str,
+    /// What the gate does with the method.
+    pub kind: Method,
     pub target: Option<Target<'a>>,
     /// The bytes of `arguments`, as they are forwarded.
     pub arguments: Option<&'a [u8]>,

@@ -9,9 +9,8 @@ pub use draft::{Draft, Drafted};
 use draft::judged;
 
 use crate::admission::{Admitted, anchor_of};
-use crate::recorder::now;
 use crate::relist::ListOutcome;
-use crate::situation::{DriftScope, Situation};
+use crate::situation::{DriftScope, Revocations, ServerProfile, Situation, Switches};
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
@@ -31,7 +30,7 @@ use std::sync::Arc;
 use store::receipts::ReceiptsError;
 use store::{
     Act, Baseline, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Revision,
-    RevokedKind, StatisticsStore, Store, StoreError, Wanted, Witnessed,
+    StatisticsStore, Store, StoreError, Wanted, Witnessed,
 };
 
 /// How often a write is tried that somebody else came before.
@@ -60,6 +59,8 @@ pub struct Rules {
     pub allowed: Option<Arc<ToolAllowlist>>,
     /// Whether the server is reached over HTTP, where arguments go into headers if its definitions ask for that.
     pub mirrors_parameters: bool,
+    /// What the operator says of the server.
+    pub profile: ServerProfile,
 }
 
 /// What a server says, as the answers that it said it with. They are read again when they are judged again, which is
@@ -121,12 +122,8 @@ pub struct Judge {
     launch: Option<Launch>,
     /// What was held when it was last judged, to tell what began to be.
     held: HashSet<EntryId>,
-    /// When the session began: what is revoked later concerns it.
-    begun: Timestamp,
-    /// The names of the user whose calls these are.
-    principals: Vec<String>,
     /// What the store said of the server when it was last judged.
-    standing: Option<Standing>,
+    record: Option<StoreRecord>,
     /// What was compared for the last judgement.
     compared: Compared,
 }
@@ -136,46 +133,32 @@ pub struct Judge {
 pub enum Again {
     /// What was written was about something else.
     Same,
-    /// It stands as it did, with or without an incident.
-    Flags {
-        is_incident: bool,
-        is_revoked: bool,
-        is_principal_revoked: bool,
-    },
+    /// The server's own record is as it was; only what incident mode switched off changed.
+    Switched(Switches),
     Judged(Box<Judged>),
 }
 
 /// What of the store a judgement rests on, beside the pins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Standing {
+struct StoreRecord {
     revision: Revision,
     status: ServerStatus,
     lost: Option<String>,
-    is_incident: bool,
-    is_revoked: bool,
-    is_principal_revoked: bool,
+    switches: Switches,
 }
 
-impl Standing {
+impl StoreRecord {
     /// Whether the server's own record is the same in both: its pins, its status, what is lost of it.
-    fn is_same_record(&self, other: &Standing) -> bool {
-        let record =
-            |standing: &Standing| (standing.revision, standing.status, standing.lost.clone());
-        record(self) == record(other)
+    fn is_same_server(&self, other: &StoreRecord) -> bool {
+        let StoreRecord { revision, status, lost, switches: _ } = self;
+        (*revision, *status, lost) == (other.revision, other.status, &other.lost)
     }
 }
 
 impl Judge {
     pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
-        let (held, compared, principals) = (HashSet::new(), Compared::default(), Vec::new());
-        Judge { store, rules, launch, held, begun: now(), principals, standing: None, compared }
-    }
-
-    /// Adds a name of the user whose calls these are: they are refused once one of the names is revoked.
-    #[must_use]
-    pub fn for_principal(mut self, principal: &str) -> Judge {
-        self.principals.push(principal.to_owned());
-        self
+        let (held, compared) = (HashSet::new(), Compared::default());
+        Judge { store, rules, launch, held, record: None, compared }
     }
 
     pub fn rules(&self) -> &Rules {
@@ -202,39 +185,39 @@ impl Judge {
 
     /// Reads what a judgement of this surface rests on.
     pub fn draft(&self, surface: &Surface, at: Timestamp) -> Result<Draft, StoreError> {
-        let standing = self.read_standing()?;
+        let record = self.read_record()?;
         let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(surface))?;
         let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
         let (rules, launch) = (self.rules.clone(), self.launch.clone());
         let compared = self.compared.clone();
-        Ok(Draft { rules, standing, baseline, auto_pins, launch, compared, at })
+        Ok(Draft { rules, record, baseline, auto_pins, launch, compared, at })
     }
 
     /// Writes what came of a judgement. [`StoreError::Changed`] where anybody wrote since what it rests on was read: then
     /// nothing is written, and it has to be judged again.
     pub fn settle(&mut self, drafted: Drafted) -> Result<Judged, StoreError> {
-        let Drafted { judged, rests_on, mut standing, writing, compared } = drafted;
+        let Drafted { judged, rests_on, mut record, writing, compared } = drafted;
         self.compared = compared;
-        if self.read_standing()? != rests_on {
+        if self.read_record()? != rests_on {
             return Err(StoreError::Changed { server: self.rules.server.clone() });
         }
         if let Some(writing) = writing {
-            standing.revision = self.store.record(writing.act(&self.rules))?.revision;
+            record.revision = self.store.record(writing.act(&self.rules))?.revision;
         }
-        self.standing = Some(standing);
+        self.record = Some(record);
         Ok(judged)
     }
 
     /// What becomes of what was last seen after somebody wrote to the store.
     pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Again, StoreError> {
         // Read before the pins: what changes in between is found to have changed the next time.
-        let now = self.read_standing()?;
-        match &self.standing {
+        let now = self.read_record()?;
+        match &self.record {
             Some(before) if *before == now => return Ok(Again::Same),
-            Some(before) if before.is_same_record(&now) => {
-                let Standing { is_incident, is_revoked, is_principal_revoked, .. } = now;
-                self.standing = Some(now);
-                return Ok(Again::Flags { is_incident, is_revoked, is_principal_revoked });
+            Some(before) if before.is_same_server(&now) => {
+                let switches = now.switches.clone();
+                self.record = Some(now);
+                return Ok(Again::Switched(switches));
             }
             Some(_) | None => {}
         }
@@ -247,14 +230,14 @@ impl Judge {
         let mut judgement = self.judge(status, &baseline.pins, &surface, at)?;
         // Only the keeper pins anew, with the list that it has just asked for.
         judgement.defer_accepted();
-        let now = Standing { status, ..now };
+        let now = StoreRecord { status, ..now };
         let judged = judged(&self.rules, seen, &surface, &baseline.pins, judgement, &now, 0);
-        self.standing = Some(now);
+        self.record = Some(now);
         Ok(Again::Judged(Box::new(judged)))
     }
 
     /// How things stand with a server that is stopped as a whole.
-    fn stopped(&mut self, seen: &Seen, standing: Standing) -> Result<Judged, StoreError> {
+    fn stopped(&mut self, seen: &Seen, record: StoreRecord) -> Result<Judged, StoreError> {
         // Tools and the like are read when there is something to judge them against.
         let baseline = self.store.baseline(&self.rules.server, Wanted::Of(is_told_at_handshake))?;
         let nothing = SurfaceJudgement {
@@ -263,10 +246,10 @@ impl Judge {
             entries: Vec::new(),
             unreadable: Vec::new(),
         };
-        let standing = Standing { status: status_of(&baseline), ..standing };
+        let record = StoreRecord { status: status_of(&baseline), ..record };
         let (pins, surface) = (&baseline.pins, Surface::default());
-        let judged = judged(&self.rules, seen, &surface, pins, nothing, &standing, 0);
-        self.standing = Some(standing);
+        let judged = judged(&self.rules, seen, &surface, pins, nothing, &record, 0);
+        self.record = Some(record);
         Ok(Judged { has_baseline: judged.has_baseline || baseline.has_pins, ..judged })
     }
 
@@ -278,35 +261,25 @@ impl Judge {
         Ok((surface, baseline))
     }
 
-    fn read_standing(&self) -> Result<Standing, StoreError> {
-        let server = self.store.server(&self.rules.server)?;
+    fn read_record(&self) -> Result<StoreRecord, StoreError> {
+        let id = &self.rules.server;
+        let server = self.store.server(id)?;
         let state = self.store.incident()?;
-        let is_declared =
-            state.incident.is_some_and(|(incident, _)| is_about(&incident, &self.rules.server));
-        let is_revoked = |kind: RevokedKind, value: &str| {
-            state.revocations.iter().any(|revoked| {
-                revoked.kind == kind && revoked.value == value && revoked.signed.at >= self.begun
-            })
-        };
-        let is_principal_revoked =
-            self.principals.iter().any(|name| is_revoked(RevokedKind::Principal, name));
-        let is_revoked =
-            is_principal_revoked || is_revoked(RevokedKind::Server, self.rules.server.as_str());
-        Ok(Standing {
+        let is_incident = state.incident.is_some_and(|(incident, _)| is_about(&incident, id));
+        let revocations = Arc::new(Revocations::about(id, &state.revocations));
+        Ok(StoreRecord {
             revision: server.as_ref().map_or(Revision::NONE, |server| server.revision),
             status: server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status),
             lost: server.and_then(|server| server.lost),
-            is_incident: is_declared,
-            is_revoked,
-            is_principal_revoked,
+            switches: Switches { is_incident, revocations },
         })
     }
 
     /// How things stand before anything of the server was seen: nothing of it can be called, and a server that a
     /// person stopped is stopped from the first message on.
     pub fn begin(&mut self) -> Result<Judged, StoreError> {
-        let standing = self.read_standing()?;
-        self.stopped(&Seen::default(), standing)
+        let record = self.read_record()?;
+        self.stopped(&Seen::default(), record)
     }
 
     fn judge(

@@ -5,7 +5,7 @@
 pub mod admission;
 pub mod batches;
 pub mod call;
-pub mod checks;
+pub mod decide;
 pub mod errands;
 pub mod errors;
 pub mod export;
@@ -15,7 +15,7 @@ pub mod keeper;
 pub mod lists;
 pub mod outlet;
 pub mod package;
-pub mod path;
+pub mod principal;
 pub mod process;
 pub mod program;
 pub mod reason;

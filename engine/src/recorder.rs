@@ -4,7 +4,8 @@
 
 use crate::admission::{Admittance, CallRuling};
 use crate::call::Call;
-use crate::path::{Answer, Denial};
+use crate::decide::Ruling;
+use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use crate::view::{Found, Hashes};
@@ -12,9 +13,9 @@ use contract::time::Timestamp;
 use gate::naming::shown_name;
 use gate::verdict::SurfacedVerdict;
 use ledger::record::{
-    ActorType, Admission, AdmissionVerdict, BeforeAfter, Decision, Digest32, Drift, Event, Latency,
-    Mcp, Outcome, OutcomeStatus, Principal, ReceiptId, Request, Ruling, RulingResult, Text,
-    TokenHandling, TokenMode, TrustLevel, Words,
+    self as record, Admission, AdmissionVerdict, Approval, BeforeAfter, Decision, Digest32, Drift,
+    Event, Latency, Mcp, Outcome, OutcomeStatus, ReceiptId, Request, RulingResult, Text,
+    TokenHandling, Words,
 };
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,15 +25,6 @@ use store::receipts::{Batch, Receipts, ReceiptsError};
 
 /// How many ids are made with one question for randomness.
 const IDS_AT_ONCE: usize = 128;
-
-/// Who makes the calls of a session, as far as anybody knows.
-#[derive(Debug, Clone, Default)]
-pub struct Caller {
-    /// The user of the machine.
-    pub subject: String,
-    /// What the client calls itself.
-    pub client: Option<String>,
-}
 
 /// Writes the receipts of one session.
 #[derive(Debug)]
@@ -64,7 +56,13 @@ pub struct Recorded {
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances<'a> {
     pub situation: &'a Situation,
-    pub caller: &'a Caller,
+    pub principal: &'a Principal,
+    /// The trace that the client's request belongs to, where it named one.
+    pub trace_id: Option<&'a str>,
+    /// The policy that decided, where there are policies.
+    pub policy_id: Option<&'a str>,
+    /// Who approved this very call, where one is needed.
+    pub approval: Option<Approval<'a>>,
     /// How old the view was, where one was looked at.
     pub view_age: Option<Duration>,
     /// How old the check of the server's admission was, where there was one.
@@ -83,14 +81,16 @@ impl Recorder {
     pub fn decision(
         &self,
         call: &Call<'_>,
-        answer: &Answer,
+        ruling: &Ruling,
         about: Circumstances<'_>,
     ) -> Result<Recorded, Unrecorded> {
         let receipt_id = self.next_id()?;
-        let drift = Drifted::of(call, answer, about.situation);
-        let admission = match &about.situation.admission {
+        let Circumstances { situation, principal, .. } = about;
+        let profile = situation.profile;
+        let drift = Drifted::of(call, ruling, situation);
+        let admission = match &situation.admission {
             Admittance::NotAsked | Admittance::Unknown => None,
-            Admittance::Known(admitted) => Some(admitted.rule(call, &about.situation.view)),
+            Admittance::Known(admitted) => Some(admitted.rule(call, &situation.view)),
         };
         // INVARIANT: a name that nobody accepted may be an argument in disguise, as the URI of a resource that no list has.
         let is_accepted = drift.as_ref().is_some_and(|drift| drift.before.is_some());
@@ -98,7 +98,7 @@ impl Recorder {
             true => Cow::Borrowed(target.key),
             false => Cow::Owned(shown_name(target.key, false)),
         });
-        let reasons = reason_of(answer).map(ReasonCode::as_str);
+        let reasons = ruling.reason().map(ReasonCode::as_str);
         let key = self.receipts.args_key();
         let args_hash = call.arguments.map(|arguments| key.hash(arguments));
         let decided = Instant::now();
@@ -106,43 +106,43 @@ impl Recorder {
         let decision = Decision {
             ts: now(),
             receipt_id,
-            trace_id: None,
-            principal: Principal {
-                actor_type: ActorType::Agent,
-                client_id: about.caller.client.as_deref().map(Text),
-                org_id: None,
-                sub: Text(&about.caller.subject),
+            trace_id: about.trace_id.map(Text),
+            principal: record::Principal {
+                actor_type: principal.actor,
+                client_id: principal.client_id.as_deref().map(Text),
+                org_id: principal.org_id.as_deref().map(Text),
+                sub: Text(&principal.subject),
             },
             mcp: Mcp {
                 method: Text(call.method),
-                server_id: Text(about.situation.server.as_str()),
+                server_id: Text(situation.server.as_str()),
                 tool_name: name.as_deref().map(Text),
-                trust_level: TrustLevel::Unknown,
+                trust_level: profile.trust,
             },
             request: Request {
                 args_hash,
                 args_hash_kind: key.kind(),
                 size_bytes_in: call.bytes as u64,
             },
-            decision: Ruling {
-                policy_id: None,
+            decision: record::Ruling {
+                policy_id: about.policy_id.map(Text),
                 reason_codes: Words(reasons.as_slice()),
-                result: match answer {
-                    Answer::Continue => RulingResult::Allow,
-                    Answer::Hold(_) => RulingResult::RequireApproval,
-                    Answer::Deny(_) => RulingResult::Deny,
+                result: match ruling {
+                    Ruling::Allow => RulingResult::Allow,
+                    Ruling::Hold(_) => RulingResult::RequireApproval,
+                    Ruling::Deny(_) => RulingResult::Deny,
                 },
             },
             token_handling: TokenHandling {
                 audience: None,
-                mode: TokenMode::None,
+                mode: profile.token,
                 passthrough_detected: false,
             },
-            sandbox: None,
-            approval: None,
+            sandbox: profile.sandbox,
+            approval: about.approval,
             drift: drift.as_ref().map(|drift| drift.to_record(about.view_age)),
             admission: admission.map(|ruling| to_record(ruling, about.admission_age)),
-            incident_mode: about.situation.is_incident || about.situation.is_revoked,
+            incident_mode: situation.switches.is_incident || situation.revoked(principal).is_some(),
             latency_us: Latency { ours: microseconds(ours), theirs: None },
         };
         let batch = self.receipts.decision_later(&decision);
@@ -234,14 +234,6 @@ fn to_record(ruling: CallRuling<'_>, age: Option<Duration>) -> Admission<'_> {
     }
 }
 
-fn reason_of(answer: &Answer) -> Option<ReasonCode> {
-    match answer {
-        Answer::Continue => None,
-        Answer::Hold(standing) => standing.reason.map(ReasonCode::Drift),
-        Answer::Deny(Denial { reason, .. }) => Some(*reason),
-    }
-}
-
 /// What the drift gate found, for a receipt.
 struct Drifted<'a> {
     before: Option<Hashes>,
@@ -251,9 +243,9 @@ struct Drifted<'a> {
 }
 
 impl<'a> Drifted<'a> {
-    fn of(call: &Call<'_>, answer: &'a Answer, situation: &'a Situation) -> Option<Drifted<'a>> {
-        let standing = match (answer, call.target) {
-            (Answer::Hold(standing), _) => standing,
+    fn of(call: &Call<'_>, ruling: &'a Ruling, situation: &'a Situation) -> Option<Drifted<'a>> {
+        let standing = match (ruling, call.target) {
+            (Ruling::Hold(standing), _) => standing,
             (_, None) => return None,
             (_, Some(target)) => match situation.view.find(target) {
                 Found::Changed(standing) => standing,

@@ -1,6 +1,6 @@
 //! Refusals as they go over the wire. No text that nobody accepted is in one.
 
-use crate::path::Denial;
+use crate::decide::Denial;
 use crate::reason::ReasonCode;
 use crate::view::Standing;
 use gate::words::AGENT_STOPS;

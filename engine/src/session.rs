@@ -22,14 +22,15 @@ pub use server::OwnAnswer;
 use crate::admission::Admittance;
 use crate::batches::OpenBatches;
 use crate::call::{Call, Target};
+use crate::decide::{Path, Ruling};
 use crate::errands::Errand;
 use crate::errors::ErrorLog;
 use crate::judge::{Again, Judge, Judged};
 use crate::keeper::Wake;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
-use crate::path::{Answer, Path};
+use crate::principal::Principal;
 use crate::reason::ReasonCode;
-use crate::recorder::{Caller, Circumstances, Recorded, Recorder};
+use crate::recorder::{Circumstances, Recorded, Recorder};
 use crate::refusal::Refusal;
 use crate::sentinel::Sentinel;
 use crate::situation::Situation;
@@ -177,9 +178,24 @@ struct Passage<'a> {
 /// What a request is decided on, as it was at one moment.
 struct Met {
     situation: Arc<Situation>,
-    caller: Arc<Caller>,
+    principal: Arc<Principal>,
     view_age: Option<Duration>,
     admission_age: Option<Duration>,
+}
+
+impl Met {
+    fn circumstances(&self, begun: Instant) -> Circumstances<'_> {
+        Circumstances {
+            situation: &self.situation,
+            principal: &self.principal,
+            trace_id: None,
+            policy_id: None,
+            approval: None,
+            view_age: self.view_age,
+            admission_age: self.admission_age,
+            begun,
+        }
+    }
 }
 
 impl Session {
@@ -295,11 +311,10 @@ impl Session {
         let seen = self.state().seen.clone();
         match judge.look_again(&seen, crate::recorder::now())? {
             Again::Same => {}
-            Again::Flags { is_incident, is_revoked, is_principal_revoked } => {
+            Again::Switched(switches) => {
                 let mut state = self.state();
                 let before = (*state.situation).clone();
-                let flagged = Situation { is_incident, is_revoked, is_principal_revoked, ..before };
-                state.situation = Arc::new(flagged);
+                state.situation = Arc::new(Situation { switches, ..before });
             }
             Again::Judged(judged) => {
                 self.publish(&mut judge, *judged, Cause::Person);
@@ -367,34 +382,36 @@ impl Session {
         }
     }
 
+    fn decide(&self, call: &Call<'_>, met: &Met) -> Ruling {
+        self.path.decide(call, &met.principal, &met.situation, Instant::now())
+    }
+
     /// Decides on a request, records it, and passes it on or refuses it.
     fn pass(&self, passage: &Passage<'_>, met: &Met) {
-        let Met { situation, caller, view_age, admission_age } = met;
         let Passage { id, call, begun, .. } = *passage;
-        let answer = self.path.decide(&call, situation);
-        if let Answer::Hold(standing) = &answer
+        let situation = &met.situation;
+        let ruling = self.decide(&call, met);
+        if let Ruling::Hold(standing) = &ruling
             && self.may_ask(passage, standing)
             && self.ask(passage, standing)
         {
             return;
         }
         boundary::note_decided();
-        let (view_age, admission_age) = (*view_age, *admission_age);
-        let about = Circumstances { situation, caller, view_age, admission_age, begun };
-        let Recorded { receipt_id, batch, decided } = match self
-            .recorder
-            .decision(&call, &answer, about)
-        {
-            Ok(recorded) => recorded,
-            Err(error) => {
-                self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
-                self.tally.add(Counter::Failed);
-                self.end_wait(passage);
-                return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
-            }
-        };
+        let Recorded { receipt_id, batch, decided } =
+            match self.recorder.decision(&call, &ruling, met.circumstances(begun)) {
+                Ok(recorded) => recorded,
+                Err(error) => {
+                    self.remark(&format!(
+                        "a call was refused because it cannot be recorded: {error}"
+                    ));
+                    self.tally.add(Counter::Failed);
+                    self.end_wait(passage);
+                    return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
+                }
+            };
         // Who is refused has a receipt as well, and it is written before anybody hears of it.
-        if !matches!(answer, Answer::Continue) {
+        if !matches!(ruling, Ruling::Allow) {
             let settled = self.recorder.settle(Some(batch));
             self.end_wait(passage);
             if settled.is_err() {
@@ -403,8 +420,8 @@ impl Session {
             }
         }
         let is_call = call.target.is_some();
-        match &answer {
-            Answer::Continue => {
+        match &ruling {
+            Ruling::Allow => {
                 let pending = Pending {
                     receipt_id,
                     is_handshake: passage.is_handshake,
@@ -422,7 +439,7 @@ impl Session {
                 let outgoing = Outgoing { parameters: &parameters, mark, ..passage.outgoing };
                 self.dispatch(&Passage { outgoing, ..*passage }, pending, batch);
             }
-            Answer::Hold(standing) => {
+            Ruling::Hold(standing) => {
                 self.follow_hold(&call, standing);
                 let message = self.input_required(passage, standing).unwrap_or_else(|| {
                     let tool = call.target.map(|target| target.key);
@@ -432,7 +449,7 @@ impl Session {
                 });
                 self.tell_client(&message);
             }
-            Answer::Deny(denial) => {
+            Ruling::Deny(denial) => {
                 let server = situation.server.as_str();
                 self.record_tool_denial(&call, denial, server, receipt_id);
                 let refusal = Refusal::denied(denial, server, &receipt_id.to_string());
@@ -442,7 +459,7 @@ impl Session {
         if is_call {
             let found = call.target.map(|target| situation.view.find(target));
             let ours = decided.saturating_duration_since(begun);
-            self.tally.call(&call, &answer, found, ours);
+            self.tally.call(&call, &ruling, found, ours);
         } else {
             self.tally.add(Counter::Requests);
         }

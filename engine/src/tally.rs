@@ -1,7 +1,7 @@
 //! What is counted of a session until the next time it is stored: numbers, and of names only fingerprints.
 
 use crate::call::Call;
-use crate::path::Answer;
+use crate::decide::Ruling;
 use crate::view::Found;
 use contract::surface::EntryType;
 use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
@@ -44,18 +44,18 @@ impl Tally {
     }
 
     /// Counts a gated call that was decided.
-    pub fn call(&self, call: &Call<'_>, answer: &Answer, found: Option<Found<'_>>, ours: Duration) {
+    pub fn call(&self, call: &Call<'_>, ruling: &Ruling, found: Option<Found<'_>>, ours: Duration) {
         let mut counts = self.lock();
         let mut count = |counter| counts.add(counter, 1);
         count(Counter::Calls);
         count(added_bucket(u64::try_from(ours.as_micros()).unwrap_or(u64::MAX)));
-        match answer {
-            Answer::Continue => {}
-            Answer::Hold(_) => count(Counter::Held),
-            Answer::Deny(_) => count(Counter::Denied),
+        match ruling {
+            Ruling::Allow => {}
+            Ruling::Hold(_) => count(Counter::Held),
+            Ruling::Deny(_) => count(Counter::Denied),
         }
-        let standing = match (answer, found) {
-            (Answer::Hold(standing), _) => Some(standing),
+        let standing = match (ruling, found) {
+            (Ruling::Hold(standing), _) => Some(standing),
             (_, Some(Found::Changed(standing))) => Some(standing),
             _ => None,
         };
@@ -63,7 +63,7 @@ impl Tally {
             let provenance = standing.surfaced.provenance();
             count(Counter::Tier(provenance.map_or(0, |provenance| provenance.tier_reached)));
             // What is deferred is held where a call needs it, under every posture but monitor.
-            let is_needed = matches!(answer, Answer::Hold(_)) && standing.is_deferred();
+            let is_needed = matches!(ruling, Ruling::Hold(_)) && standing.is_deferred();
             let would_hold =
                 if is_needed { [false, true, true, true] } else { standing.would_hold };
             for (posture, would_hold) in Posture::ALL.into_iter().zip(would_hold) {

@@ -11,6 +11,7 @@ use attest::Flavor;
 use contract::origin::{ProgramOrigin, address_entry, shown_program};
 use contract::surface::Entry;
 use engine::admission::Checker;
+use engine::decide::Path;
 use engine::errands::Errand;
 use engine::errors::ErrorLog;
 use engine::export::{LiveExport, do_not_track};
@@ -18,10 +19,10 @@ use engine::handover::{Handover, handover};
 use engine::judge::Judge;
 use engine::keeper::{OriginSource, Wake};
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
-use engine::path::Path;
+use engine::principal::Principal;
 use engine::process::{BECOME, ServerGroup, ServerProcess};
 use engine::program::{digest_of, find_program};
-use engine::recorder::{Caller, Recorder};
+use engine::recorder::{Recorder, now};
 use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
 use engine::sentinel::Sentinel;
 use engine::session::state::State;
@@ -306,12 +307,9 @@ fn prepare(
     let is_shared = matches!(location, Location::Postgres(_));
     let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
     let sentinel = Sentinel::new(store.index_path(), shared)?;
-    let caller = Caller { subject: approver::name(), client: None };
-    let judge = Judge::new(store, rules, Some(launch)).for_principal(&caller.subject);
-    let mut judge = match approver::account() {
-        Some(account) => judge.for_principal(&account),
-        None => judge,
-    };
+    let principal =
+        Principal::local_user(approver::name(), approver::account().into_iter().collect(), now());
+    let mut judge = Judge::new(store, rules, Some(launch));
     let begun = judge.begin()?;
     if !options.quiet {
         say_if_stopped(&begun.situation);
@@ -325,7 +323,7 @@ fn prepare(
         recorder: Recorder::new(receipts),
         judge,
         sentinel,
-        state: State::new(begun, caller),
+        state: State::new(begun, principal),
         to_client: standard_output()?,
         to_server,
         keeper,

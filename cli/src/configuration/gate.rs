@@ -2,10 +2,10 @@
 
 use super::Configuration;
 use crate::failure::Failure;
-use engine::checks::PreflightLimits;
+use engine::decide::PreflightLimits;
 use engine::judge::{FirstUsePolicy, Rules};
 use engine::session::SessionSettings;
-use engine::situation::DriftScope;
+use engine::situation::{DriftScope, ServerProfile};
 use gate::posture::Posture;
 use gate::server::ServerId;
 use gate::shown::ListMode;
@@ -46,6 +46,7 @@ impl Configuration {
             allowed: None,
             // Whoever reaches it over HTTP says so.
             mirrors_parameters: false,
+            profile: ServerProfile::default(),
         })
     }
 

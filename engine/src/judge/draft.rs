@@ -2,7 +2,7 @@
 //! the judge reads what it rests on, and then writes what came of it if nobody wrote in between.
 
 use super::{
-    FirstUsePolicy, Judged, NOBODY, Rules, Seen, Standing, anchor, newly_anchored, of_handshake,
+    FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, anchor, newly_anchored, of_handshake,
 };
 use super::{first_basis, status_of};
 use crate::admission::Admittance;
@@ -24,7 +24,7 @@ use store::{Act, Baseline, Launch, NewPin, Observation, Revision, Sighting};
 #[derive(Debug)]
 pub struct Draft {
     pub(super) rules: Rules,
-    pub(super) standing: Standing,
+    pub(super) record: StoreRecord,
     pub(super) baseline: Baseline,
     /// How often the server was pinned anew during the last day without asking.
     pub(super) auto_pins: usize,
@@ -37,9 +37,9 @@ pub struct Draft {
 #[derive(Debug)]
 pub struct Drafted {
     pub(super) judged: Judged,
-    /// The standing that it rests on, and the one after it was written.
-    pub(super) rests_on: Standing,
-    pub(super) standing: Standing,
+    /// The record that it rests on, and the one after it was written.
+    pub(super) rests_on: StoreRecord,
+    pub(super) record: StoreRecord,
     pub(super) writing: Option<Writing>,
     pub(super) compared: Compared,
 }
@@ -71,7 +71,7 @@ impl Writing {
 impl Draft {
     /// Judges what a server says now: what is pinned at first use, what is pinned anew, what is held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
-        let Draft { rules, standing, baseline, auto_pins, launch, mut compared, at } = self;
+        let Draft { rules, record, baseline, auto_pins, launch, mut compared, at } = self;
         anchor(surface, seen, &baseline.pins);
         let surface = &*surface;
         let status = status_of(&baseline);
@@ -136,10 +136,10 @@ impl Draft {
             let observation = Observation::of(surface, at);
             Writing { name, expect, launch, status, pins, observation, at }
         });
-        let rests_on = standing.clone();
-        let standing = Standing { status: next_status, ..standing };
-        let judged = judged(&rules, seen, surface, &book, judgement, &standing, repinned);
-        Drafted { judged, rests_on, standing, writing, compared }
+        let rests_on = record.clone();
+        let record = StoreRecord { status: next_status, ..record };
+        let judged = judged(&rules, seen, surface, &book, judgement, &record, repinned);
+        Drafted { judged, rests_on, record, writing, compared }
     }
 }
 
@@ -164,12 +164,12 @@ pub(super) fn judged(
     surface: &Surface,
     book: &PinBook,
     judgement: SurfaceJudgement,
-    standing: &Standing,
+    record: &StoreRecord,
     repinned: usize,
 ) -> Judged {
     // A server that waits for a person is stopped before its lists are there to be judged.
     let is_asked = rules.first_use == FirstUsePolicy::Approve && book.is_empty();
-    let status = match standing.status {
+    let status = match record.status {
         ServerStatus::Unbaselined if is_asked => ServerStatus::Pending,
         status => status,
     };
@@ -189,9 +189,8 @@ pub(super) fn judged(
     let situation = Situation {
         server: rules.server.clone(),
         settings: rules.settings.clone(),
-        is_incident: standing.is_incident,
-        is_revoked: standing.is_revoked,
-        is_principal_revoked: standing.is_principal_revoked,
+        profile: rules.profile,
+        switches: record.switches.clone(),
         // The caller sets it: the judge does not track admission.
         admission: Admittance::default(),
         view: Arc::new(view),

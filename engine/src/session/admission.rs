@@ -5,11 +5,11 @@ use super::state::{KeptGreeting, KeptHandshake, State};
 use super::{Met, Passage, Session};
 use crate::admission::{Admittance, Checked};
 use crate::call::{Call, Method};
+use crate::decide::{Denial, Ruling};
 use crate::errands::{Errand, OwnMessage};
 use crate::keeper::Wake;
-use crate::path::{Answer, Denial};
 use crate::reason::ReasonCode;
-use crate::recorder::{Circumstances, Recorded};
+use crate::recorder::Recorded;
 use crate::situation::Situation;
 use attest::{Reason, TOOL_DENIED_EVENT};
 use contract::hash::sha256_hex;
@@ -77,7 +77,7 @@ impl Session {
     /// Whether the allowlist refuses a call, whatever is known of the server.
     pub(super) fn is_off_list(&self, call: &Call<'_>, met: &Met) -> bool {
         let denial = ReasonCode::Admission(Reason::ToolNotAdmitted);
-        matches!(self.path.decide(call, &met.situation), Answer::Deny(Denial { reason, .. }) if reason == denial)
+        self.decide(call, met).reason() == Some(denial)
     }
 
     /// Answers a handshake or `ping` in place of a server that is not admitted. Nothing is sent to the server; the client's
@@ -89,10 +89,9 @@ impl Session {
         params: Option<&[u8]>,
         met: &Met,
     ) {
-        let Met { situation, caller, view_age, admission_age } = met;
-        let (view_age, admission_age, begun) = (*view_age, *admission_age, passage.begun);
-        let about = Circumstances { situation, caller, view_age, admission_age, begun };
-        let recorded = self.recorder.decision(&passage.call, &Answer::Continue, about);
+        let begun = passage.begun;
+        let about = met.circumstances(begun);
+        let recorded = self.recorder.decision(&passage.call, &Ruling::Allow, about);
         let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
             self.recorder.settle(Some(batch)).map(|()| receipt_id)
         });
@@ -298,12 +297,15 @@ impl Session {
     fn needs_no_list(&self, frame: &[u8]) -> bool {
         let Ok(Scanned::Message(envelope)) = scan(frame) else { return false };
         let Kind::Request { method, .. } = &envelope.kind else { return false };
-        let situation = self.situation();
+        let (situation, principal) = {
+            let state = self.state();
+            (state.situation.clone(), state.client.principal.clone())
+        };
         match Method::of(method) {
             Method::List(list) => situation.is_closed() && !situation.view.lacks(list),
             Method::Use(_) => {
-                let is_stopped = situation.is_closed() || situation.is_incident;
-                is_stopped || situation.is_revoked || !situation.is_holding()
+                let is_stopped = situation.is_closed() || situation.switches.is_incident;
+                is_stopped || situation.revoked(&principal).is_some() || !situation.is_holding()
             }
             Method::Handshake | Method::Ping | Method::Other => false,
         }

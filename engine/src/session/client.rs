@@ -5,12 +5,12 @@ use super::input::{Asking, Returned};
 use super::state::{Cancelling, State, Waiting};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
+use crate::decide::{Denial, Ruling};
 use crate::errands::Errand;
 use crate::keeper::Wake;
 use crate::outlet::Outgoing;
-use crate::path::{Answer, Denial};
 use crate::reason::ReasonCode;
-use crate::recorder::{Caller, Circumstances, Recorded};
+use crate::recorder::Recorded;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use gate::counters::Counter;
@@ -200,7 +200,7 @@ impl Session {
     fn met(&self, state: &State, view_age: Option<Duration>) -> Met {
         Met {
             situation: state.situation.clone(),
-            caller: state.client.caller.clone(),
+            principal: state.client.principal.clone(),
             view_age,
             admission_age: self.admission_age(state),
         }
@@ -249,7 +249,7 @@ impl Session {
         let greeted_with = ClientCapabilities::read(&capabilities).ok();
         let mut state = self.state();
         let client = name.and_then(|name| serde_json::from_slice(&name).ok());
-        state.client.caller = Arc::new(Caller { client, ..(*state.client.caller).clone() });
+        state.client.principal = Arc::new(state.client.principal.with_client(client));
         state.client.can_be_asked = can_be_asked;
         state.client.greeted_with = greeted_with;
         state.client.asked_version = version;
@@ -305,10 +305,10 @@ impl Session {
         let Kind::Request { method, .. } = &envelope.kind else { return false };
         let sort = Method::of(method);
         let call = call_of(&envelope, method, sort);
-        let situation = self.situation();
+        let met = self.met(&self.state(), None);
         !matches!(sort, Method::List(_))
-            && !self.answers_itself(sort, &situation)
-            && matches!(self.path.decide(&call, &situation), Answer::Continue)
+            && !self.answers_itself(sort, &met.situation)
+            && matches!(self.decide(&call, &met), Ruling::Allow)
     }
 
     /// Decides on a request that was released, unless somebody else does or it came to its end meanwhile.
@@ -377,17 +377,14 @@ impl Session {
         envelope: &Envelope<'_>,
         met: &Met,
     ) {
-        let Met { situation, caller, view_age, admission_age } = met;
-        let answer = self.path.decide(&passage.call, situation);
-        if !matches!(answer, Answer::Continue) {
+        let ruling = self.decide(&passage.call, met);
+        if !matches!(ruling, Ruling::Allow) {
             // Refused where calls are, and decided there on the same value. It is no call: it counts as a request.
             return self.pass(passage, met);
         }
-        let (view_age, admission_age, begun) = (*view_age, *admission_age, passage.begun);
-        let about = Circumstances { situation, caller, view_age, admission_age, begun };
-        let id = passage.id.raw();
+        let (id, begun) = (passage.id.raw(), passage.begun);
         note_decided();
-        let recorded = self.recorder.decision(&passage.call, &answer, about);
+        let recorded = self.recorder.decision(&passage.call, &ruling, met.circumstances(begun));
         let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
             self.recorder.settle(Some(batch)).map(|()| receipt_id)
         });
@@ -397,7 +394,7 @@ impl Session {
         };
         self.tally.add(Counter::Requests);
         let cursor = envelope.params.as_ref().and_then(|params| params.cursor);
-        let answer = crate::lists::answer(&situation.view, list, cursor, id);
+        let answer = crate::lists::answer(&met.situation.view, list, cursor, id);
         self.tell_client_in_parts(&answer.parts());
         let ours = begun.elapsed();
         self.recorder.outcome(receipt_id, answer.status, answer.bytes(), ours, Duration::ZERO);
@@ -560,21 +557,12 @@ impl Session {
         reason: ReasonCode,
         begun: Instant,
     ) -> ReasonCode {
-        let call = Call { method, target: None, arguments: None, bytes, depth: 0 };
-        let (situation, caller) = {
-            let state = self.state();
-            (state.situation.clone(), state.client.caller.clone())
-        };
-        let answer = Answer::Deny(Denial { reason, message: String::new() });
-        let about = Circumstances {
-            situation: &situation,
-            caller: &caller,
-            view_age: None,
-            admission_age: None,
-            begun,
-        };
+        let kind = Method::of(method);
+        let call = Call { method, kind, target: None, arguments: None, bytes, depth: 0 };
+        let met = Met { admission_age: None, ..self.met(&self.state(), None) };
+        let ruling = Ruling::Deny(Denial { reason, message: String::new() });
         note_decided();
-        let recorded = self.recorder.decision(&call, &answer, about);
+        let recorded = self.recorder.decision(&call, &ruling, met.circumstances(begun));
         let recorded = recorded.and_then(|recorded| self.recorder.settle(Some(recorded.batch)));
         self.tally.add(Counter::Denied);
         if recorded.is_ok() { reason } else { ReasonCode::LedgerUnavailable }
@@ -610,6 +598,7 @@ fn call_of<'a>(envelope: &'a Envelope<'_>, method: &'a str, sort: Method) -> Cal
     let params = envelope.params.as_ref();
     Call {
         method,
+        kind: sort,
         target: sort.target(params),
         arguments: params.and_then(|params| params.arguments),
         bytes: envelope.raw.len(),

@@ -160,7 +160,7 @@ impl Session {
     pub(crate) fn approve_for(&self, entry: &EntryId, hash: Option<EntryHash>) {
         let (seen, by) = {
             let state = self.state();
-            (state.seen.clone(), state.client.caller.subject.clone())
+            (state.seen.clone(), state.client.principal.subject.clone())
         };
         let approved = {
             let mut judge = self.judge();

@@ -3,8 +3,8 @@
 use super::input::{Asking, OpenQuestions, capabilities_in};
 use crate::admission::Checked;
 use crate::judge::{Judged, Seen};
+use crate::principal::Principal;
 use crate::reason::ReasonCode;
-use crate::recorder::Caller;
 use crate::situation::Situation;
 use contract::client::ClientCapabilities;
 use contract::surface::{EntryId, ListKind};
@@ -114,9 +114,9 @@ impl Freshness {
 }
 
 /// How the client speaks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Client {
-    pub caller: Arc<Caller>,
+    pub principal: Arc<Principal>,
     /// Of the `initialize` that was answered.
     pub protocol_version: Option<String>,
     /// The version that it asked for in `initialize`.
@@ -132,12 +132,25 @@ pub struct Client {
 }
 
 impl Client {
+    fn of(principal: Principal) -> Client {
+        Client {
+            principal: Arc::new(principal),
+            protocol_version: None,
+            asked_version: None,
+            is_initialized: false,
+            stateless_meta: None,
+            can_be_asked: false,
+            greeted_with: None,
+            log_level: None,
+        }
+    }
+
     /// Without a session each request says who makes it.
     pub(super) fn hear(&mut self, meta: Option<&[u8]>) {
         if self.stateless_meta.as_deref() != meta {
             self.stateless_meta = meta.map(<[u8]>::to_vec);
             let client = meta.and_then(super::client::client_in);
-            self.caller = Arc::new(Caller { client, ..(*self.caller).clone() });
+            self.principal = Arc::new(self.principal.with_client(client));
         }
     }
 }
@@ -222,7 +235,7 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(begun: Judged, caller: Caller) -> State {
+    pub fn new(begun: Judged, principal: Principal) -> State {
         let Judged { situation, book, has_baseline, .. } = begun;
         State {
             situation: Arc::new(situation),
@@ -245,7 +258,7 @@ impl State {
             server_requests: HashSet::new(),
             asked: HashSet::new(),
             open_questions: OpenQuestions::default(),
-            client: Client { caller: Arc::new(caller), ..Client::default() },
+            client: Client::of(principal),
             is_unjudged: true,
             held_calls: HashSet::new(),
             unsolicited: 0,

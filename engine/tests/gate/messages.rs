@@ -1,7 +1,7 @@
 //! What passes, and what does not: bytes, ids, frames, batches, limits, receipts.
 
 use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
-use engine::checks::PreflightLimits;
+use engine::decide::PreflightLimits;
 use engine::session::state::{MAX_SERVER_REQUESTS, MAX_WAITING};
 use serde_json::{Value, json};
 

@@ -4,17 +4,17 @@ use attest::ToolAllowlist;
 use contract::origin::{ProgramOrigin, Redactor};
 use contract::time::Timestamp;
 use engine::admission::Checker;
-use engine::checks::PreflightLimits;
+use engine::decide::{Path, PreflightLimits};
 use engine::errors::ErrorLog;
 use engine::judge::{FirstUsePolicy, Judge, Rules};
 use engine::keeper::{Keeper, Wake};
 use engine::outlet::{LineOutlet, Outgoing, ServerOutlet};
-use engine::path::Path;
-use engine::recorder::{Caller, Recorder};
+use engine::principal::Principal;
+use engine::recorder::{Recorder, now};
 use engine::sentinel::Sentinel;
 use engine::session::state::State;
 use engine::session::{Parts, Session, SessionSettings};
-use engine::situation::DriftScope;
+use engine::situation::{DriftScope, ServerProfile};
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
 use gate::shown::ListMode;
@@ -230,12 +230,13 @@ impl Stage {
             mode: ListMode::Accepted,
             allowed: setting.allowed.clone(),
             mirrors_parameters: false,
+            profile: ServerProfile::default(),
         };
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
         let mut judge = Judge::new(store_of(&home), rules, None);
         let begun = judge.begin().expect("a beginning");
         let sentinel = Sentinel::new(store_of(&home).index_path(), None).expect("a sentinel");
-        let caller = Caller { subject: "ada".to_owned(), client: None };
+        let principal = Principal::local_user("ada".to_owned(), Vec::new(), now());
         let (keeper, wakes) = channel();
         let (to_errands, errands) = channel();
         let (play, plays) = channel::<Vec<u8>>();
@@ -247,7 +248,7 @@ impl Stage {
             recorder: Recorder::new(receipts),
             judge,
             sentinel,
-            state: State::new(begun, caller),
+            state: State::new(begun, principal),
             to_client: LineOutlet::new(Box::new(end)),
             to_server: Box::new(ServerEnd {
                 arrived: server.clone(),

@@ -1,5 +1,7 @@
 use super::*;
 use crate::admission::Admittance;
+use crate::situation::{ServerProfile, Switches};
+use contract::time::Timestamp;
 use gate::judge::SurfaceJudgement;
 use gate::posture::{Posture, Settings};
 use gate::verdict::Verdict;
@@ -12,9 +14,8 @@ fn state() -> State {
     let situation = Situation {
         server: "calc".parse().unwrap(),
         settings: Settings::default(),
-        is_incident: false,
-        is_revoked: false,
-        is_principal_revoked: false,
+        profile: ServerProfile::default(),
+        switches: Switches::default(),
         admission: Admittance::NotAsked,
         view: Arc::default(),
     };
@@ -26,7 +27,7 @@ fn state() -> State {
     };
     let book = PinBook::default();
     let begun = Judged { situation, book, has_baseline: false, judgement, repinned: 0 };
-    State::new(begun, Caller::default())
+    State::new(begun, Principal::local_user(String::new(), Vec::new(), Timestamp(0)))
 }
 
 fn id() -> OwnedId {

@@ -1,23 +1,21 @@
 //! Is the server one that somebody trusted vouches for, at the level that is required?
 
 use crate::admission::{Admittance, CallRuling};
-use crate::call::{Call, Method};
-use crate::path::{Answer, Check, Denial};
+use crate::call::Method;
+use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
-use crate::situation::Situation;
 use attest::Reason;
 use ledger::record::AdmissionVerdict;
 
 #[derive(Debug)]
-pub struct AdmissionCheck;
+pub(crate) struct AdmissionCheck;
 
 impl Check for AdmissionCheck {
-    /// The handshake and `ping` are no use of a server, nor is a list that it does not have.
-    fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
-        match Method::of(call.method) {
-            Method::Handshake | Method::Ping => return Answer::Continue,
-            Method::List(list) if situation.view.lacks(list) => return Answer::Continue,
-            Method::List(_) | Method::Use(_) | Method::Other => {}
+    fn check(&self, question: &Question<'_>) -> Answer {
+        let Question { call, situation, .. } = *question;
+        // A list that the server does not have is answered without it.
+        if matches!(call.kind, Method::List(list) if situation.view.lacks(list)) {
+            return Answer::Continue;
         }
         let reason = match &situation.admission {
             Admittance::NotAsked => return Answer::Continue,
@@ -32,7 +30,7 @@ impl Check for AdmissionCheck {
             },
         };
         let message = format!("○ holdpoint — not admitted: {}. {}", why(reason), advice(reason));
-        Answer::Deny(Denial { reason: ReasonCode::Admission(reason), message })
+        Answer::deny(ReasonCode::Admission(reason), message)
     }
 }
 

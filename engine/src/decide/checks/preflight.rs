@@ -1,9 +1,7 @@
 //! Is the message of a size and depth that a server can be expected to bear?
 
-use crate::call::Call;
-use crate::path::{Answer, Check, Denial};
+use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
-use crate::situation::Situation;
 
 /// What a call may be at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +17,16 @@ impl Default for PreflightLimits {
 }
 
 #[derive(Debug)]
-pub struct PreflightCheck {
-    pub limits: PreflightLimits,
+pub(crate) struct PreflightCheck {
+    pub(crate) limits: PreflightLimits,
 }
 
 impl Check for PreflightCheck {
-    fn check(&self, call: &Call<'_>, _: &Situation) -> Answer {
+    fn check(&self, question: &Question<'_>) -> Answer {
+        let call = question.call;
         let PreflightLimits { arguments_bytes, depth } = self.limits;
-        let deny = |reason, message| Answer::Deny(Denial { reason, message });
         if call.arguments.is_some_and(|arguments| arguments.len() > arguments_bytes) {
-            return deny(
+            return Answer::deny(
                 ReasonCode::PayloadTooLarge,
                 format!(
                     "○ holdpoint — the arguments are larger than {arguments_bytes} bytes (limits.arguments_bytes)"
@@ -36,7 +34,7 @@ impl Check for PreflightCheck {
             );
         }
         if call.depth > depth {
-            return deny(
+            return Answer::deny(
                 ReasonCode::TooDeep,
                 format!(
                     "○ holdpoint — the message is nested deeper than {depth} levels (limits.depth)"

@@ -1,7 +1,7 @@
 //! Has the contract changed since it was accepted? One look-up in the view.
 
-use crate::call::{Call, Method, Target};
-use crate::path::{Answer, Check, Denial};
+use crate::call::{Method, Target};
+use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
 use crate::view::Found;
@@ -10,25 +10,19 @@ use gate::naming::named_tool;
 use gate::reason::Reason;
 
 #[derive(Debug)]
-pub struct DriftCheck;
+pub(crate) struct DriftCheck;
 
 impl Check for DriftCheck {
-    fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
-        match Method::of(call.method) {
-            Method::Use(_) => {}
-            // What could not be read cannot be shown.
-            Method::List(list) => {
-                let unreadable = situation.view.unreadable(list);
-                return unreadable.cloned().map_or(Answer::Continue, Answer::Hold);
-            }
-            Method::Handshake | Method::Ping | Method::Other => return Answer::Continue,
+    fn check(&self, question: &Question<'_>) -> Answer {
+        let Question { call, situation, .. } = *question;
+        if let Method::List(list) = call.kind {
+            // A list that cannot be read is not shown.
+            let unreadable = situation.view.unreadable(list);
+            return unreadable.cloned().map_or(Answer::Continue, Answer::Hold);
         }
         let Some(target) = call.target else {
-            return Answer::Deny(Denial {
-                reason: ReasonCode::BadFrame,
-                message: "○ holdpoint — the call does not say in one way what it is about"
-                    .to_owned(),
-            });
+            let message = "○ holdpoint — the call does not say in one way what it is about";
+            return Answer::deny(ReasonCode::BadFrame, message);
         };
         match situation.view.find(target) {
             Found::Unchanged(_) => Answer::Continue,
@@ -41,12 +35,10 @@ impl Check for DriftCheck {
             Found::Unknown if is_open(target, situation) => Answer::Continue,
             Found::Unknown if is_unlisted_tool(target, situation) => {
                 let tool = named_tool(target.key, false);
-                Answer::Deny(Denial {
-                    reason: ReasonCode::UnknownTool,
-                    message: format!(
-                        "○ holdpoint — the server lists no {tool}; look at its list for the right name"
-                    ),
-                })
+                let message = format!(
+                    "○ holdpoint — the server lists no {tool}; look at its list for the right name"
+                );
+                Answer::deny(ReasonCode::UnknownTool, message)
             }
             Found::Unknown => Answer::Hold(situation.view.unknown(target, situation)),
         }

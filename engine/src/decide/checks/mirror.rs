@@ -1,20 +1,19 @@
 //! Can the arguments be copied into the headers that the tool's definition asks for? Only servers without sessions that are
 //! reached over HTTP have such.
 
-use crate::call::Call;
-use crate::path::{Answer, Check, Denial};
+use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
-use crate::situation::Situation;
 use wire::remote::Unmirrored;
 
 #[derive(Debug)]
-pub struct MirrorCheck;
+pub(crate) struct MirrorCheck;
 
 impl Check for MirrorCheck {
-    fn check(&self, call: &Call<'_>, situation: &Situation) -> Answer {
+    fn check(&self, question: &Question<'_>) -> Answer {
+        let Question { call, situation, .. } = *question;
         let asked = call.target.and_then(|target| situation.view.mirroring(target));
         let deny = |reason, why: &dyn std::fmt::Display| {
-            Answer::Deny(Denial { reason, message: format!("○ holdpoint — {why}") })
+            Answer::deny(reason, format!("○ holdpoint — {why}"))
         };
         match asked.map(|asked| asked.as_ref().map(|asked| asked.headers(call.arguments))) {
             None | Some(Ok(Ok(_))) => Answer::Continue,

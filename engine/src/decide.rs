@@ -1,0 +1,157 @@
+//! Decides on one request: a pure function of the call, the principal, the situation and the clock.
+//!
+//! INVARIANT: there is one path for every surface. `run` builds it with fewer checks than a gateway; neither has a second
+//! copy of any check.
+
+mod checks;
+
+pub use checks::PreflightLimits;
+
+use crate::call::{Call, Method};
+use crate::principal::Principal;
+use crate::reason::ReasonCode;
+use crate::situation::Situation;
+use crate::view::Standing;
+use attest::ToolAllowlist;
+use checks::{
+    AdmissionCheck, AllowlistCheck, DriftCheck, IncidentCheck, InventoryCheck, MirrorCheck,
+    PreflightCheck,
+};
+use contract::surface::EntryType;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What was decided on a request.
+#[derive(Debug, Clone)]
+#[must_use]
+pub enum Ruling {
+    Allow,
+    /// A contract moved, and a person decides.
+    Hold(Arc<Standing>),
+    /// Not allowed, whatever the contract says.
+    Deny(Denial),
+}
+
+impl Ruling {
+    /// Why the request is refused; `None` if it is allowed.
+    pub fn reason(&self) -> Option<ReasonCode> {
+        match self {
+            Ruling::Allow => None,
+            Ruling::Hold(standing) => standing.reason.map(ReasonCode::Drift),
+            Ruling::Deny(Denial { reason, .. }) => Some(*reason),
+        }
+    }
+}
+
+/// Why a request is denied, with a sentence that tells a person what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub reason: ReasonCode,
+    pub message: String,
+}
+
+/// Everything that a check may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub call: &'a Call<'a>,
+    pub principal: &'a Principal,
+    pub situation: &'a Situation,
+    /// When the request is decided on; rates and expiries are measured against it.
+    pub now: Instant,
+}
+
+/// What one check says.
+#[derive(Debug)]
+#[must_use]
+pub enum Answer {
+    Continue,
+    Hold(Arc<Standing>),
+    Deny(Denial),
+}
+
+impl Answer {
+    fn deny(reason: ReasonCode, message: impl Into<String>) -> Answer {
+        Answer::Deny(Denial { reason, message: message.into() })
+    }
+}
+
+/// One question that a request has to pass.
+pub trait Check: Send + Sync + std::fmt::Debug {
+    fn check(&self, question: &Question<'_>) -> Answer;
+}
+
+/// Which methods a check concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Concerns {
+    Everything,
+    /// Everything but the handshake and `ping`, which go up even while a server is stopped.
+    Server,
+    ListsAndUses,
+    Uses,
+    ToolCalls,
+}
+
+impl Concerns {
+    fn include(self, method: Method) -> bool {
+        match self {
+            Concerns::Everything => true,
+            Concerns::Server => match method {
+                Method::Handshake | Method::Ping => false,
+                Method::List(_) | Method::Use(_) | Method::Other => true,
+            },
+            Concerns::ListsAndUses => matches!(method, Method::List(_) | Method::Use(_)),
+            Concerns::Uses => matches!(method, Method::Use(_)),
+            Concerns::ToolCalls => matches!(method, Method::Use(EntryType::Tool)),
+        }
+    }
+}
+
+/// The checks that a request passes, in their order. The first one that does not continue decides.
+#[derive(Debug)]
+pub struct Path {
+    checks: Vec<(Concerns, Box<dyn Check>)>,
+}
+
+impl Path {
+    /// The path in front of one server on one machine. `allowed: None` lets every tool pass the allowlist; under the enclaved
+    /// flavor the caller passes an empty allowlist for a server that has none.
+    pub fn for_one_server(limits: PreflightLimits, allowed: Option<Arc<ToolAllowlist>>) -> Path {
+        // The one place that says which check comes when, and which methods it concerns.
+        let allowlist = allowed.map(|allowed| -> (Concerns, Box<dyn Check>) {
+            // Before admission: a tool off the list is refused as such, whether the server is admitted or not.
+            (Concerns::ToolCalls, Box::new(AllowlistCheck { allowed }))
+        });
+        let mut checks: Vec<(Concerns, Box<dyn Check>)> = vec![
+            (Concerns::Server, Box::new(InventoryCheck)),
+            (Concerns::Uses, Box::new(IncidentCheck)),
+        ];
+        checks.extend(allowlist);
+        checks.push((Concerns::Server, Box::new(AdmissionCheck)));
+        checks.push((Concerns::ListsAndUses, Box::new(DriftCheck)));
+        checks.push((Concerns::Everything, Box::new(PreflightCheck { limits })));
+        checks.push((Concerns::ToolCalls, Box::new(MirrorCheck)));
+        Path { checks }
+    }
+
+    /// Decides on a request. It has no effects: the caller records the ruling.
+    pub fn decide(
+        &self,
+        call: &Call<'_>,
+        principal: &Principal,
+        situation: &Situation,
+        now: Instant,
+    ) -> Ruling {
+        let question = Question { call, principal, situation, now };
+        for (concerns, check) in &self.checks {
+            if !concerns.include(call.kind) {
+                continue;
+            }
+            match check.check(&question) {
+                Answer::Continue => {}
+                Answer::Hold(standing) => return Ruling::Hold(standing),
+                Answer::Deny(denial) => return Ruling::Deny(denial),
+            }
+        }
+        Ruling::Allow
+    }
+}

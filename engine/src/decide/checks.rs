@@ -1,0 +1,18 @@
+//! The checks, one a file. Adding a check is adding a file, and its place in [`super::Path`].
+
+mod admission;
+mod allowlist;
+mod drift;
+mod incident;
+mod inventory;
+mod mirror;
+mod preflight;
+
+pub(super) use admission::AdmissionCheck;
+pub(super) use allowlist::AllowlistCheck;
+pub(super) use drift::DriftCheck;
+pub(super) use incident::IncidentCheck;
+pub(super) use inventory::InventoryCheck;
+pub(super) use mirror::MirrorCheck;
+pub(super) use preflight::PreflightCheck;
+pub use preflight::PreflightLimits;
