@@ -1,4 +1,5 @@
-//! Older versions kept words of launches in clear. A database of theirs is rewritten once, when it is first opened.
+//! Older versions kept words of launches in clear. A database of theirs is rewritten when it is first opened, and again when
+//! a gate of theirs, which had it open all the time, wrote to it after that.
 //!
 //! INVARIANT: what authenticated before authenticates afterwards, and what did not still does not.
 
@@ -25,6 +26,9 @@ const MARKER: &str = "launches_redacted";
 const REWRITTEN: i64 = 1;
 /// Nothing of it is left in the database's files.
 const FINISHED: i64 = 2;
+/// The counter of the revisions that were written without words in clear. Older versions do not know it, so their acts make
+/// the servers' revisions add up to more.
+const REVISIONS: &str = "launches_redacted_revisions";
 
 /// The act that history has of it.
 const REDACT: &str = "server.redact";
@@ -34,44 +38,68 @@ pub(crate) const IN_ID: &str = "its id, and so its receipts, may hold a word of 
 /// Shorter parts of words say nothing when they are found in an id.
 const MIN_PART: usize = 6;
 
-/// Rewrites the database where that was not done yet. One that cannot be rewritten now is tried again at the next opening.
+/// Rewrites the database where that was not done yet, or where an older version wrote to it since. One that cannot be
+/// rewritten now is tried again at the next opening.
 pub(crate) fn redact(store: &mut impl Backend) -> Result<(), StoreError> {
-    let is_pending = |rows: &dyn Transaction| Ok(state(rows)? < FINISHED && servers::any(rows)?);
+    let is_pending = |rows: &dyn Transaction| {
+        Ok((counter(rows, MARKER)? < FINISHED || has_older_acts(rows)?) && servers::any(rows)?)
+    };
     if !store.read(is_pending)? {
         return Ok(());
     }
     let [open, close] = store.statements_around_history_edit();
     let is_rewritten = store.write(|rows, keys| {
-        if state(rows)? >= REWRITTEN {
+        if counter(rows, MARKER)? >= REWRITTEN && !has_older_acts(rows)? {
             return Ok(true);
         }
         // Without the key nothing could be authenticated anew, and putting the key back would not help any more.
         let Ok(key) = keys.read()? else { return Ok(false) };
         rewrite(rows, &key, &open, &close)?;
-        mark(rows, REWRITTEN)?;
+        set(rows, REVISIONS, revisions(rows)?)?;
+        set(rows, MARKER, REWRITTEN)?;
         Ok(true)
     })?;
     if is_rewritten && store.drop_old_bytes()? {
-        store.write(|rows, _| mark(rows, FINISHED))?;
+        store.write(|rows, _| set(rows, MARKER, FINISHED))?;
     }
     Ok(())
 }
 
 /// Notes, with the first server of a database, that nothing in it is from an older version.
 pub(crate) fn begin(rows: &dyn Transaction) -> Result<(), StoreError> {
-    if servers::any(rows)? { Ok(()) } else { mark(rows, FINISHED) }
+    if servers::any(rows)? {
+        return Ok(());
+    }
+    set(rows, REVISIONS, 0)?;
+    set(rows, MARKER, FINISHED)
 }
 
-fn state(rows: &dyn Transaction) -> Result<i64, StoreError> {
+/// Notes that a server's revision was counted up by this version.
+pub(crate) fn count_revision(rows: &dyn Transaction) -> Result<(), StoreError> {
+    set(rows, REVISIONS, counter(rows, REVISIONS)?.wrapping_add(1))
+}
+
+/// Whether some act was written by a version that keeps words in clear.
+fn has_older_acts(rows: &dyn Transaction) -> Result<bool, StoreError> {
+    Ok(counter(rows, REVISIONS)? != revisions(rows)?)
+}
+
+/// All servers' revisions. Added up here: a number that was edited must not make the database refuse the sum.
+fn revisions(rows: &dyn Transaction) -> Result<i64, StoreError> {
+    let each = rows.all("SELECT revision FROM servers", &[], |row| Ok(row.cell(0).integer()))?;
+    Ok(each.into_iter().flatten().fold(0, i64::wrapping_add))
+}
+
+fn counter(rows: &dyn Transaction, name: &str) -> Result<i64, StoreError> {
     let query = "SELECT value FROM counters WHERE name = $1";
-    let found = rows.first(query, &[MARKER.into()], |row| Ok(row.cell(0).integer()))?;
+    let found = rows.first(query, &[name.into()], |row| Ok(row.cell(0).integer()))?;
     Ok(found.flatten().unwrap_or_default())
 }
 
-fn mark(rows: &dyn Transaction, value: i64) -> Result<(), StoreError> {
+fn set(rows: &dyn Transaction, name: &str, value: i64) -> Result<(), StoreError> {
     let sql = "INSERT INTO counters (name, value) VALUES ($1, $2)
                ON CONFLICT (name) DO UPDATE SET value = $2";
-    rows.execute(sql, &[MARKER.into(), value.into()])?;
+    rows.execute(sql, &[name.into(), value.into()])?;
     Ok(())
 }
 
@@ -161,6 +189,7 @@ pub(crate) fn renew_origin(
         let seal = sealed_pins(rows, &key, &row.id)?.seal;
         row.seal = Some(seal.finish(row.sealed_fields()).to_vec());
         row.revision = row.revision.saturating_add(1);
+        count_revision(rows)?;
         row.write(rows)
     })
 }

@@ -82,6 +82,7 @@ pub(crate) fn record(
     if before.is_none() {
         redaction::begin(rows)?;
     }
+    redaction::count_revision(rows)?;
     row.write(rows)?;
     if let Some(observation) = act.observation {
         observation::write(rows, act.server, observation)?;

@@ -109,6 +109,34 @@ fn words_of_launches_are_hashed_and_what_was_pinned_stays_pinned(kind: Kind) {
     assert_eq!(bench.ask("SELECT CAST(revision AS TEXT) FROM servers ORDER BY id"), revisions);
 }
 
+/// A gate of an older build has the database open while it is cleaned, and writes to it afterwards as it always did.
+fn words_that_an_older_gate_writes_after_the_cleaning_go_with_the_next_opening(kind: Kind) {
+    let bench = old(kind);
+    let mut open = bench.store();
+    assert!(!everything(&bench).contains(SECRET));
+    let late = serde_json::json!(launch(&["x-mcp", SECRET])).to_string();
+    let seen = origin(&["x-mcp", SECRET]);
+    bench.edit(&format!(
+        "UPDATE servers SET launch = '{late}', revision = revision + 1 WHERE id = 'plain';
+         UPDATE observations SET origin = '{}' WHERE server = 'plain'",
+        seen.raw()
+    ));
+    // An act of this version in between does not hide the older one's.
+    let server = id("wired");
+    let mut approve = act(&server, "server.approve");
+    approve.pins = vec![pin("make", "two", Basis::Person)];
+    open.record(approve).unwrap();
+    drop(open);
+    assert!(everything(&bench).contains(SECRET));
+    let store = bench.store();
+    assert!(!everything(&bench).contains(SECRET));
+    assert!(is_sound(&*store, "wired"));
+    let revisions = bench.ask("SELECT CAST(revision AS TEXT) FROM servers ORDER BY id");
+    drop(store);
+    bench.store();
+    assert_eq!(bench.ask("SELECT CAST(revision AS TEXT) FROM servers ORDER BY id"), revisions);
+}
+
 fn what_was_not_trusted_before_is_not_trusted_afterwards(kind: Kind) {
     let bench = old(kind);
     bench.edit("UPDATE pins SET raw = replace(raw, 'npm:', 'pypi:') WHERE server = 'edited' AND entry_type = 'origin'");
@@ -154,6 +182,7 @@ fn what_a_discarded_origin_held_goes_and_history_is_still_only_added_to(kind: Ki
 
 on_both![
     words_of_launches_are_hashed_and_what_was_pinned_stays_pinned,
+    words_that_an_older_gate_writes_after_the_cleaning_go_with_the_next_opening,
     what_was_not_trusted_before_is_not_trusted_afterwards,
     without_the_key_it_waits_until_the_key_is_back,
     what_a_discarded_origin_held_goes_and_history_is_still_only_added_to,
