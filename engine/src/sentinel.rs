@@ -1,11 +1,12 @@
 //! Whether anybody decided anything since the last call: asked before each call, so it has to be cheap.
 //!
 //! Every act of a person makes the index of the home's receipts longer before it returns: that is one look at a file. Where
-//! nodes share a database, their homes do not share an index, and the database is asked as well.
+//! nodes share a database, their homes do not share an index, and the database is asked as well. A database file that was
+//! removed or replaced is news too: the pins that count would otherwise be those of a file that no other process finds.
 
 use std::cell::Cell;
 use std::fs::{File, Metadata};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::{Store, StoreError};
 
@@ -17,7 +18,12 @@ const JUST: Duration = Duration::from_millis(5);
 struct Sign {
     index: Option<IndexSign>,
     version: u64,
+    /// Which file the database is, by its name.
+    database: Option<FileId>,
 }
+
+/// Tells one file from another under the same name: device and inode.
+type FileId = (u64, u64);
 
 /// The index as it was found. One that was removed or replaced has no name any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub struct Sentinel {
     index: Option<File>,
     /// A handle of its own, where others write to the same database from elsewhere.
     shared: Option<Box<dyn Store>>,
+    /// The database, where it is a file.
+    database: Option<PathBuf>,
     seen: Sign,
     looked_at: Cell<Instant>,
 }
@@ -41,9 +49,17 @@ impl Sentinel {
     pub fn new(path: PathBuf, shared: Option<Box<dyn Store>>) -> Result<Sentinel, StoreError> {
         let index = File::open(&path).ok();
         let looked_at = Cell::new(Instant::now());
-        let mut sentinel = Sentinel { path, index, shared, seen: Sign::default(), looked_at };
+        let seen = Sign::default();
+        let mut sentinel = Sentinel { path, index, shared, database: None, seen, looked_at };
         sentinel.seen = sentinel.look()?;
         Ok(sentinel)
+    }
+
+    /// Follows the file of the database, too.
+    pub fn following(mut self, database: PathBuf) -> Sentinel {
+        self.seen.database = file_id(&database);
+        self.database = Some(database);
+        self
     }
 
     /// What is new since the last time it was taken note of, if anything is.
@@ -76,7 +92,8 @@ impl Sentinel {
             None => std::fs::metadata(&self.path),
         };
         let sign = |found: Metadata| IndexSign { bytes: found.len(), has_name: has_name(&found) };
-        Ok(Sign { index: found.ok().map(sign), version })
+        let database = self.database.as_deref().and_then(file_id);
+        Ok(Sign { index: found.ok().map(sign), version, database })
     }
 }
 
@@ -92,6 +109,18 @@ fn has_name(found: &Metadata) -> bool {
 #[cfg(not(unix))]
 fn has_name(_: &Metadata) -> bool {
     true
+}
+
+#[cfg(unix)]
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Elsewhere a file that is in use cannot be removed or replaced.
+#[cfg(not(unix))]
+fn file_id(_: &Path) -> Option<FileId> {
+    None
 }
 
 #[cfg(test)]
@@ -132,5 +161,22 @@ mod tests {
         sentinel.take_note(news);
         std::fs::remove_file(&index).unwrap();
         assert!(sentinel.news().unwrap().is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_database_that_is_removed_moved_or_replaced_is_news_until_it_is_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let [database, away] = ["state.db", "away"].map(|name| directory.path().join(name));
+        std::fs::write(&database, "pins").unwrap();
+        let sentinel = Sentinel::new(directory.path().join("index"), None).unwrap();
+        let sentinel = sentinel.following(database.clone());
+        assert!(sentinel.news().unwrap().is_none());
+        std::fs::rename(&database, &away).unwrap();
+        assert!(sentinel.news().unwrap().is_some());
+        std::fs::write(&database, "pins").unwrap();
+        assert!(sentinel.news().unwrap().is_some());
+        std::fs::rename(&away, &database).unwrap();
+        assert!(sentinel.news().unwrap().is_none());
     }
 }

@@ -103,6 +103,10 @@ impl<B: Backend> Store for B {
         self.current_version()
     }
 
+    fn is_in_place(&self) -> bool {
+        Backend::is_in_place(self)
+    }
+
     fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
         self.wait_beyond_version(since, patience)
     }

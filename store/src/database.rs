@@ -206,5 +206,10 @@ pub(crate) trait Backend: fmt::Debug + Send {
 
     fn current_version(&self) -> Result<u64, StoreError>;
 
+    /// Whether other processes still find the database that this one has open.
+    fn is_in_place(&self) -> bool {
+        true
+    }
+
     fn wait_beyond_version(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;
 }

@@ -130,6 +130,10 @@ pub trait Store:
     /// means something only beside an earlier answer of the same handle.
     fn version(&self) -> Result<u64, StoreError>;
 
+    /// Whether the database is still where other processes find it. One in a file that was removed or replaced says what
+    /// held before that.
+    fn is_in_place(&self) -> bool;
+
     /// Waits until the version is another one than `since`, at most for so long, and answers the version. For a process
     /// that has nothing else to do: it costs a thread.
     fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;

@@ -179,6 +179,10 @@ impl Backend for SqliteStore {
         Ok(seen.version)
     }
 
+    fn is_in_place(&self) -> bool {
+        file_id(&self.home.state_path()) == self.file
+    }
+
     fn wait_beyond_version(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
         let deadline = Instant::now() + patience;
         loop {

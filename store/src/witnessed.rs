@@ -26,6 +26,9 @@ use std::time::Duration;
 
 mod switches;
 
+/// Why pins do not count that are only in a file that no other process finds.
+const REMOVED: &str = "the database was removed or replaced while it was in use, so what was accepted is not known any more: put it back, or approve the server again and start it again";
+
 /// The most entries that one event names. More are counted.
 pub const MAX_NAMED_ENTRIES: usize = 100;
 
@@ -104,6 +107,9 @@ impl Witnessed {
                 "the receipts were removed and started over at {moment}, so nothing shows what was accepted of the server before, or \
                  that it is new: review and approve it again; to start over with all servers, move the whole home folder away"
             ));
+        }
+        if !self.store.is_in_place() {
+            return Some(REMOVED.to_owned());
         }
         let newest = newest.unwrap_or(0);
         let is_older = u64::try_from(seal_count).unwrap_or(0) < newest;
@@ -281,6 +287,10 @@ impl Store for Witnessed {
 
     fn version(&self) -> Result<u64, StoreError> {
         self.store.version()
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.store.is_in_place()
     }
 
     fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {

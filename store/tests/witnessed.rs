@@ -528,6 +528,20 @@ fn a_decision_after_the_database_was_removed_reaches_who_has_it_open() {
     assert!(matches!(refused, Err(store::StoreError::Replaced { .. })), "{refused:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn pins_do_not_count_while_their_database_is_away() {
+    let bench = Bench::new();
+    bench.pin("one", false).unwrap();
+    let open = bench.store();
+    let away = bench.database().with_extension("away");
+    fs::rename(bench.database(), &away).unwrap();
+    assert!(open.snapshot(&bench.id).unwrap().pins.lost.unwrap().contains("was removed"));
+    assert!(open.server(&bench.id).unwrap().unwrap().lost.is_some());
+    fs::rename(&away, bench.database()).unwrap();
+    assert_eq!(open.snapshot(&bench.id).unwrap().pins.lost, None);
+}
+
 /// Each part of the keys that shows that there was a store is enough.
 #[test]
 fn a_home_is_not_trusted_anew_while_any_half_of_the_key_is_there() {

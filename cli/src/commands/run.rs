@@ -307,6 +307,7 @@ fn prepare(
     let is_shared = matches!(location, Location::Postgres(_));
     let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
     let sentinel = Sentinel::new(store.index_path(), shared)?;
+    let sentinel = if is_shared { sentinel } else { sentinel.following(home.state_path()) };
     let principal =
         Principal::local_user(approver::name(), approver::account().into_iter().collect(), now());
     let mut judge = Judge::new(store, rules, Some(launch));

@@ -165,6 +165,23 @@ fn a_home_of_which_only_the_keys_are_left_holds_its_servers() {
     client.end().exits(0);
 }
 
+/// No act follows the removal, so only the missing file itself tells of it.
+#[test]
+fn a_database_that_is_removed_while_the_gate_runs_holds_the_next_call_until_it_is_back() {
+    let bench = Bench::unattended();
+    let scenario = Scenario::new(&bench, "added_required");
+    let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
+    client.begin();
+    text(&report(&mut client, "before"));
+    let [database, away] = ["state.db", "away.db"].map(|name| bench.home().join(name));
+    std::fs::rename(&database, &away).unwrap();
+    assert_eq!(refused(&report(&mut client, "removed"), HELD)["reason"], "baseline_lost");
+    std::fs::rename(&away, &database).unwrap();
+    text(&report(&mut client, "back"));
+    assert!(!scenario.record().contains("removed"), "{}", scenario.record());
+    client.end().exits(0);
+}
+
 #[test]
 fn an_incident_of_one_server_stops_no_other() {
     let bench = Bench::unattended();
