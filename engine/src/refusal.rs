@@ -52,6 +52,15 @@ impl Refusal {
         Refusal { reason, message: with_stop(reason, message), data }
     }
 
+    /// Of a request that had left before its server was stopped: it may have been carried out.
+    pub fn after_dispatch(self) -> Refusal {
+        let rest = self.message.strip_prefix("○ holdpoint — ").unwrap_or(&self.message);
+        let message = format!(
+            "○ holdpoint — the request had reached the server before the server was stopped; its answer is not shown. Now: {rest}"
+        );
+        Refusal { message, ..self }
+    }
+
     /// The whole message, without a line feed. `id` is the request's own, as it came.
     pub fn to_message(&self, id: &[u8]) -> Vec<u8> {
         let error = json!({"code": self.reason.code(), "message": self.message, "data": self.data});

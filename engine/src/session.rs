@@ -14,6 +14,7 @@ pub mod input;
 mod outgoing;
 mod server;
 pub mod state;
+mod stopped;
 
 pub(crate) use admission::LateGreeting;
 pub(crate) use client::version_in;
@@ -21,7 +22,7 @@ pub use server::OwnAnswer;
 
 use crate::admission::Admittance;
 use crate::batches::OpenBatches;
-use crate::call::{Call, Target};
+use crate::call::{Call, Method, Target};
 use crate::decide::{Path, Ruling};
 use crate::errands::Errand;
 use crate::errors::ErrorLog;
@@ -425,6 +426,7 @@ impl Session {
                 let pending = Pending {
                     receipt_id,
                     is_handshake: passage.is_handshake,
+                    is_ping: call.kind == Method::Ping,
                     is_call,
                     bytes: call.bytes,
                     begun,

@@ -3,6 +3,7 @@
 //! A call costs one look-up here, however many entries there are. A view is made anew when the server or the pins moved
 //! and is never changed.
 
+mod address;
 mod lists;
 mod mirrored;
 mod shape;
@@ -13,6 +14,8 @@ pub use mirrored::Mirroring;
 pub(crate) use mirrored::is_stateless;
 pub use shape::{shaped_handshake, with_member};
 pub use standing::{Hashes, Standing};
+
+use address::AddressKey;
 
 use crate::call::Target;
 use crate::situation::{DriftScope, Situation};
@@ -74,6 +77,8 @@ pub struct View {
     stopped: Option<Arc<Standing>>,
     /// Why no call goes through, and no list is shown.
     closed: Option<Arc<Standing>>,
+    /// The resources that are held, by what all spellings of their addresses have in common.
+    held_addresses: HashMap<AddressKey, Arc<Standing>>,
     /// The tools whose definitions ask for arguments in headers.
     mirrorings: HashMap<Box<str>, Mirroring>,
 }
@@ -104,7 +109,9 @@ impl View {
                 Some((list, list_view(materials, list, closed.is_some(), &is_shown)?))
             })
             .collect();
-        View { places, lists, unreadable: unreadable(materials), stopped, closed, mirrorings }
+        let unreadable = unreadable(materials);
+        let held_addresses = held_addresses(&places);
+        View { places, lists, unreadable, stopped, closed, held_addresses, mirrorings }
     }
 
     pub fn stopped(&self) -> Option<&Arc<Standing>> {
@@ -123,8 +130,18 @@ impl View {
         match self.places.get(&target.entry_type).and_then(|of_type| of_type.get(target.key)) {
             Some(Place::Unchanged(hashes)) => Found::Unchanged(hashes),
             Some(Place::Changed(standing)) => Found::Changed(standing),
-            None => Found::Unknown,
+            None => self.held_address(target).map_or(Found::Unknown, Found::Changed),
         }
+    }
+
+    /// A held resource is held under every spelling of its address.
+    fn held_address(&self, target: Target<'_>) -> Option<&Arc<Standing>> {
+        if target.entry_type != EntryType::Resource || self.held_addresses.is_empty() {
+            return None;
+        }
+        let key = AddressKey::of(target.key);
+        let found = self.held_addresses.get(&key);
+        found.or_else(|| self.held_addresses.get(&key.without_query()?))
     }
 
     /// What the definition of a tool asks for in headers, where it asks for anything.
@@ -175,6 +192,20 @@ impl View {
         let ours = self.closed.as_ref().map(|standing| standing.message());
         ours == other.closed.as_ref().map(|standing| standing.message())
     }
+}
+
+fn held_addresses(
+    places: &BTreeMap<EntryType, HashMap<Box<str>, Place>>,
+) -> HashMap<AddressKey, Arc<Standing>> {
+    let resources = places.get(&EntryType::Resource).into_iter().flatten();
+    resources
+        .filter_map(|(address, place)| match place {
+            Place::Changed(standing) if standing.is_held() => {
+                Some((AddressKey::of(address), standing.clone()))
+            }
+            Place::Changed(_) | Place::Unchanged(_) => None,
+        })
+        .collect()
 }
 
 /// Identity and origin are about the server as a whole.

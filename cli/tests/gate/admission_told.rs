@@ -2,8 +2,8 @@
 //! that a program gets, by flavor and by where its document is.
 
 use crate::bench::{Bench, ID};
-use crate::client::{Client, DENIED, refused};
-use crate::script::Script;
+use crate::client::{Client, DENIED, UNREACHABLE, refused};
+use crate::script::{Script, result};
 use attest::{Draft, Flavor, SigningKey};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -494,6 +494,51 @@ fn a_program_whose_document_is_in_a_file_is_started_once_it_verifies_and_not_bef
     let methods = program.methods();
     assert_eq!(methods[0], ("initialize".to_owned(), "test".to_owned()), "{methods:?}");
     assert_eq!(methods[1].0, "notifications/initialized", "{methods:?}");
+}
+
+#[test]
+fn a_second_greeting_that_cannot_be_read_leaves_nothing_that_a_check_could_rest_on() {
+    let mut program = Program::new(|digest| Some(bound(digest)));
+    program.script.then_on("initialize", json!([result(&json!({ "Instructions": "smuggled" }))]));
+    program.script.launch();
+    let mut client = program.client(&[]);
+    client.begin();
+    assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+    let again = client.begin();
+    assert_eq!(refused(&again, UNREACHABLE)["reason"], "upstream_unreadable");
+    let call = client.call("make_report", &json!({ "title": "x" }));
+    assert_eq!(refused(&call, DENIED)["reason"], "unattested");
+    assert_eq!(program.script.record().matches("tools/call").count(), 1);
+    client.end().exits(0);
+}
+
+#[test]
+fn a_second_greeting_that_is_refused_is_shown_only_if_the_server_is_admitted_again() {
+    for is_admitted in [true, false] {
+        let mut program = Program::new(|_| None);
+        let error = r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"smuggled"}}"#;
+        program.script.then_on("initialize", json!([error]));
+        program.script.launch();
+        let file = engine::program::find_program("sh", None).unwrap();
+        let digest = engine::program::digests_of(&file).unwrap()[0].to_string();
+        let path = program.bench.file("signed.json", bound(&digest).to_string());
+        let mut client = program.client(&["--attestation", path.to_str().unwrap()]);
+        client.begin();
+        assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
+        if !is_admitted {
+            program.bench.file("signed.json", forged().to_string());
+        }
+        let again = client.begin();
+        assert_eq!(again["error"]["code"], -32602, "{again}");
+        assert_eq!(again.to_string().contains("smuggled"), is_admitted, "{again}");
+        let call = client.call("make_report", &json!({ "title": "x" }));
+        if is_admitted {
+            assert!(call.get("result").is_some(), "{call}");
+        } else {
+            assert_eq!(refused(&call, DENIED)["reason"], "bad_signature");
+        }
+        client.end().exits(0);
+    }
 }
 
 #[test]

@@ -200,6 +200,39 @@ fn a_broken_answer_is_told_to_its_call_and_noted_with_its_length() {
 }
 
 #[test]
+fn an_error_that_names_no_request_is_told_to_the_only_call_in_flight() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    let unnamed = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    script.on_each(CALL, json!([[unnamed], [echo()]]));
+    let mut client = begun(&bench, &script);
+    assert_eq!(refused(&report(&mut client), UNREACHABLE)["reason"], "upstream_unreadable");
+    let log = fs::read_to_string(bench.home().join("errors.jsonl")).unwrap();
+    let fault: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!(fault["class"], "upstream_unreadable");
+    assert_eq!(fault["bytes"], unnamed.len());
+    goes_on(&bench, client);
+}
+
+#[test]
+fn an_error_that_names_no_request_ends_none_of_several_calls() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    let unnamed = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    let late = json!([unnamed, { "await_file": script.path("go") }, says("late")]);
+    script.on_each(CALL, json!([[], late]));
+    let mut client = begun(&bench, &script);
+    client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
+    let second = client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
+    // Longer than an answer is waited for where it is in doubt.
+    std::thread::sleep(Duration::from_secs(3));
+    script.touch("go");
+    assert_eq!(text(&client.answer_to(&json!(second))), "late");
+    client.kill();
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
 fn a_gigabyte_without_a_line_feed_is_dropped_and_its_call_refused() {
     let bench = Bench::new();
     let mut script = Script::new(&bench);

@@ -39,5 +39,6 @@ mod scenario;
 mod script;
 mod secure_server;
 mod starting;
+mod stopped;
 mod surface;
 mod transparency;

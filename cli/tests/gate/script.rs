@@ -49,6 +49,11 @@ impl Script {
         self.turns.insert(method.to_owned(), turns);
     }
 
+    /// The steps of all messages of a method after those that have steps already.
+    pub(crate) fn then_on(&mut self, method: &str, steps: Value) {
+        self.turns[method].as_array_mut().unwrap().push(steps);
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }

@@ -105,6 +105,48 @@ fn a_prompt_and_a_resource_that_changed_are_held() {
 }
 
 #[test]
+fn a_held_resource_is_held_under_every_spelling_of_its_address() {
+    let bench = Bench::new();
+    let mut script = Script::new(&bench);
+    Surface { word: "old" }.apply(&mut script);
+    let list = |description: &str| {
+        let notes =
+            json!({ "uri": "file:///home/notes.txt", "name": "notes", "description": description });
+        json!([result(
+            &json!({ "resources": [notes, { "uri": "file:///home/other.txt", "name": "other" }] })
+        )])
+    };
+    script.on("resources/list", list("Something old."));
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    client.begin();
+    let read =
+        |client: &mut Client, uri: &str| client.ask("resources/read", &json!({ "uri": uri }));
+    assert_eq!(read(&mut client, "file:///home/%6eotes.txt")["result"]["ok"], true);
+    client.end().exits(0);
+    script.on("resources/list", list("Something new."));
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    client.begin();
+    let before = script.record().matches("resources/read").count();
+    for uri in [
+        "file:///home/notes.txt",
+        "FILE:///home/notes.txt",
+        "file://localhost/home/%6eotes.txt",
+        "file:///home/x/../notes.txt",
+        "file:///home/%2e/notes.txt/",
+        "file:///home/NOTES.txt",
+        "file:///home/notes.txt?x=1#top",
+    ] {
+        let answer = read(&mut client, uri);
+        assert_eq!(refused(&answer, HELD)["kinds"], json!(["resource-changed"]), "{uri}");
+    }
+    assert_eq!(script.record().matches("resources/read").count(), before);
+    for uri in ["file:///home/other.txt", "file:///home/notes.txt.bak", "r:one"] {
+        assert_eq!(read(&mut client, uri)["result"]["ok"], true, "{uri}");
+    }
+    client.end().exits(0);
+}
+
+#[test]
 fn what_has_a_marker_is_left_out_at_first_sight() {
     let bench = Bench::new();
     let mut script = Script::new(&bench);

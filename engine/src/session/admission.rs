@@ -332,6 +332,11 @@ impl Session {
         if self.settings.admission_max_age.is_none() || is_covered() {
             return Keeping::NotNeeded;
         }
+        self.keep_handshake(state, frame)
+    }
+
+    /// Keeps the answer to a handshake from the client until the server was checked again.
+    pub(super) fn keep_handshake(&self, state: &mut State, frame: &[u8]) -> Keeping {
         state.checked = None;
         if state.ended.is_some() {
             return Keeping::Refused(ReasonCode::UpstreamUnreachable);
@@ -351,10 +356,10 @@ impl Session {
             self.state().kept_handshakes.extract_if(.., |kept| kept.arrived <= before).collect();
         for KeptHandshake { frame, .. } in &kept {
             let Ok(Scanned::Message(envelope)) = scan(frame) else { continue };
-            if let Kind::Response { id: Some(id), outcome: Outcome::Result(result) } =
-                &envelope.kind
-            {
-                self.show_handshake(&envelope, id, result);
+            let Kind::Response { id: Some(id), outcome } = &envelope.kind else { continue };
+            match outcome {
+                Outcome::Result(result) => self.show_handshake(&envelope, id, result),
+                Outcome::Error(error) => self.show_refused_handshake(&envelope, id, error),
             }
         }
     }

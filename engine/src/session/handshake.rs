@@ -1,6 +1,8 @@
 //! The answer to `initialize` or `server/discover`: what the server says of itself before anything is listed.
 
 use super::admission::Keeping;
+use super::state::State;
+use super::stopped::without_words;
 use super::{Session, SessionSettings};
 use crate::judge::FirstUsePolicy;
 use crate::keeper::Wake;
@@ -18,6 +20,7 @@ impl Session {
         let text = String::from_utf8_lossy(result).into_owned();
         let Some(surface) = surface_of(&text) else {
             // What cannot be read in one way is not shown; the session goes on with as little as it can.
+            self.forget_greeting(&mut self.state());
             let reason = crate::reason::ReasonCode::UpstreamUnreadable;
             return self.refuse_sized(id.raw(), reason, envelope.raw.len());
         };
@@ -36,13 +39,67 @@ impl Session {
             keeping
         };
         match keeping {
-            Keeping::Kept => self.wake(Wake::Admit),
             Keeping::NotNeeded => self.show_handshake(envelope, id, result),
+            Keeping::Kept => self.wake(Wake::Admit),
             Keeping::Refused(reason) => {
                 self.refuse(id.raw(), reason);
                 self.wake(Wake::Admit);
             }
         }
+    }
+
+    /// The server refused to be greeted. One that was greeted before is checked again first: the check that it passed was
+    /// of another greeting.
+    pub(super) fn answer_refused_handshake(
+        &self,
+        envelope: &Envelope<'_>,
+        id: &Id<'_>,
+        error: &[u8],
+    ) {
+        let keeping = {
+            let mut state = self.state();
+            let is_checked = self.settings.admission_max_age.is_some();
+            match state.handshake {
+                Some(_) if is_checked => self.keep_handshake(&mut state, envelope.raw),
+                Some(_) | None => Keeping::NotNeeded,
+            }
+        };
+        match keeping {
+            Keeping::NotNeeded => self.show_refused_handshake(envelope, id, error),
+            Keeping::Kept => self.wake(Wake::Admit),
+            Keeping::Refused(reason) => {
+                self.refuse(id.raw(), reason);
+                self.wake(Wake::Admit);
+            }
+        }
+    }
+
+    /// Sends the client the server's refusal, in words of ours while nobody accepted any of the server's.
+    pub(super) fn show_refused_handshake(
+        &self,
+        envelope: &Envelope<'_>,
+        id: &Id<'_>,
+        error: &[u8],
+    ) {
+        let situation = self.situation();
+        let is_unadmitted = situation.admission.is_closed() && !self.settings.greets_before_check;
+        if situation.view.stopped().is_some() || is_unadmitted {
+            self.tell_client(&without_words(id, error));
+        } else {
+            self.tell_client(envelope.raw);
+        }
+    }
+
+    /// A server that was greeted gave no answer to a further greeting that can be read: neither what it said before nor the
+    /// check of that counts any more.
+    pub(super) fn forget_greeting(&self, state: &mut State) {
+        if self.settings.admission_max_age.is_none() || state.handshake.is_none() {
+            return;
+        }
+        state.handshake = None;
+        state.checked = None;
+        state.is_unjudged = true;
+        state.freshness.values_mut().for_each(|freshness| freshness.is_stale = true);
     }
 
     /// Sends the client as much of the answer as somebody accepted.

@@ -95,7 +95,7 @@ impl Session {
             Kind::Response { id: Some(id), outcome } => {
                 self.response(envelope, id, outcome, has_more);
             }
-            Kind::Response { id: None, .. } => self.unsolicited(),
+            Kind::Response { id: None, .. } => self.unnamed(envelope.raw.len()),
             Kind::Request { id, .. } => {
                 if let Passing::Forward = self.request_of_server(id) {
                     self.gather_for_client(envelope.raw);
@@ -118,7 +118,7 @@ impl Session {
         has_more: bool,
     ) {
         let arrived = Instant::now();
-        let pending = {
+        let (pending, stopped) = {
             let mut state = self.state();
             if state.own.remove(id.key()) {
                 state.doubtful.remove(id.key());
@@ -127,7 +127,8 @@ impl Session {
                 return self.wake(Wake::Answered { id: id.key().to_vec(), answer });
             }
             state.doubtful.remove(id.key());
-            state.pending.remove_entry(id.key())
+            let stopped = state.situation.is_closed().then(|| state.situation.clone());
+            (state.pending.remove_entry(id.key()), stopped)
         };
         let Some((owned, pending)) = pending else { return self.unsolicited() };
         note_taken(owned, pending.receipt_id);
@@ -136,10 +137,14 @@ impl Session {
             Outcome::Result(_) => OutcomeStatus::Success,
             Outcome::Error(_) => OutcomeStatus::Error,
         };
-        match outcome {
-            Outcome::Result(result) if pending.is_handshake => {
+        match (outcome, stopped) {
+            (Outcome::Result(result), _) if pending.is_handshake => {
                 self.answer_handshake(envelope, id, result);
             }
+            (Outcome::Error(error), _) if pending.is_handshake => {
+                self.answer_refused_handshake(envelope, id, error);
+            }
+            (_, Some(situation)) => self.answer_stopped(id, &pending, outcome, &situation),
             _ if has_more => self.gather_for_client(envelope.raw),
             _ => self.tell_client(envelope.raw),
         }
@@ -156,6 +161,15 @@ impl Session {
             before + arrived.elapsed(),
             theirs,
         );
+    }
+
+    /// An answer that names no request, as a server gives it to a request that it cannot parse. It may have been meant for
+    /// the only one in flight.
+    fn unnamed(&self, bytes: usize) {
+        if self.doubt(&[], true) {
+            self.note_fault(ReasonCode::UpstreamUnreadable, bytes as u64);
+        }
+        self.unsolicited();
     }
 
     /// Nobody waits for it: a server that answers what it was not asked is not heard.
@@ -389,7 +403,11 @@ impl Session {
             self.wake(Wake::Answered { id: key.to_vec(), answer });
             return None;
         }
-        state.pending.remove_entry(key)
+        let ended = state.pending.remove_entry(key)?;
+        if ended.1.is_handshake {
+            self.forget_greeting(&mut state);
+        }
+        Some(ended)
     }
 
     pub(super) fn record_failure(&self, pending: &Pending, status: OutcomeStatus) {

@@ -33,6 +33,7 @@ pub const MAX_SERVER_REQUESTS: usize = 1_000;
 pub struct Pending {
     pub receipt_id: ReceiptId,
     pub is_handshake: bool,
+    pub is_ping: bool,
     /// Whether it is counted as a call.
     pub is_call: bool,
     /// The length of its message.

@@ -57,6 +57,7 @@ fn pending() -> Pending {
     Pending {
         receipt_id: ReceiptId([0; 16]),
         is_handshake: false,
+        is_ping: false,
         is_call: true,
         bytes: 0,
         begun: Instant::now(),

@@ -1,0 +1,72 @@
+//! What the client hears of a server that is stopped: that it greets and that it lives, and nothing that it says.
+
+use super::Session;
+use super::state::Pending;
+use crate::call::{Call, Method};
+use crate::decide::Ruling;
+use crate::reason::ReasonCode;
+use crate::refusal::Refusal;
+use crate::situation::Situation;
+use serde_json::{Value, json};
+use std::time::Instant;
+use wire::envelope::{Id, Outcome};
+
+/// What the client is told in place of the words of an error.
+const WORDS: &str =
+    "○ holdpoint — the server answered with an error. It is stopped, so its words are not shown.";
+
+impl Session {
+    /// Answers a request in place of a server that was stopped after the request had left. `ping` says nothing but that the
+    /// server lives; every other answer is withheld.
+    pub(super) fn answer_stopped(
+        &self,
+        id: &Id<'_>,
+        pending: &Pending,
+        outcome: &Outcome<'_>,
+        situation: &Situation,
+    ) {
+        match outcome {
+            Outcome::Result(_) if pending.is_ping => self.tell_client(&answer(id, "result", "{}")),
+            Outcome::Error(error) if pending.is_ping => self.tell_client(&without_words(id, error)),
+            Outcome::Result(_) | Outcome::Error(_) => self.withhold(id, pending, situation),
+        }
+    }
+
+    /// Refuses a request whose answer is withheld, for the reason that it would be refused for now.
+    fn withhold(&self, id: &Id<'_>, pending: &Pending, situation: &Situation) {
+        let server = situation.server.as_str();
+        let data = json!({"count": 1, "reason": "server_stopped"});
+        self.recorder.event(server, "mcp.response.dropped", None, &data);
+        let any = Call {
+            method: "",
+            kind: Method::Other,
+            target: None,
+            arguments: None,
+            bytes: pending.bytes,
+            depth: 0,
+        };
+        let principal = self.state().client.principal.clone();
+        let receipt_id = pending.receipt_id.to_string();
+        let refusal = match self.path.decide(&any, &principal, situation, Instant::now()) {
+            Ruling::Hold(standing) => Refusal::held(&standing, server, None, &receipt_id),
+            Ruling::Deny(denial) => Refusal::denied(&denial, server, &receipt_id),
+            Ruling::Allow => {
+                return self.refuse_sized(id.raw(), ReasonCode::Internal, pending.bytes);
+            }
+        };
+        self.tell_client(&refusal.after_dispatch().to_message(id.raw()));
+    }
+}
+
+/// An error of the server with its code, without its words.
+pub(super) fn without_words(id: &Id<'_>, error: &[u8]) -> Vec<u8> {
+    let error: Option<Value> = serde_json::from_slice(error).ok();
+    let code = error.and_then(|error| error.get("code")?.as_i64()).unwrap_or_default();
+    answer(id, "error", &json!({"code": code, "message": WORDS}).to_string())
+}
+
+fn answer(id: &Id<'_>, member: &str, value: &str) -> Vec<u8> {
+    let beginning = br#"{"jsonrpc":"2.0","id":"#.as_slice();
+    let end = format!(r#","{member}":{value}}}"#);
+    [beginning, id.raw(), end.as_bytes()].concat()
+}
