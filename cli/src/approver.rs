@@ -2,8 +2,10 @@
 
 use crate::configuration::Configuration;
 use crate::failure::Failure;
+use crate::observation::now;
 use crate::screen;
 use std::io::{BufRead, IsTerminal};
+use store::By;
 
 /// The name that goes into the record. It is the user's own word: where the name has to be certain, use [`account`].
 pub(crate) fn name() -> String {
@@ -11,6 +13,11 @@ pub(crate) fn name() -> String {
         std::env::var(variable).ok().filter(|name| !name.is_empty() && name.len() <= 128)
     });
     named.unwrap_or_else(|| "somebody".to_owned())
+}
+
+/// This name, deciding now.
+pub(crate) fn by(name: &str) -> By<'_> {
+    By { name, at: now() }
 }
 
 /// The name of the account that this process runs under. Unlike `$USER`, an environment variable cannot change it.

@@ -1,5 +1,7 @@
 //! Exit codes, and failures that carry one.
 
+mod refused_act;
+
 use crate::arguments::Options;
 use std::fmt;
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ use crate::relaunch::{self, Again};
 use contract::client::ClientCapabilities;
 use contract::hash::sha256_hex;
 use contract::origin::{ProgramOrigin, Redactor, Way, host_of, renew_entry};
+use engine::acts::ActError;
 use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -190,20 +191,12 @@ fn known_launch(id: &ServerId, workplace: &Workplace) -> Result<Option<Launch>, 
     Ok(server.and_then(|server| server.launch))
 }
 
-/// Names the one that was probably meant: the only one that begins so, or one that is written nearly the same.
+/// Names the server that was probably meant.
 pub(crate) fn unknown_server(id: &ServerId, workplace: &Workplace) -> Failure {
-    let servers = workplace.store.servers().unwrap_or_default();
-    let ids: Vec<&str> = servers.iter().map(|server| server.id.as_str()).collect();
-    let guess = match near(id.as_str(), &ids) {
-        Some(meant) => format!("did you mean `{meant}`? "),
-        None => String::new(),
-    };
-    Failure::usage(format!(
-        "no server `{id}` is known here: {guess}`holdpoint status` lists those that are"
-    ))
+    ActError::unknown_server(&workplace.store, id).into()
 }
 
-/// The one of these that was probably meant, if there is one.
+/// The one of these that was probably meant: the only one that begins so, or one that is written nearly the same.
 pub(crate) fn near<'a>(typed: &str, ids: &[&'a str]) -> Option<&'a str> {
     let distance = |id: &&str| strsim::damerau_levenshtein(id, typed);
     let most = MISTYPED.min(typed.len() / 3);

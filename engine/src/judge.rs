@@ -8,7 +8,9 @@ pub use draft::{Draft, Drafted};
 
 use draft::judged;
 
-use crate::admission::{Admitted, anchor_of};
+use crate::acts::{ActError, RecordedServer, approve_in_client};
+use crate::admission::Admitted;
+use crate::anchor::anchor;
 use crate::relist::ListOutcome;
 use crate::situation::{DriftScope, Revocations, ServerProfile, Situation, Switches};
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
@@ -17,19 +19,18 @@ use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
 use gate::comparing::Compared;
 use gate::judge::{Judgement, SurfaceJudgement};
-use gate::pins::{Basis, Pin, PinBook};
+use gate::pins::{Basis, PinBook};
 use gate::posture::Settings;
 use gate::server::{ServerId, ServerStatus};
 use gate::shown::ListMode;
-use gate::status::{Happening, next};
 use gate::time::Timestamp;
-use gate::unseen::{awaits_first_approval, is_changed, judge_server_again};
+use gate::unseen::judge_server_again;
 use ledger::record::{Event, Text};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use store::receipts::ReceiptsError;
 use store::{
-    Act, Baseline, Count, Day, Incident, IncidentScope, IncidentStore, Launch, NewPin, Revision,
+    Baseline, By, Count, Day, Incident, IncidentScope, IncidentStore, Launch, Revision,
     StatisticsStore, Store, StoreError, Wanted, Witnessed,
 };
 
@@ -91,6 +92,11 @@ impl Seen {
             surface.insert(origin.clone());
         }
         Some(surface)
+    }
+
+    /// The signer that vouches for the server now.
+    fn vouched(&self) -> Option<Anchor> {
+        self.attested.as_ref().and_then(|admitted| admitted.anchor())
     }
 
     pub(crate) fn pages(&self) -> BTreeMap<ListKind, Arc<Vec<Arc<str>>>> {
@@ -226,7 +232,7 @@ impl Judge {
             return Ok(Again::Judged(Box::new(self.stopped(seen, now)?)));
         }
         let (surface, baseline) = self.read_beside(seen)?;
-        let status = status_of(&baseline);
+        let status = baseline.status();
         let mut judgement = self.judge(status, &baseline.pins, &surface, at)?;
         // Only the keeper pins anew, with the list that it has just asked for.
         judgement.defer_accepted();
@@ -246,7 +252,7 @@ impl Judge {
             entries: Vec::new(),
             unreadable: Vec::new(),
         };
-        let record = StoreRecord { status: status_of(&baseline), ..record };
+        let record = StoreRecord { status: baseline.status(), ..record };
         let (pins, surface) = (&baseline.pins, Surface::default());
         let judged = judged(&self.rules, seen, &surface, pins, nothing, &record, 0);
         self.record = Some(record);
@@ -257,7 +263,7 @@ impl Judge {
     fn read_beside(&self, seen: &Seen) -> Result<(Surface, Baseline), StoreError> {
         let mut surface = seen.surface().unwrap_or_default();
         let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
-        anchor(&mut surface, seen, &baseline.pins);
+        anchor(&mut surface, seen.vouched(), &baseline.pins);
         Ok((surface, baseline))
     }
 
@@ -302,11 +308,11 @@ impl Judge {
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
         let (surface, baseline) = self.read_beside(seen)?;
-        let judgement = self.judge(status_of(&baseline), &baseline.pins, &surface, at)?;
+        let judgement = self.judge(baseline.status(), &baseline.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
 
-    /// Pins one entry as approved by a person, if it is still what the person was asked about.
+    /// Pins one entry as approved by a person; `false` if it may not be approved so, or is not what they were asked about.
     pub fn approve(
         &mut self,
         seen: &Seen,
@@ -316,31 +322,15 @@ impl Judge {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let (surface, baseline) = self.read_beside(seen)?;
-        let status = status_of(&baseline);
-        let is_sound = baseline.pins.lost.is_none() && baseline.pins.tampered.is_empty();
-        let entry = surface.entry(id);
-        let is_first = awaits_first_approval(status, &baseline.pins);
-        if !is_sound || is_first || entry.map(Entry::entry_hash) != hash {
-            return Ok(false);
+        let Judge { store, rules: Rules { server, settings, .. }, compared, .. } = self;
+        let auto_pins = auto_pins_today(store, server, at)?;
+        let server = RecordedServer::of_gate(server, baseline, settings.clone(), auto_pins);
+        let by = By { name: by, at };
+        match approve_in_client(store, &server, &surface, (id, hash), by, compared) {
+            Ok(_) => Ok(true),
+            Err(ActError::Store(error)) => Err(error),
+            Err(_) => Ok(false),
         }
-        let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
-        let revision = baseline.revision();
-        let mut book = baseline.pins;
-        book.push(Pin { entry: entry.clone(), basis: Basis::Person, at, by: by.to_owned() });
-        let judgement = self.judge(status, &book, &surface, at)?;
-        let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
-        let Judge { rules, compared, .. } = self;
-        let settings = &rules.settings;
-        let is_held =
-            is_changed(&judgement, status, &book, &surface, settings, auto_pins, compared);
-        let Ok(status) = next(status, Happening::Approved { is_held }) else { return Ok(false) };
-        let mut act = Act::new(&self.rules.server, at, by, "server.approve");
-        act.expect = Some(revision);
-        act.status = Some(status);
-        act.detail = Some("asked in the client".to_owned());
-        act.pins = vec![NewPin { entry, basis: Basis::Person }];
-        self.store.record(act)?;
-        Ok(true)
     }
 
     /// Records in the home's index what is not an act on the store.
@@ -386,20 +376,6 @@ impl Judge {
     }
 }
 
-/// Anchors the identity to whoever vouches for the server: another id or signer is then another identity. Where nobody
-/// does now, it stays anchored as it was pinned: whether that is enough is admission's question, not that of drift.
-fn anchor(surface: &mut Surface, seen: &Seen, book: &PinBook) {
-    let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
-    let anchor = match verified {
-        Some(verified) => Some(anchor_of(verified.identity())),
-        None => pinned_identity(book).and_then(Anchor::of),
-    };
-    if let Some(anchor) = anchor {
-        // The identity is text that was read before, so it reads again.
-        let _ = surface.anchor_to(&anchor);
-    }
-}
-
 /// On what basis an entry is pinned at first use: the publisher may have vouched for this very contract.
 fn first_basis(entry: &Entry, verified: Option<&VerifiedAttestation>) -> Basis {
     let is_tool = entry.entry_type() == EntryType::Tool;
@@ -410,32 +386,6 @@ fn first_basis(entry: &Entry, verified: Option<&VerifiedAttestation>) -> Basis {
         Some(Ok(Vouched::Yes)) => Basis::Attested,
         Some(Ok(Vouched::NotNamed) | Err(_)) | None => Basis::FirstUse,
     }
-}
-
-/// What the pinned identity is anchored to: an observation that asked nobody who vouches for the server keeps it.
-pub fn pinned_anchor(book: &PinBook) -> Option<Anchor> {
-    pinned_identity(book).and_then(Anchor::of)
-}
-
-fn pinned_identity(book: &PinBook) -> Option<&Entry> {
-    let id = EntryId::only(EntryType::Identity);
-    let is_trusted = book.lost.is_none() && !book.tampered.contains_key(&id);
-    let pins = book.get(&id).filter(|_| is_trusted)?;
-    pins.accepted().map(|pin| &pin.entry)
-}
-
-/// An identity that was pinned before anybody vouched for it, with who vouches for it now. To gain an anchor is no change:
-/// there was none that it could be another than. Whatever else of it changed is judged as always.
-fn newly_anchored(book: &PinBook, surface: &Surface) -> Option<Entry> {
-    let anchor = surface.anchor()?;
-    let pinned = pinned_identity(book)?;
-    if Anchor::of(pinned).is_some() {
-        return None;
-    }
-    let mut anchored = Surface::default();
-    anchored.insert(pinned.clone());
-    anchored.anchor_to(&anchor).ok()?;
-    anchored.entry(pinned.id()).cloned()
 }
 
 /// The pins that a handshake is shaped by; the others are in the store.
@@ -451,10 +401,6 @@ fn of_handshake(book: &PinBook) -> PinBook {
 
 fn is_told_at_handshake(entry_type: EntryType) -> bool {
     matches!(entry_type, EntryType::Instructions | EntryType::Identity)
-}
-
-fn status_of(baseline: &Baseline) -> ServerStatus {
-    baseline.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
 }
 
 fn is_about(incident: &Incident, server: &ServerId) -> bool {

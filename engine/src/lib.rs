@@ -2,7 +2,9 @@
 //! every surface.
 #![forbid(unsafe_code)]
 
+pub mod acts;
 pub mod admission;
+mod anchor;
 pub mod batches;
 pub mod call;
 pub mod decide;

@@ -119,6 +119,16 @@ impl PinBook {
         self.entries.is_empty()
     }
 
+    /// Whether pins were edited or removed by something else than Holdpoint, so that only a person can approve again.
+    pub fn is_damaged(&self) -> bool {
+        self.lost.is_some() || !self.tampered.is_empty()
+    }
+
+    /// Whether anything was ever pinned. Pins that cannot be trusted count: what was lost is not first sight.
+    pub fn has_baseline(&self) -> bool {
+        !self.is_empty() || self.is_damaged()
+    }
+
     pub fn push(&mut self, pin: Pin) {
         self.entries.entry(pin.entry.id().clone()).or_default().push(pin);
     }

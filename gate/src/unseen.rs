@@ -15,7 +15,7 @@ use contract::surface::{Anchor, EntryType, Surface};
 pub fn awaits_first_approval(status: ServerStatus, book: &PinBook) -> bool {
     match status {
         ServerStatus::Pending => true,
-        ServerStatus::Unbaselined | ServerStatus::Quarantined => !has_baseline(book),
+        ServerStatus::Unbaselined | ServerStatus::Quarantined => !book.has_baseline(),
         ServerStatus::Verified | ServerStatus::Changed => false,
     }
 }
@@ -76,10 +76,6 @@ pub fn is_changed(
         .is_held()
 }
 
-fn has_baseline(book: &PinBook) -> bool {
-    !book.is_empty() || book.lost.is_some() || !book.tampered.is_empty()
-}
-
 fn wait(judgement: &mut Judgement) {
     judgement.is_accepted = false;
     judgement.is_deferred = !judgement.verdict.is_held() && judgement.after.is_some();
@@ -107,7 +103,7 @@ fn hold_unpinned(judgement: &mut Judgement, book: &PinBook, posture: Posture) {
 }
 
 fn is_unpinned(judgement: &Judgement, book: &PinBook) -> bool {
-    has_baseline(book) && book.get(&judgement.id).is_none()
+    book.has_baseline() && book.get(&judgement.id).is_none()
 }
 
 /// Whether an entry without a pin holds the server: where it comes from, or who vouches for it.

@@ -58,6 +58,10 @@ impl Snapshot {
     pub fn revision(&self) -> Revision {
         self.server.as_ref().map_or(Revision::NONE, |server| server.revision)
     }
+
+    pub fn status(&self) -> ServerStatus {
+        self.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
+    }
 }
 
 /// What a server is judged by: a [`Snapshot`] without the texts that were last observed.
@@ -75,6 +79,10 @@ impl Baseline {
     /// What an act that rests on this has to expect.
     pub fn revision(&self) -> Revision {
         self.server.as_ref().map_or(Revision::NONE, |server| server.revision)
+    }
+
+    pub fn status(&self) -> ServerStatus {
+        self.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
     }
 }
 

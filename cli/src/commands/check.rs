@@ -3,23 +3,21 @@
 use crate::approver;
 use crate::arguments::{CheckCommand, Options};
 use crate::failure::{Exit, Failure};
-use crate::judging::{has_baseline, judge, judge_for_status, status_after};
 use crate::observation::{now, remark_notes, surface_of};
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, DIM, styled};
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::admit_before_look;
-use contract::surface::Surface;
+use engine::acts::observe;
 use gate::judge::SurfaceJudgement;
 use gate::server::{ServerId, ServerStatus};
 use gate::verdict::Verdict;
-use store::{Act, Observation, Snapshot, Store};
 
 pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Failure> {
     let mut workplace = Workplace::open(options)?;
     let target = Target::of(&command.target, &mut workplace)?;
-    let snapshot = workplace.store.snapshot(&target.id)?;
-    if !has_baseline(&snapshot.pins) {
+    let server = workplace.recorded(&target.id, now())?;
+    if !server.pins().has_baseline() {
         return no_pin(&target.id, options);
     }
     if let Source::Server(reach) = &target.source {
@@ -28,16 +26,13 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     }
     let surface = surface_of(&target.source, &workplace.launch_key, options)?;
     remark_notes(&surface, options);
-    let judgement = judge(&workplace, &target.id, &snapshot, &surface, command.posture, now())?;
-    // What was seen is kept, so that `review` can show it; no pin is touched.
-    let is_trial = command.posture.is_some();
-    let counted = match is_trial {
-        true => None,
-        false => Some(judge_for_status(&workplace, &target.id, &snapshot, &surface, now())?),
-    };
-    remember(&mut workplace, &target, &snapshot, &surface, counted.as_ref())?;
-    let status = snapshot.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status);
-    let is_quarantined = status == ServerStatus::Quarantined;
+    let judgement = server.judge(&surface, command.posture);
+    // A posture that was only tried moves no status.
+    let counted = command.posture.is_none().then(|| server.judge_for_status(&surface));
+    let by = approver::name();
+    let by = approver::by(&by);
+    observe(&mut workplace.store, &server, &surface, counted.as_ref(), by)?;
+    let is_quarantined = server.status() == ServerStatus::Quarantined;
     if options.json {
         let mut document = VerdictDocument::of(&judgement);
         document.server = Some(target.id.as_str());
@@ -97,26 +92,4 @@ fn no_pin(id: &ServerId, options: &Options) -> Result<Exit, Failure> {
         screen::say(format!("{}  {words}", screen::verdict(Verdict::Hold)));
     }
     Ok(Exit::Held)
-}
-
-fn remember(
-    workplace: &mut Workplace,
-    target: &Target,
-    snapshot: &Snapshot,
-    surface: &Surface,
-    judgement: Option<&SurfaceJudgement>,
-) -> Result<(), Failure> {
-    let Some(server) = &snapshot.server else { return Ok(()) };
-    if server.lost.is_some() {
-        return Ok(());
-    }
-    let (at, by) = (now(), approver::name());
-    let observation = Observation::of(surface, at);
-    let mut act = Act::new(&target.id, at, &by, "server.observe");
-    act.observation = Some(&observation);
-    // A posture that was only tried moves no status.
-    let status = judgement.map(|judgement| status_after(server.status, judgement));
-    act.status = status.filter(|status| *status != server.status);
-    workplace.store.record(act)?;
-    Ok(())
 }

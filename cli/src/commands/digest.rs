@@ -4,11 +4,11 @@ use crate::arguments::Options;
 use crate::arguments::stats::DigestCommand;
 use crate::commands::stats::date;
 use crate::failure::{Exit, Failure};
-use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
 use crate::report::{EntryDocument, count, name_of, state_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
 use crate::target::Workplace;
+use engine::acts::Review;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use gate::words::escape_hidden;
@@ -59,7 +59,7 @@ impl EventDocument {
 /// One server on the day.
 struct Told {
     id: ServerId,
-    judged: Judged,
+    judged: Review,
     happened: Vec<Happening>,
 }
 
@@ -130,7 +130,7 @@ fn gather(
     let (mut told, mut benign) = (Vec::new(), 0);
     for server in workplace.store.servers()? {
         let history = workplace.store.history(&server.id)?;
-        let judged = judge_recorded(workplace, &server.id, None, at)?;
+        let judged = workplace.review(&server.id, at)?;
         let (happened, accepted) = happenings(&history, day, judged.judgement.posture);
         benign += accepted;
         let server = Told { id: server.id, judged, happened };

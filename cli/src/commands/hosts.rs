@@ -5,7 +5,6 @@ use crate::arguments::hosts::HostsCommand;
 use crate::commands::wiring::{self, ServerDocument, scope_name, short};
 use crate::failure::{Exit, Failure};
 use crate::gate_program::{Started, started};
-use crate::judging::judge_recorded;
 use crate::observation::now;
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
@@ -72,8 +71,8 @@ fn all_pins(options: &Options) -> Result<BTreeMap<String, Pins>, Failure> {
     let mut all = BTreeMap::new();
     for server in workplace.store.servers()? {
         let id: &ServerId = &server.id;
-        let judged = judge_recorded(&workplace, id, None, at)?;
-        let pinned = judged.snapshot.pins.iter();
+        let judged = workplace.review(id, at)?;
+        let pinned = judged.server.snapshot.pins.iter();
         let tools = pinned
             .filter(|(entry, pins)| entry.entry_type == EntryType::Tool && !pins.is_gone())
             .count();

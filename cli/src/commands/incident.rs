@@ -1,6 +1,4 @@
 //! `holdpoint incident`: the switches that stop calls for everybody, and what is revoked.
-//!
-//! Stopping more needs nobody's yes; stopping less does: an agent with a shell must not let itself go.
 
 use crate::approver;
 use crate::arguments::Options;
@@ -8,16 +6,15 @@ use crate::arguments::incident::{
     BlockEgressCommand, IncidentCommand, IncidentSubcommand, OnCommand, RevokeCommand,
 };
 use crate::failure::{Exit, Failure};
-use crate::observation::now;
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use crate::target::{Workplace, unknown_server};
+use crate::target::Workplace;
+use engine::acts::ActError;
+use engine::acts::incident::{self, Consent};
 use gate::server::ServerId;
 use gate::words::escape_hidden;
-use ledger::receipt::{Filter, Item, newest};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use store::receipts::DiskFolder;
 use store::{
     By, Incident, IncidentScope, IncidentState, IncidentStore, Revocation, RevokedKind, Signed,
     Store,
@@ -48,108 +45,68 @@ pub(crate) fn run(command: &IncidentCommand, options: &Options) -> Result<Exit, 
 }
 
 fn begin(command: &OnCommand, workplace: &mut Workplace) -> Result<(), Failure> {
-    for id in &command.server {
-        need_known(id, workplace)?;
-    }
     let servers: BTreeSet<ServerId> = command.server.iter().cloned().collect();
     let scope =
         if servers.is_empty() { IncidentScope::All } else { IncidentScope::Servers(servers) };
     let incident = Incident { level: command.level, scope, reason: command.reason.clone() };
-    let before = workplace.store.incident()?.incident;
-    if before.is_some_and(|(before, _)| !covers(&incident, &before)) {
-        approver::confirm_yes(
-            &workplace.configuration,
-            "Replace the incident that is on by one that stops less?",
-        )?;
-    }
-    let name = approver::name();
-    workplace.store.begin_incident(&incident, By { name: &name, at: now() })?;
-    Ok(())
-}
-
-/// A name that was mistyped would stop nothing.
-fn need_known(id: &ServerId, workplace: &Workplace) -> Result<(), Failure> {
-    match workplace.store.server(id)? {
-        Some(_) => Ok(()),
-        None => Err(unknown_server(id, workplace)),
-    }
-}
-
-/// Whether all that an incident stops is stopped by another one, too.
-fn covers(incident: &Incident, before: &Incident) -> bool {
-    let has_all_servers = match (&incident.scope, &before.scope) {
-        (IncidentScope::All, _) => true,
-        (IncidentScope::Servers(_), IncidentScope::All) => false,
-        (IncidentScope::Servers(servers), IncidentScope::Servers(others)) => {
-            servers.is_superset(others)
-        }
-    };
-    // The lower level denies what the higher one does, and more.
-    has_all_servers && incident.level <= before.level
+    let question = "Replace the incident that is on by one that stops less?";
+    with_consent(workplace, question, |store, consent, by| {
+        incident::begin(store, &incident, consent, by)
+    })
 }
 
 fn end(workplace: &mut Workplace) -> Result<(), Failure> {
-    let Some((incident, _)) = workplace.store.incident()?.incident else { return Ok(()) };
-    let question = format!("End the incident on {}?", scope_words(&incident.scope));
-    approver::confirm_yes(&workplace.configuration, &question)?;
-    let name = approver::name();
-    workplace.store.end_incident(By { name: &name, at: now() })?;
-    Ok(())
+    let on = workplace.store.incident()?.incident;
+    let scope = on.map(|(incident, _)| scope_words(&incident.scope)).unwrap_or_default();
+    let question = format!("End the incident on {scope}?");
+    with_consent(workplace, &question, incident::end)
 }
 
 fn revoke(command: &RevokeCommand, workplace: &mut Workplace) -> Result<(), Failure> {
-    if command.value.is_empty() {
-        return Err(Failure::usage(format!("which {}? its name is empty", command.kind.as_str())));
-    }
-    if command.kind == RevokedKind::Server {
-        let id = command.value.parse().map_err(Failure::usage)?;
-        need_known(&id, workplace)?;
-    }
-    if command.kind == RevokedKind::Principal && !is_known_principal(&command.value, workplace)? {
-        // It may be known to another home on the same store, so this does not refuse.
+    let RevokeCommand { kind, value } = command;
+    let name = approver::name();
+    incident::revoke(&mut workplace.store, *kind, value, approver::by(&name))?;
+    if *kind == RevokedKind::Principal && !is_known_principal(value, workplace)? {
         screen::remark(format!(
             "warning: no session or act of `{}` is known here, so this may stop nothing: \
              `holdpoint receipts list` shows the principals. To stop all calls now: holdpoint incident on",
-            escape_hidden(&command.value)
+            escape_hidden(value)
         ));
     }
-    let name = approver::name();
-    workplace.store.revoke(command.kind, &command.value, By { name: &name, at: now() })?;
     Ok(())
 }
 
-/// Whether it is this user, or a receipt, a history or an event of this home names it.
+/// Whether it is this user, or this home has seen the name.
 fn is_known_principal(name: &str, workplace: &Workplace) -> Result<bool, Failure> {
     if approver::account().as_deref() == Some(name) || approver::name() == name {
         return Ok(true);
     }
-    if workplace.store.events()?.iter().any(|event| event.by == name) {
-        return Ok(true);
-    }
-    for server in workplace.store.servers()? {
-        if workplace.store.history(&server.id)?.iter().any(|event| event.by == name) {
-            return Ok(true);
-        }
-    }
-    let path = workplace.home.receipts_path();
-    if !path.exists() {
-        return Ok(false);
-    }
-    let folder = DiskFolder::new(&path);
-    let filter = Filter { principal: Some(name.to_owned()), ..Filter::default() };
-    let is_receipt = |item: &Item| !matches!(item, Item::Event(_));
-    Ok(!newest(&folder, &filter, &is_receipt, 1)?.items.is_empty())
+    let receipts = workplace.home.receipts_path();
+    Ok(incident::is_known_principal(&workplace.store, &receipts, name)?)
 }
 
 fn block_egress(command: &BlockEgressCommand, workplace: &mut Workplace) -> Result<(), Failure> {
-    let name = approver::name();
-    if !command.off {
-        workplace.store.block_egress(By { name: &name, at: now() })?;
-    } else if workplace.store.incident()?.egress_blocked.is_some() {
-        approver::confirm_yes(&workplace.configuration, "Open the ways out again?")?;
-        workplace.store.unblock_egress(By { name: &name, at: now() })?;
+    if command.off {
+        return with_consent(workplace, "Open the ways out again?", incident::unblock_egress);
     }
-    Ok(())
+    let name = approver::name();
+    Ok(incident::block_egress(&mut workplace.store, approver::by(&name))?)
+}
+
+/// Does what stops more at once, and what stops less only after a person agreed.
+fn with_consent(
+    workplace: &mut Workplace,
+    question: &str,
+    act: impl Fn(&mut dyn Store, Consent, By<'_>) -> Result<(), ActError>,
+) -> Result<(), Failure> {
+    let name = approver::name();
+    match act(&mut workplace.store, Consent::NotAsked, approver::by(&name)) {
+        Err(ActError::NeedsConsent) => {
+            approver::confirm_yes(&workplace.configuration, question)?;
+            Ok(act(&mut workplace.store, Consent::Given, approver::by(&name))?)
+        }
+        done => Ok(done?),
+    }
 }
 
 /// What every subcommand prints: how it stands now.
@@ -276,6 +233,3 @@ fn scope_words(scope: &IncidentScope) -> String {
 fn since(signed: &Signed) -> String {
     styled(DIM, format!("  by {} since {}", escape_hidden(&signed.by), signed.at))
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,15 +2,14 @@
 
 use crate::approver;
 use crate::arguments::{Options, ReviewCommand};
-use crate::commands::approve::{approve_entries, can_be_approved, changed_meanwhile, quarantine};
 use crate::failure::{Exit, Failure};
-use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
 use crate::report::{self, EntryDocument, gravest_first, name_of};
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::side_by_side;
 use crate::target::Workplace;
 use contract::surface::{EntryId, EntryType};
+use engine::acts::{Review, ReviewedHash, approve, can_be_approved, hash_of, quarantine};
 use gate::judge::Judgement;
 use gate::server::{ServerId, ServerStatus};
 use gate::words::{self, Audience};
@@ -28,7 +27,7 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
     let at = now();
     let mut servers = Vec::new();
     for id in ids {
-        let judged = judge_recorded(&workplace, &id, None, at)?;
+        let judged = workplace.review(&id, at)?;
         if judged.waiting().next().is_some() || !judged.judgement.unreadable.is_empty() {
             servers.push((id, judged));
         }
@@ -51,7 +50,7 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
     Ok(if is_held { Exit::Held } else { Exit::Fine })
 }
 
-fn print(servers: &[(ServerId, Judged)], usage: &Usage) -> Result<(), Failure> {
+fn print(servers: &[(ServerId, Review)], usage: &Usage) -> Result<(), Failure> {
     let documents: Vec<_> = servers
         .iter()
         .map(|(id, judged)| {
@@ -77,7 +76,7 @@ fn print(servers: &[(ServerId, Judged)], usage: &Usage) -> Result<(), Failure> {
     screen::print_json(&serde_json::json!({ "servers": documents }))
 }
 
-fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
+fn show_server(id: &ServerId, judged: &Review, usage: &Usage) {
     screen::say(styled(BOLD, format!("━━ {id} ━━")));
     for unreadable in &judged.judgement.unreadable {
         screen::say(format!(
@@ -90,31 +89,24 @@ fn show_server(id: &ServerId, judged: &Judged, usage: &Usage) {
         show_entry(id, entry, usage);
         // A first approval is of all that the server says.
         let is_quarantined = judged.status() == ServerStatus::Quarantined;
-        if !can_be_approved(entry) || judged.awaits_first_approval() || is_quarantined {
-            screen::say("");
-            continue;
+        let is_one_of_all = judged.awaits_first_approval() || is_quarantined;
+        let hash = hash_of(entry).filter(|_| can_be_approved(entry) && !is_one_of_all);
+        if let Some(hash) = hash {
+            let words =
+                format!("approve it:      holdpoint approve {id}{} --hash {hash}", key_word(entry));
+            screen::say(styled(DIM, words));
         }
-        screen::say(styled(
-            DIM,
-            format!(
-                "approve it:      holdpoint approve {id}{} --hash {}",
-                key_word(entry),
-                hash_of(entry)
-            ),
-        ));
         screen::say("");
     }
     if judged.status() == ServerStatus::Quarantined {
         say_quarantined(id);
         return;
     }
-    if let Some(surface) = &judged.surface
+    if let Some(hash) = judged.surface_hash()
         && judged.waiting().any(can_be_approved)
     {
-        screen::say(styled(
-            DIM,
-            format!("approve all:     holdpoint approve {id} --hash {}", surface.surface_hash()),
-        ));
+        let words = format!("approve all:     holdpoint approve {id} --hash {hash}");
+        screen::say(styled(DIM, words));
     }
     screen::say(styled(DIM, format!("stop the server: holdpoint quarantine {id}")));
 }
@@ -125,12 +117,6 @@ fn say_quarantined(id: &ServerId) {
         "quarantined: nothing of it is served, and nothing can be approved before its release",
     );
     screen::say(styled(DIM, format!("release it:      holdpoint release {id}")));
-}
-
-/// The hash that names what waits: of the entry as it is now, or of what is gone.
-pub(crate) fn hash_of(entry: &Judgement) -> String {
-    let entry = entry.after.as_ref().or(entry.before.as_ref());
-    entry.map(|entry| entry.entry_hash().to_string()).unwrap_or_default()
 }
 
 /// One change in full: what it is called, the findings, before and after.
@@ -184,7 +170,7 @@ fn is_about_server(entry: &Judgement) -> bool {
 /// Goes through what waits one by one.
 fn walk(
     workplace: &mut Workplace,
-    servers: &[(ServerId, Judged)],
+    servers: &[(ServerId, Review)],
     usage: &Usage,
 ) -> Result<Exit, Failure> {
     let mut left = 0_usize;
@@ -211,7 +197,8 @@ fn walk(
                     screen::say("approved");
                 }
                 "q" | "quarantine" => {
-                    quarantine(workplace, id)?;
+                    let by = approver::name();
+                    quarantine(&mut workplace.store, id, approver::by(&by))?;
                     screen::say("quarantined");
                     left += 1;
                     break;
@@ -227,20 +214,21 @@ fn walk(
 /// What is decided on at once.
 struct Asked<'a> {
     entries: Vec<&'a Judgement>,
-    hash: String,
+    hash: ReviewedHash,
     /// It is the server's first approval, which is of all that it says.
     is_first: bool,
 }
 
-fn questions(judged: &Judged) -> Vec<Asked<'_>> {
+fn questions(judged: &Review) -> Vec<Asked<'_>> {
     let waiting = judged.waiting().filter(|entry| can_be_approved(entry));
     if !judged.awaits_first_approval() {
-        let one = |entry| Asked { entries: vec![entry], hash: hash_of(entry), is_first: false };
-        return waiting.map(one).collect();
+        let asked = waiting.filter_map(|entry| {
+            Some(Asked { hash: hash_of(entry)?, entries: vec![entry], is_first: false })
+        });
+        return asked.collect();
     }
     let entries: Vec<&Judgement> = waiting.collect();
-    let hash = judged.surface.as_ref().map(|surface| surface.surface_hash().to_string());
-    let asked = hash.filter(|_| !entries.is_empty());
+    let asked = judged.surface_hash().filter(|_| !entries.is_empty());
     asked.map(|hash| Asked { entries, hash, is_first: true }).into_iter().collect()
 }
 
@@ -249,24 +237,18 @@ fn approve_asked(
     id: &ServerId,
     asked: &Asked<'_>,
 ) -> Result<(), Failure> {
-    let judged = judge_recorded(workplace, id, None, now())?;
-    let is_it = |entry: &Judgement| asked.entries.iter().any(|shown| shown.id == entry.id);
-    let now_waiting = match (&judged.surface, asked.is_first) {
-        (Some(surface), true) => Some(surface.surface_hash().to_string()),
-        _ => judged.waiting().find(|entry| is_it(entry)).map(hash_of),
-    };
+    let review = workplace.review(id, now())?;
+    let shown: Vec<EntryId> = asked.entries.iter().map(|entry| entry.id.clone()).collect();
     // The server goes on meanwhile: only what was shown is approved.
-    if now_waiting.as_deref() != Some(asked.hash.as_str()) {
-        return Err(changed_meanwhile(id));
-    }
+    let choice = review.choose_shown(&shown, &asked.hash)?;
     let what = match asked.entries.as_slice() {
         [one] => format!("This is {} of server `{id}`, hash {}.", name_of(one), asked.hash),
         many => format!("These are {} entries of server `{id}`, hash {}.", many.len(), asked.hash),
     };
     // It was shown right before the question.
     approver::confirm(&workplace.configuration, &what, || ())?;
-    let chosen: Vec<EntryId> = asked.entries.iter().map(|entry| entry.id.clone()).collect();
-    approve_entries(workplace, id, &judged, &chosen, &asked.hash)?;
+    let by = approver::name();
+    approve(&mut workplace.store, &choice, approver::by(&by))?;
     Ok(())
 }
 

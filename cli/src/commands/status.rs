@@ -3,7 +3,6 @@
 use crate::arguments::{Options, StatusCommand};
 use crate::failure::{Exit, Failure};
 use crate::hosting;
-use crate::judging::{Judged, judge_snapshot};
 use crate::last_check::LastCheck;
 use crate::observation::now;
 use crate::report::{self, EntryDocument, name_of};
@@ -11,6 +10,7 @@ use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{Workplace, unknown_server};
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
+use engine::acts::Review;
 use gate::judge::Judgement;
 use gate::pins::{Basis, EntryPins};
 use gate::posture::Posture;
@@ -56,12 +56,12 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     let mut servers = Vec::new();
     for id in &ids {
         let check = LastCheck::of(&workplace, id)?;
-        let snapshot = workplace.store.snapshot(id)?;
+        let server = workplace.recorded(id, at)?;
         let is_denied = check.as_ref().is_some_and(LastCheck::is_denied);
-        if snapshot.server.is_none() && !is_denied {
+        if server.snapshot.server.is_none() && !is_denied {
             return Err(unknown_server(id, &workplace));
         }
-        let judged = judge_snapshot(&workplace, id, snapshot, None, at)?;
+        let judged = Review::of(server)?;
         let since = Since::read(&workplace.store.history(id)?);
         servers.push((id, judged, since, check));
     }
@@ -176,19 +176,19 @@ impl Since {
     }
 }
 
-fn pinned(judged: &Judged, entry_type: EntryType) -> usize {
-    let pins = judged.snapshot.pins.iter();
+fn pinned(judged: &Review, entry_type: EntryType) -> usize {
+    let pins = judged.server.snapshot.pins.iter();
     pins.filter(|(id, pins)| id.entry_type == entry_type && !pins.is_gone()).count()
 }
 
 fn document<'a>(
     id: &'a ServerId,
-    judged: &'a Judged,
+    judged: &'a Review,
     since: Since,
     admission: Option<&'a LastCheck>,
 ) -> ServerDocument<'a> {
-    let server = judged.snapshot.server.as_ref();
-    let observation = judged.snapshot.observation.as_ref();
+    let server = judged.server.snapshot.server.as_ref();
+    let observation = judged.server.snapshot.observation.as_ref();
     let count = |entry_type: EntryType| (entry_type.as_str(), pinned(judged, entry_type));
     ServerDocument {
         id,
@@ -210,14 +210,14 @@ fn document<'a>(
             })
             .collect(),
         admission,
-        lost: judged.snapshot.pins.lost.as_deref(),
+        lost: judged.server.snapshot.pins.lost.as_deref(),
     }
 }
 
-fn bases(judged: &Judged) -> BTreeMap<&'static str, usize> {
+fn bases(judged: &Review) -> BTreeMap<&'static str, usize> {
     let mut bases = BTreeMap::new();
     let newest =
-        judged.snapshot.pins.iter().filter_map(|(_, pins): (_, &EntryPins)| pins.accepted());
+        judged.server.snapshot.pins.iter().filter_map(|(_, pins): (_, &EntryPins)| pins.accepted());
     for basis in newest.map(|pin| pin.basis) {
         *bases.entry(Basis::as_str(basis)).or_insert(0) += 1;
     }
@@ -226,7 +226,7 @@ fn bases(judged: &Judged) -> BTreeMap<&'static str, usize> {
 
 fn say_server(
     id: &ServerId,
-    judged: &Judged,
+    judged: &Review,
     since: Since,
     check: Option<&LastCheck>,
     options: &Options,
@@ -244,13 +244,13 @@ fn say_server(
         styled(BOLD, id),
         styled(style.bold(), judged.status()),
         report::count(pinned(judged, EntryType::Tool), "tool", "tools"),
-        report::count(judged.snapshot.pins.iter().len(), "entry", "entries"),
+        report::count(judged.server.snapshot.pins.iter().len(), "entry", "entries"),
         if bases.is_empty() { String::new() } else { format!(" ({})", bases.join(", ")) },
     ));
     if judged.status() == ServerStatus::Changed && judged.judgement.posture == Posture::Monitor {
         screen::say(styled(YELLOW, "    served all the same: posture monitor"));
     }
-    if let Some(lost) = &judged.snapshot.pins.lost {
+    if let Some(lost) = &judged.server.snapshot.pins.lost {
         screen::say(format!("    {}", styled(RED, lost)));
     }
     if let Some(warning) = check.and_then(LastCheck::warning) {

@@ -171,14 +171,14 @@ fn only_the_right_hash_approves() {
     changed(&bench);
     let hash = bench.waiting_hash("make_report");
     let wrong = if hash.starts_with('0') { "1".repeat(64) } else { "0".repeat(64) };
-    bench.run(["approve", ID, "make_report", "--hash", &wrong]).exits(10).says("another hash");
-    bench.run(["approve", ID, "--hash", &wrong]).exits(10).says("another hash");
+    bench.run(["approve", ID, "make_report", "--hash", &wrong]).exits(10).says("a different hash");
+    bench.run(["approve", ID, "--hash", &wrong]).exits(10).says("a different hash");
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     for whole in [&hash, &surface] {
-        // All digits but the last one agree: that is another hash.
+        // All digits but the last one agree: that is a different hash.
         let last = if whole.ends_with('0') { "1" } else { "0" };
         let almost = format!("{}{last}", &whole[..63]);
-        bench.run(["approve", ID, "--hash", &almost]).exits(10).says("another hash");
+        bench.run(["approve", ID, "--hash", &almost]).exits(10).says("a different hash");
         // The server can find two definitions that share their first digits.
         for digits in [8, 16, 32, 63] {
             let words = ["approve", ID, "make_report", "--hash", &whole[..digits]];
@@ -259,7 +259,10 @@ fn what_changed_after_the_review_is_not_approved() {
     again["description"] = json!("Makes a report, and more.");
     server.lists(&json!([again, mail_tool()]));
     server.run(&bench, "check", &[]).exits(10);
-    bench.run(["approve", ID, "make_report", "--hash", &reviewed]).exits(10).says("another hash");
+    bench
+        .run(["approve", ID, "make_report", "--hash", &reviewed])
+        .exits(10)
+        .says("a different hash");
     bench.run(["check", ID]).exits(10);
 }
 

@@ -1,11 +1,9 @@
 //! A judgement in the making. Comparing a hostile list takes its time, so this part needs neither the store nor the judge:
 //! the judge reads what it rests on, and then writes what came of it if nobody wrote in between.
 
-use super::{
-    FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, anchor, newly_anchored, of_handshake,
-};
-use super::{first_basis, status_of};
+use super::{FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, first_basis, of_handshake};
 use crate::admission::Admittance;
+use crate::anchor::{anchor, newly_anchored};
 use crate::situation::Situation;
 use crate::view::{Materials, View, is_stateless};
 use contract::surface::{Entry, Surface};
@@ -72,12 +70,12 @@ impl Draft {
     /// Judges what a server says now: what is pinned at first use, what is pinned anew, what is held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
         let Draft { rules, record, baseline, auto_pins, launch, mut compared, at } = self;
-        anchor(surface, seen, &baseline.pins);
+        anchor(surface, seen.vouched(), &baseline.pins);
         let surface = &*surface;
-        let status = status_of(&baseline);
+        let status = baseline.status();
         let expect = baseline.revision();
         let mut book = baseline.pins;
-        let is_trusted = book.lost.is_none() && book.tampered.is_empty();
+        let is_trusted = !book.is_damaged();
         let launch = launch.map(|launch| launch.for_client(seen.client.clone())).filter(|launch| {
             let server = baseline.server.as_ref();
             server.is_none_or(|server| server.launch.as_ref() != Some(launch))
@@ -195,6 +193,6 @@ pub(super) fn judged(
         admission: Admittance::default(),
         view: Arc::new(view),
     };
-    let has_baseline = !book.is_empty() || book.lost.is_some() || !book.tampered.is_empty();
+    let has_baseline = book.has_baseline();
     Judged { situation, book: of_handshake(book), has_baseline, judgement, repinned }
 }

@@ -3,9 +3,9 @@
 use super::gone_wrong;
 use crate::arguments::Options;
 use crate::failure::Failure;
-use crate::judging::{Judged, judge_recorded};
 use crate::observation::now;
 use crate::target::Workplace;
+use engine::acts::Review;
 use gate::server::ServerId;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -46,8 +46,8 @@ impl Stage {
     }
 
     /// What the gate has written down of a server, judged.
-    pub(super) fn judged(&self, id: &ServerId) -> Result<Judged, Failure> {
-        judge_recorded(&self.workplace()?, id, None, now())
+    pub(super) fn judged(&self, id: &ServerId) -> Result<Review, Failure> {
+        self.workplace()?.review(id, now())
     }
 
     fn file(&self, id: &ServerId, what: &str) -> PathBuf {

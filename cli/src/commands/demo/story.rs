@@ -2,14 +2,14 @@
 
 use super::gone_wrong;
 use super::session::{Called, Launch, Session, Stage};
+use crate::approver;
 use crate::arguments::Options;
-use crate::commands::approve::approve_entries;
 use crate::failure::{Exit, Failure};
-use crate::judging::Judged;
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
 use crate::side_by_side;
-use contract::surface::{EntryId, EntryType, read_capture};
+use contract::surface::{EntryType, read_capture};
+use engine::acts::{self, Review};
 use gate::server::ServerId;
 use gate::verdict::Verdict;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     let held = stage.judged(&id)?;
     teller.step(3, "You look at what changed, before and after:\n");
     teller.show(&held);
-    let hash = approve(&stage, &id, &held)?;
+    let hash = approve(&stage, &held)?;
     teller.step(4, "It is what the vendor announced, so you approve it, by its hash:");
     teller.say(format!("   $ holdpoint approve {id} --hash {hash}"));
     teller.step(5, "The next call goes through:");
@@ -147,12 +147,12 @@ fn change(
 }
 
 /// Approves all that waits; the hash by which it was.
-fn approve(stage: &Stage, id: &ServerId, held: &Judged) -> Result<String, Failure> {
-    let waiting: Vec<EntryId> = held.waiting().map(|entry| entry.id.clone()).collect();
-    let surface = held.surface.as_ref().map(|surface| surface.surface_hash().to_string());
-    let hash = surface.ok_or_else(|| gone_wrong("nothing was observed"))?;
-    approve_entries(&mut stage.workplace()?, id, held, &waiting, &hash)?;
-    Ok(hash)
+fn approve(stage: &Stage, held: &Review) -> Result<String, Failure> {
+    let hash = held.surface_hash().ok_or_else(|| gone_wrong("nothing was observed"))?;
+    let by = approver::name();
+    let choice = held.choose(&[], &hash)?;
+    acts::approve(&mut stage.workplace()?.store, &choice, approver::by(&by))?;
+    Ok(hash.to_string())
 }
 
 fn through(called: Called) -> Result<String, Failure> {
@@ -179,7 +179,7 @@ impl Teller {
         self.say(format!("\n{} {text}", styled(BOLD, format!("{number}."))));
     }
 
-    fn show(&self, held: &Judged) {
+    fn show(&self, held: &Review) {
         if self.is_silent {
             return;
         }
@@ -190,7 +190,7 @@ impl Teller {
         }
     }
 
-    fn close(&self, held: &Judged, after: &Judged) -> Result<Exit, Failure> {
+    fn close(&self, held: &Review, after: &Review) -> Result<Exit, Failure> {
         if self.is_silent {
             screen::print_json(&json!({
                 "held": VerdictDocument::of(&held.judgement),

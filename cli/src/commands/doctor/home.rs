@@ -6,7 +6,6 @@ use super::program::shell_word;
 use crate::arguments::Options;
 use crate::configuration::Configuration;
 use crate::failure::Failure;
-use crate::judging::{is_damaged, judge_recorded};
 use crate::observation::now;
 use crate::report::count;
 use crate::target::{Workplace, home_path};
@@ -148,8 +147,8 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
     for server in workplace.store.servers()? {
         servers += 1;
         let id = &server.id;
-        let judged = judge_recorded(workplace, id, None, now())?;
-        let pins = &judged.snapshot.pins;
+        let judged = workplace.review(id, now())?;
+        let pins = &judged.server.snapshot.pins;
         let pinned = |entry_type: EntryType| {
             pins.iter().filter(|(id, pins)| id.entry_type == entry_type && !pins.is_gone()).count()
         };
@@ -157,7 +156,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
         if pins.iter().next().is_some() {
             record.pinned.insert(id.to_string());
         }
-        if is_damaged(pins) {
+        if pins.is_damaged() {
             findings.push(untrusted(id, pins.lost.as_deref()));
         }
         match judged.status() {

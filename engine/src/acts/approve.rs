@@ -1,0 +1,223 @@
+//! Approving: what a person reviewed becomes a pin, and nothing else.
+//!
+//! INVARIANT: what is approved is compared by its whole hash. The server chooses the definition that is reviewed and the
+//! one that follows: two whose hashes share their first 16 digits are found within minutes.
+
+use crate::acts::{ActError, Among, RecordedServer, Review, can_be_approved, hash_of};
+use contract::hash::{EntryHash, SurfaceHash};
+use contract::surface::{Entry, EntryId, Surface};
+use gate::comparing::Compared;
+use gate::judge::Judgement;
+use gate::pins::{Basis, Pin, PinBook};
+use gate::server::ServerStatus;
+use gate::status::Happening;
+use std::fmt;
+use std::str::FromStr;
+use store::{Act, By, NewPin, Store};
+
+/// The hexadecimal digits of a SHA-256.
+const DIGITS: usize = 64;
+
+/// The hash of what a person reviewed: of one entry, or of the whole surface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewedHash(String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a whole hash, which has {DIGITS} hexadecimal digits")]
+pub struct NotAHash;
+
+impl FromStr for ReviewedHash {
+    type Err = NotAHash;
+
+    fn from_str(text: &str) -> Result<ReviewedHash, NotAHash> {
+        let is_whole = text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_whole.then(|| ReviewedHash(text.to_ascii_lowercase())).ok_or(NotAHash)
+    }
+}
+
+impl From<EntryHash> for ReviewedHash {
+    fn from(hash: EntryHash) -> ReviewedHash {
+        ReviewedHash(hash.to_string())
+    }
+}
+
+impl From<SurfaceHash> for ReviewedHash {
+    fn from(hash: SurfaceHash) -> ReviewedHash {
+        ReviewedHash(hash.to_string())
+    }
+}
+
+impl fmt::Display for ReviewedHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Entries that wait now and have the hash that was reviewed.
+#[derive(Debug)]
+pub struct Choice<'r> {
+    review: &'r Review,
+    hash: ReviewedHash,
+    pub entries: Vec<&'r Judgement>,
+}
+
+impl Review {
+    /// The entries that the keys and the hash name. Without a key they are those that the hash alone names.
+    pub fn choose(&self, keys: &[String], hash: &ReviewedHash) -> Result<Choice<'_>, ActError> {
+        let waiting = self.approvable()?;
+        if !keys.is_empty() {
+            let found = keys.iter().map(|key| self.find_waiting(&waiting, key));
+            return self.chosen(found.collect::<Result<_, _>>()?, hash);
+        }
+        if self.surface_hash().as_ref() == Some(hash) {
+            return self.chosen(waiting, hash);
+        }
+        let mut named = waiting.into_iter().filter(|entry| hash_of(entry).as_ref() == Some(hash));
+        match (named.next(), named.next()) {
+            (Some(one), None) => self.chosen(vec![one], hash),
+            (None, _) | (Some(_), Some(_)) => Err(self.other_hash()),
+        }
+    }
+
+    /// These entries, if they still wait and still have this hash.
+    pub fn choose_shown(
+        &self,
+        shown: &[EntryId],
+        hash: &ReviewedHash,
+    ) -> Result<Choice<'_>, ActError> {
+        let mut entries = self.approvable()?;
+        entries.retain(|entry| shown.contains(&entry.id));
+        if entries.len() == shown.len() {
+            self.chosen(entries, hash)
+        } else {
+            Err(self.other_hash())
+        }
+    }
+
+    fn chosen<'r>(
+        &'r self,
+        entries: Vec<&'r Judgement>,
+        hash: &ReviewedHash,
+    ) -> Result<Choice<'r>, ActError> {
+        let is_whole = self.surface_hash().as_ref() == Some(hash);
+        let is_it = match entries.as_slice() {
+            [one] => is_whole || hash_of(one).as_ref() == Some(hash),
+            _ => is_whole,
+        };
+        if !is_it {
+            return Err(self.other_hash());
+        }
+        // Entries that are left out of a first approval would pass for additions later.
+        let mut waiting = self.waiting().filter(|entry| can_be_approved(entry));
+        let is_chosen = |entry: &Judgement| entries.iter().any(|chosen| chosen.id == entry.id);
+        if self.awaits_first_approval() && !waiting.all(is_chosen) {
+            return Err(ActError::PartOfFirst { server: self.server.id.clone() });
+        }
+        Ok(Choice { review: self, hash: hash.clone(), entries })
+    }
+
+    fn approvable(&self) -> Result<Vec<&Judgement>, ActError> {
+        // Nothing of a quarantined server can be approved, whatever would be held.
+        self.server.next(Happening::Approved { is_held: false })?;
+        let waiting: Vec<&Judgement> =
+            self.waiting().filter(|entry| can_be_approved(entry)).collect();
+        let server = self.server.id.clone();
+        match (waiting.is_empty(), self.judgement.unreadable.is_empty()) {
+            (false, _) => Ok(waiting),
+            (true, false) => Err(ActError::UnreadableSurface { server }),
+            (true, true) => Err(ActError::NothingWaits { server }),
+        }
+    }
+
+    fn find_waiting<'r>(
+        &self,
+        waiting: &[&'r Judgement],
+        key: &str,
+    ) -> Result<&'r Judgement, ActError> {
+        if let Some(found) = Review::find(waiting.iter().copied(), |entry| &entry.id, key)? {
+            return Ok(found);
+        }
+        let (server, key) = (self.server.id.clone(), key.to_owned());
+        if self.has_entry(&key) {
+            return Err(ActError::DoesNotWait { server, key });
+        }
+        let known = waiting.iter().map(|entry| entry.id.clone()).collect();
+        Err(ActError::UnknownEntry { server, key, among: Among::Waiting, known })
+    }
+
+    fn other_hash(&self) -> ActError {
+        ActError::OtherHash { server: self.server.id.clone() }
+    }
+}
+
+/// Pins the chosen entries as approved by a person and returns the status of the server.
+pub fn approve(
+    store: &mut dyn Store,
+    choice: &Choice<'_>,
+    by: By<'_>,
+) -> Result<ServerStatus, ActError> {
+    let Review { server, surface, .. } = choice.review;
+    let gone = |entry: &Judgement| Entry::gone(entry.id.clone());
+    let entries = choice.entries.iter();
+    let entries: Vec<Entry> =
+        entries.map(|entry| entry.after.clone().unwrap_or_else(|| gone(entry))).collect();
+    let nothing = Surface::default();
+    let surface = surface.as_ref().unwrap_or(&nothing);
+    let detail = format!("hash {}", choice.hash);
+    record(store, server, surface, entries, detail, by, &mut Compared::default())
+}
+
+/// Pins one entry that a person approved where the gate asked in their client, if it is still what they were asked about.
+/// They saw one entry: what takes a look at the whole server is not approved so.
+pub(crate) fn approve_in_client(
+    store: &mut dyn Store,
+    server: &RecordedServer,
+    surface: &Surface,
+    (id, hash): (&EntryId, Option<EntryHash>),
+    by: By<'_>,
+    compared: &mut Compared,
+) -> Result<ServerStatus, ActError> {
+    let name = || server.id.clone();
+    if server.pins().is_damaged() {
+        return Err(ActError::DamagedPins { server: name() });
+    }
+    if server.awaits_first_approval() {
+        return Err(ActError::PartOfFirst { server: name() });
+    }
+    let entry = surface.entry(id);
+    if entry.map(Entry::entry_hash) != hash {
+        return Err(ActError::OtherHash { server: name() });
+    }
+    let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
+    let detail = "asked in the client".to_owned();
+    record(store, server, surface, vec![entry], detail, by, compared)
+}
+
+fn record(
+    store: &mut dyn Store,
+    server: &RecordedServer,
+    surface: &Surface,
+    entries: Vec<Entry>,
+    detail: String,
+    by: By<'_>,
+    compared: &mut Compared,
+) -> Result<ServerStatus, ActError> {
+    // Of a book that is lost as a whole only what is approved now counts from here on.
+    let is_lost = server.pins().lost.is_some();
+    let mut book = if is_lost { PinBook::default() } else { server.pins().clone() };
+    for entry in &entries {
+        book.tampered.remove(entry.id());
+        let (entry, basis, name) = (entry.clone(), Basis::Person, by.name.to_owned());
+        book.push(Pin { entry, basis, at: by.at, by: name });
+    }
+    let is_held = server.is_held_with(&book, surface, compared);
+    let status = server.next(Happening::Approved { is_held })?;
+    let mut act = Act::new(&server.id, by.at, by.name, "server.approve");
+    act.expect = Some(server.snapshot.revision());
+    act.status = Some(status);
+    act.reseal = server.pins().is_damaged();
+    act.detail = Some(detail);
+    act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
+    store.record(act)?;
+    Ok(status)
+}

@@ -1,0 +1,67 @@
+//! Why an act was refused. A surface that shows it adds what to do next in its own words.
+
+use contract::surface::{EntryId, ListKind};
+use gate::server::ServerId;
+use gate::status::NotAllowed;
+use store::{ObservationError, RevokedKind, Store, StoreError};
+
+/// Which entries of a server a name was looked for among.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    Waiting,
+    Pinned,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    #[error("no server `{id}` is known")]
+    UnknownServer { id: ServerId, known: Vec<ServerId> },
+    #[error("server `{server}` has nothing called `{key}`")]
+    UnknownEntry { server: ServerId, key: String, among: Among, known: Vec<EntryId> },
+    #[error("`{key}` names several entries")]
+    AmbiguousEntry { key: String },
+    #[error("`{server}`: {source}")]
+    NotAllowed { server: ServerId, source: NotAllowed },
+    #[error("nothing of server `{server}` waits to be approved")]
+    NothingWaits { server: ServerId },
+    #[error("`{key}` of server `{server}` does not wait: it is as it was approved")]
+    DoesNotWait { server: ServerId, key: String },
+    #[error("the last surface of server `{server}` could not be read, so it cannot be approved")]
+    UnreadableSurface { server: ServerId },
+    #[error("what waits of server `{server}` now has a different hash")]
+    OtherHash { server: ServerId },
+    #[error("server `{server}` waits for its first approval, which is of all its entries")]
+    PartOfFirst { server: ServerId },
+    #[error("the pins of server `{server}` cannot be trusted")]
+    DamagedPins { server: ServerId },
+    #[error("`{}` cannot be read: {reason}", list.method())]
+    UnreadableList { list: ListKind, reason: String },
+    #[error("`{key}` of server `{server}` has no pin yet: there is nothing to take back")]
+    Unpinned { server: ServerId, key: String },
+    #[error("`{entry}` has one pin only: there is nothing to go back to")]
+    OnlyPin { entry: EntryId },
+    /// It would stop less than is stopped now, which takes a person's consent.
+    #[error("this stops less than is stopped now, and needs a person's consent")]
+    NeedsConsent,
+    #[error("which {}? its name is empty", .0.as_str())]
+    Nameless(RevokedKind),
+    #[error(transparent)]
+    NotAServerId(#[from] gate::server::BadServerId),
+    #[error("the receipts cannot be read: {0}")]
+    Receipts(#[source] std::io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Observation(#[from] ObservationError),
+}
+
+impl ActError {
+    /// Says which servers are known, so that a surface can suggest one of them.
+    pub fn unknown_server(store: &dyn Store, id: &ServerId) -> ActError {
+        let servers = store.servers().unwrap_or_default();
+        ActError::UnknownServer {
+            id: id.clone(),
+            known: servers.into_iter().map(|server| server.id).collect(),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Pinning what a server shows now, as approved by the person who asked for it.
+
+use crate::acts::{ActError, RecordedServer};
+use crate::anchor::anchor;
+use contract::change::ChangeKind;
+use contract::surface::{Anchor, Entry, EntryId, Surface};
+use gate::judge::{Judgement, SurfaceJudgement, judge_surface};
+use gate::pins::{Basis, PinBook};
+use gate::server::ServerStatus;
+use gate::status::Happening;
+use store::{Act, By, Launch, NewPin, Observation, Store};
+
+/// What is about to be pinned, for a person to look at.
+#[derive(Debug)]
+pub struct PinDraft {
+    server: RecordedServer,
+    pub surface: Surface,
+    entries: Vec<Entry>,
+    pub question: PinQuestion,
+    /// Entries that stay unpinned and held.
+    left_out: Vec<EntryId>,
+}
+
+/// What a person has to be asked before it is pinned.
+#[derive(Debug)]
+pub enum PinQuestion {
+    Nothing,
+    /// There is a baseline already, so all that is pinned over it is an approval, benign or not.
+    Change(SurfaceJudgement),
+    /// At first sight these have wording or characters that are made to steer a model. They may be left out.
+    Marked(SurfaceJudgement),
+}
+
+/// What was pinned.
+#[derive(Debug)]
+pub struct Pinned {
+    pub status: ServerStatus,
+    pub count: usize,
+    pub surface: Surface,
+    pub left_out: Vec<EntryId>,
+}
+
+impl RecordedServer {
+    /// Refuses a server that cannot be pinned: to be asked before it is contacted.
+    pub fn check_pin(&self) -> Result<(), ActError> {
+        self.next(Happening::Approved { is_held: false }).map(|_| ())
+    }
+}
+
+impl PinDraft {
+    /// Everything of a surface that no person has approved, anchored to the signer that vouches for the server now: a
+    /// pin without the anchor would take any other signer for the first one.
+    pub fn new(
+        server: RecordedServer,
+        mut surface: Surface,
+        vouched: Option<Anchor>,
+    ) -> Result<PinDraft, ActError> {
+        server.check_pin()?;
+        if let Some((list, reason)) = surface.unreadable().iter().next() {
+            return Err(ActError::UnreadableList { list: *list, reason: reason.to_string() });
+        }
+        anchor(&mut surface, vouched, server.pins());
+        let mut entries: Vec<Entry> =
+            surface.entries().filter(|entry| !is_approved(entry, server.pins())).cloned().collect();
+        let question = if server.pins().has_baseline() {
+            let judgement = server.judge(&surface, None);
+            let gone = judgement.entries.iter().filter(|entry| entry.after.is_none());
+            entries.extend(gone.map(|entry| Entry::gone(entry.id.clone())));
+            match entries.is_empty() && !server.pins().is_damaged() {
+                true => PinQuestion::Nothing,
+                false => PinQuestion::Change(judgement),
+            }
+        } else {
+            let mut judgement = judge_surface(&PinBook::default(), &surface, server.settings(), 0);
+            judgement.entries.retain(is_marked);
+            match judgement.entries.is_empty() {
+                true => PinQuestion::Nothing,
+                false => PinQuestion::Marked(judgement),
+            }
+        };
+        Ok(PinDraft { server, surface, entries, question, left_out: Vec::new() })
+    }
+
+    /// Leaves the entries with a marker out: they stay unpinned and held, all others are pinned.
+    #[must_use]
+    pub fn without_marked(mut self) -> PinDraft {
+        if let PinQuestion::Marked(judgement) = &self.question {
+            self.left_out = judgement.entries.iter().map(|entry| entry.id.clone()).collect();
+            self.entries.retain(|entry| !self.left_out.contains(entry.id()));
+        }
+        self
+    }
+}
+
+/// Pins what was drafted.
+pub fn pin(
+    store: &mut dyn Store,
+    draft: PinDraft,
+    launch: Option<&Launch>,
+    by: By<'_>,
+) -> Result<Pinned, ActError> {
+    let PinDraft { server, surface, entries, left_out, .. } = draft;
+    let status = server.next(Happening::Approved { is_held: !left_out.is_empty() })?;
+    let count = entries.len();
+    let observation = Observation::of(&surface, by.at);
+    let mut act = Act::new(&server.id, by.at, by.name, "server.pin");
+    act.expect = Some(server.snapshot.revision());
+    act.launch = launch;
+    act.status = Some(status);
+    act.observation = Some(&observation);
+    act.reseal = server.pins().is_damaged();
+    act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
+    store.record(act)?;
+    Ok(Pinned { status, count, surface, left_out })
+}
+
+/// Whether a person approved exactly this entry. Nothing of a book that is lost as a whole counts.
+fn is_approved(entry: &Entry, book: &PinBook) -> bool {
+    let pins = book.get(entry.id()).filter(|_| book.lost.is_none());
+    pins.and_then(gate::pins::EntryPins::accepted).is_some_and(|pin| {
+        pin.basis == Basis::Person && pin.entry.entry_hash() == entry.entry_hash()
+    })
+}
+
+fn is_marked(entry: &Judgement) -> bool {
+    entry.findings.iter().any(|finding| finding.kind == ChangeKind::MarkerFound)
+}

@@ -1,0 +1,131 @@
+//! A server as it is recorded, with the settings it is judged by: what every act rests on.
+
+use crate::acts::ActError;
+use crate::anchor::anchor;
+use crate::judge::auto_pins_today;
+use contract::surface::Surface;
+use gate::comparing::Compared;
+use gate::judge::SurfaceJudgement;
+use gate::pins::PinBook;
+use gate::posture::{Posture, Settings};
+use gate::server::{ServerId, ServerStatus};
+use gate::status::{Happening, next};
+use gate::time::Timestamp;
+use gate::unseen::{awaits_first_approval, judge_server_again};
+use store::{Baseline, Launch, Snapshot, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct RecordedServer {
+    pub id: ServerId,
+    pub snapshot: Snapshot,
+    settings: Settings,
+    /// How many entries were pinned automatically during the last day.
+    auto_pins: usize,
+}
+
+impl RecordedServer {
+    /// Reads a server, which need not be known yet. `configured` is what the configuration says for it.
+    pub fn read(
+        store: &dyn Store,
+        id: &ServerId,
+        configured: Settings,
+        at: Timestamp,
+    ) -> Result<RecordedServer, StoreError> {
+        let mut settings = configured;
+        let snapshot = store.snapshot(id)?;
+        settings.posture = posture_of_gate(&snapshot).unwrap_or(settings.posture);
+        let auto_pins = auto_pins_today(store, id, at)?;
+        Ok(RecordedServer { id: id.clone(), snapshot, settings, auto_pins })
+    }
+
+    /// The same for a server that must be known.
+    pub fn known(
+        store: &dyn Store,
+        id: &ServerId,
+        configured: Settings,
+        at: Timestamp,
+    ) -> Result<RecordedServer, ActError> {
+        let server = RecordedServer::read(store, id, configured, at)?;
+        match server.snapshot.server {
+            Some(_) => Ok(server),
+            None => Err(ActError::unknown_server(store, id)),
+        }
+    }
+
+    /// The server of a running gate, which has read its baseline.
+    pub(crate) fn of_gate(
+        id: &ServerId,
+        baseline: Baseline,
+        settings: Settings,
+        auto_pins: usize,
+    ) -> RecordedServer {
+        let Baseline { server, pins, .. } = baseline;
+        let snapshot = Snapshot { server, pins, observation: None };
+        RecordedServer { id: id.clone(), snapshot, settings, auto_pins }
+    }
+
+    pub fn status(&self) -> ServerStatus {
+        self.snapshot.status()
+    }
+
+    pub fn pins(&self) -> &PinBook {
+        &self.snapshot.pins
+    }
+
+    /// Whether a person is still to say that the server may be used at all.
+    pub fn awaits_first_approval(&self) -> bool {
+        awaits_first_approval(self.status(), self.pins())
+    }
+
+    /// Judges a surface under this posture, or under the one that the server's gate runs with.
+    pub fn judge(&self, surface: &Surface, posture: Option<Posture>) -> SurfaceJudgement {
+        let posture = posture.unwrap_or(self.settings.posture);
+        self.judge_with(self.pins(), surface, posture, &mut Compared::default())
+    }
+
+    /// Judges a surface as the server's status counts it, whatever the posture serves.
+    pub fn judge_for_status(&self, surface: &Surface) -> SurfaceJudgement {
+        self.judge(surface, Some(self.settings.posture.for_status()))
+    }
+
+    /// The status after something happened, which the status machine may not allow.
+    pub(super) fn next(&self, happening: Happening) -> Result<ServerStatus, ActError> {
+        let refused = |source| ActError::NotAllowed { server: self.id.clone(), source };
+        next(self.status(), happening).map_err(refused)
+    }
+
+    /// Whether the status counts anything of a surface as held, were these the pins.
+    pub(super) fn is_held_with(
+        &self,
+        pins: &PinBook,
+        surface: &Surface,
+        compared: &mut Compared,
+    ) -> bool {
+        let posture = self.settings.posture.for_status();
+        self.judge_with(pins, surface, posture, compared).verdict.is_held()
+    }
+
+    fn judge_with(
+        &self,
+        pins: &PinBook,
+        surface: &Surface,
+        posture: Posture,
+        compared: &mut Compared,
+    ) -> SurfaceJudgement {
+        let settings = Settings { posture, ..self.settings.clone() };
+        let mut anchored = surface.clone();
+        anchor(&mut anchored, surface.anchor(), pins);
+        judge_server_again(self.status(), pins, &anchored, &settings, self.auto_pins, compared)
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+/// The posture on the command line of the gate that last ran. It overrides the configuration, as it did in the gate:
+/// otherwise a person would be shown a different judgement than the agent met.
+fn posture_of_gate(snapshot: &Snapshot) -> Option<Posture> {
+    let server = snapshot.server.as_ref().filter(|server| server.lost.is_none());
+    server.and_then(|server| server.launch.as_ref()).and_then(Launch::posture)
+}

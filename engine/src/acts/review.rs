@@ -1,0 +1,94 @@
+//! What a person has to look at: a server as it was last observed, judged against its pins.
+
+use crate::acts::{ActError, RecordedServer, ReviewedHash};
+use contract::surface::{Entry, EntryId, EntryType, Surface};
+use gate::judge::{Judgement, SurfaceJudgement};
+use gate::reason::Reason;
+use gate::server::ServerStatus;
+use std::collections::BTreeSet;
+use store::ObservationError;
+
+#[derive(Debug)]
+pub struct Review {
+    pub server: RecordedServer,
+    pub surface: Option<Surface>,
+    pub judgement: SurfaceJudgement,
+    /// Entries that monitor serves and that still wait for review.
+    noted: BTreeSet<EntryId>,
+}
+
+impl Review {
+    /// Judges the recorded surface; a server that was never observed has none.
+    pub fn of(server: RecordedServer) -> Result<Review, ObservationError> {
+        let observation = server.snapshot.observation.as_ref();
+        let surface = observation.map(store::Observation::surface).transpose()?;
+        let nothing = Surface::default();
+        let observed = surface.as_ref().unwrap_or(&nothing);
+        let judgement = server.judge(observed, None);
+        let mut noted = BTreeSet::new();
+        if judgement.posture != judgement.posture.for_status() {
+            let counted = server.judge_for_status(observed);
+            noted.extend(counted.waiting().map(|entry| entry.id.clone()));
+        }
+        Ok(Review { server, surface, judgement, noted })
+    }
+
+    /// Everything that is held or deferred, and under monitor what guard would hold or defer.
+    pub fn waiting(&self) -> impl Iterator<Item = &Judgement> {
+        let is_waiting = |entry: &&Judgement| entry.is_waiting() || self.noted.contains(&entry.id);
+        self.judgement.entries.iter().filter(is_waiting)
+    }
+
+    pub fn status(&self) -> ServerStatus {
+        self.server.status()
+    }
+
+    pub fn awaits_first_approval(&self) -> bool {
+        self.server.awaits_first_approval()
+    }
+
+    /// The hash that approves everything that waits.
+    pub fn surface_hash(&self) -> Option<ReviewedHash> {
+        self.surface.as_ref().map(|surface| surface.surface_hash().into())
+    }
+
+    /// Whether a pin or the last surface has an entry that is called so.
+    pub(super) fn has_entry(&self, key: &str) -> bool {
+        let pinned = self.server.pins().iter().map(|(id, _)| id);
+        let observed = self.surface.iter().flat_map(Surface::entries).map(Entry::id);
+        pinned.chain(observed).any(|id| is_called(id, key))
+    }
+
+    /// The one of some entries that a key names.
+    pub(super) fn find<T>(
+        entries: impl Iterator<Item = T>,
+        id: impl Fn(&T) -> &EntryId,
+        key: &str,
+    ) -> Result<Option<T>, ActError> {
+        let mut named = entries.filter(|entry| is_called(id(entry), key));
+        match (named.next(), named.next()) {
+            (found, None) => Ok(found),
+            (_, Some(_)) => Err(ActError::AmbiguousEntry { key: key.to_owned() }),
+        }
+    }
+}
+
+/// Whether a person could have looked at the entry. An unreadable list tells neither what its entries are nor which are
+/// gone.
+pub fn can_be_approved(entry: &Judgement) -> bool {
+    entry.reason != Some(Reason::SurfaceUnreadable)
+}
+
+/// The hash that names what waits: of the entry as it is now, or of the one that is gone.
+pub fn hash_of(entry: &Judgement) -> Option<ReviewedHash> {
+    let entry = entry.after.as_ref().or(entry.before.as_ref());
+    entry.map(|entry| entry.entry_hash().into())
+}
+
+/// Whether `KEY` or `TYPE:KEY` names an entry.
+fn is_called(id: &EntryId, key: &str) -> bool {
+    let typed =
+        key.split_once(':').and_then(|(kind, rest)| Some((kind.parse::<EntryType>().ok()?, rest)));
+    id.key == key
+        || typed.is_some_and(|(entry_type, rest)| id.entry_type == entry_type && id.key == rest)
+}
