@@ -11,7 +11,7 @@ use gate::time::Timestamp;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use store::LaunchKey;
-use wire::{ListOutcome, ObserveError, Observed, Progress, Upstream};
+use wire::{ObserveError, Observed, Progress, Upstream};
 
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -97,11 +97,7 @@ fn surface_from(observed: Observed, reach: &Reach, origin: Origin) -> Result<Sur
         .handshake(&observed.handshake)
         .map_err(|error| unreadable("what the server says of itself", &error))?;
     for (list, outcome) in &observed.lists {
-        match outcome {
-            ListOutcome::NotOffered => {}
-            ListOutcome::Pages(pages) => reader.list(*list, pages),
-            ListOutcome::Unreadable(reason) => reader.unreadable(*list, reason.clone()),
-        }
+        outcome.read_into(*list, &mut reader);
     }
     for note in observed.notes {
         reader.note(note);

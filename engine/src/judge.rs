@@ -11,7 +11,6 @@ use draft::judged;
 use crate::acts::{ActError, RecordedServer, approve_in_client};
 use crate::admission::Admitted;
 use crate::anchor::anchor;
-use crate::relist::ListOutcome;
 use crate::situation::{DriftScope, Revocations, ServerProfile, Situation, Switches};
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::client::ClientCapabilities;
@@ -33,6 +32,7 @@ use store::{
     Baseline, By, Count, Day, Incident, IncidentScope, IncidentStore, Launch, Revision,
     StatisticsStore, Store, StoreError, Wanted, Witnessed,
 };
+use wire::listing::ListOutcome;
 
 /// How often a write is tried that somebody else came before.
 pub(crate) const ATTEMPTS: usize = 5;

@@ -7,7 +7,7 @@ use crate::admission::{Checked, Checker};
 use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
-use crate::relist::{ListOutcome, Listing, Step};
+use crate::relist::{Listing, Step};
 use crate::session::boundary::trip;
 use crate::session::state::Pending;
 use crate::session::{OwnAnswer, Session};
@@ -20,8 +20,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use wire::Answer;
 use wire::envelope::{OwnedId, members};
-use wire::listing::is_offered;
+use wire::listing::{ListOutcome, is_offered};
 
 mod admission;
 pub(crate) mod asking;
@@ -540,7 +541,7 @@ impl Keeper {
                 return self.greeted(&answer);
             }
             self.has_discovered = true;
-            if let OwnAnswer::Result(result) = answer {
+            if let OwnAnswer::Answer(Answer::Result(result)) = answer {
                 let mut state = self.session.state();
                 let is_covered =
                     state.checked.as_ref().is_some_and(|checked| checked.covers(&result));
@@ -558,7 +559,7 @@ impl Keeper {
         match listing.hear(answer) {
             Step::Done(outcome) => self.finish(list, outcome),
             Step::Failed(reason) => self.fail(list, reason),
-            Step::Ask(cursor) => match self.ask(list.method(), cursor.as_deref()) {
+            Step::Ask(cursor) => match self.ask(list.method(), Some(&cursor)) {
                 Some(request) => {
                     if let Some(listing) = self.listings.get_mut(&list) {
                         listing.request = request;

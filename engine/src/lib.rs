@@ -18,7 +18,6 @@ pub mod lists;
 pub mod outlet;
 pub mod package;
 pub mod principal;
-pub mod process;
 pub mod program;
 pub mod reason;
 pub mod recorder;
@@ -30,3 +29,5 @@ pub mod session;
 pub mod situation;
 pub mod tally;
 pub mod view;
+
+pub use wire::process;

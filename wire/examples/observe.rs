@@ -58,7 +58,7 @@ fn describe(member: &str, outcome: &ListOutcome) -> String {
                 let document = Document::parse(page).ok()?;
                 Some(document.root().get(member)?.items().count())
             });
-            let bytes: usize = pages.iter().map(String::len).sum();
+            let bytes: usize = pages.iter().map(|page| page.len()).sum();
             format!("{} in {} pages of {bytes} bytes", entries.sum::<usize>(), pages.len())
         }
     }

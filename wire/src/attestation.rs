@@ -4,18 +4,17 @@
 //! The address rules are those of calls: TLS except on loopback, private addresses only with permission. INVARIANT: none of
 //! the headers configured for the endpoint is sent, and no redirect is followed. The server is not admitted yet.
 
-use crate::correlate::{Answer, Correlator};
+use crate::answer::Answer;
+use crate::client::{Asked, Client, Correlator, HttpTransport, StdioTransport, Stop};
 use crate::error::{Awaited, ObserveError, seconds};
 use crate::http::connect::Origin;
 use crate::http::tls::{self, TlsKey};
-use crate::http::{Asked, HttpConnection, body, headers};
+use crate::http::{body, headers};
 use crate::limits::ObserveLimits;
-use crate::message::{Request as OwnRequest, RequestIds};
-use crate::observe::handshake::{
-    DISCOVER, INITIALIZE, discover_params, initialize_params, initialize_revision,
-};
-use crate::revision::{Era, Revision};
-use crate::upstream::HttpEndpoint;
+use crate::observe::handshake::{DISCOVER, INITIALIZE, discover_params, initialize_params};
+use crate::process::ServerStart;
+use crate::revision::Revision;
+use crate::upstream::{HttpEndpoint, StdioLaunch};
 use contract::client::ClientCapabilities;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request, StatusCode, Uri};
@@ -28,12 +27,28 @@ use tokio_rustls::TlsConnector;
 /// How long all places together may take to answer.
 pub const FETCH_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a program that was greeted may take to end by itself.
+const END_GRACE: Duration = Duration::from_secs(1);
+
 /// How much, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
     /// The longest document.
     pub bytes: usize,
     pub patience: Duration,
+}
+
+impl FetchLimits {
+    /// The same as the bounds of a client.
+    fn bounds(self) -> ObserveLimits {
+        let FetchLimits { bytes, patience } = self;
+        ObserveLimits {
+            start_timeout: patience,
+            frame_bytes: bytes,
+            shutdown_grace: END_GRACE,
+            ..ObserveLimits::default()
+        }
+    }
 }
 
 /// The handshake that asks a server for an in-band document: the one of the era that the client speaks.
@@ -45,15 +60,6 @@ pub enum Greeting {
     Discover,
 }
 
-/// A handshake of the gate's own: it names `holdpoint` as the client and declares no capability.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GreetingRequest {
-    /// The id as it stands in the message, with its quotes.
-    pub id: String,
-    /// The whole message, on one line.
-    pub text: String,
-}
-
 impl Greeting {
     fn method(self) -> &'static str {
         match self {
@@ -62,19 +68,27 @@ impl Greeting {
         }
     }
 
-    fn own_request(self) -> Result<OwnRequest, getrandom::Error> {
+    /// The parameters of a client that declares no capability.
+    fn params(self) -> String {
         let nothing = ClientCapabilities::default();
-        let params = match self {
+        match self {
             Greeting::Initialize => initialize_params(&nothing),
             Greeting::Discover => discover_params(&nothing),
-        };
-        Ok(OwnRequest::new(RequestIds::default().next()?, self.method(), &params))
+        }
     }
 
-    /// A new message with an unguessable id.
-    pub fn request(self) -> Result<GreetingRequest, getrandom::Error> {
-        let OwnRequest { id, text, .. } = self.own_request()?;
-        Ok(GreetingRequest { id: format!("\"{}\"", id.as_str()), text })
+    fn awaited(self) -> Awaited {
+        match self {
+            Greeting::Initialize => Awaited::Initialize,
+            Greeting::Discover => Awaited::Discover,
+        }
+    }
+
+    fn stateless(self) -> Option<Revision> {
+        match self {
+            Greeting::Initialize => None,
+            Greeting::Discover => Some(Revision::NEWEST_STATELESS),
+        }
     }
 }
 
@@ -95,8 +109,10 @@ pub enum FetchError {
     Unreadable { method: &'static str, reason: String },
     #[error("a connection could not be prepared: {0}")]
     NoRuntime(std::io::Error),
-    #[error("no randomness for a request: {0}")]
-    NoRandomness(#[from] getrandom::Error),
+    #[error("the program could not be started: {0}")]
+    NotStarted(std::io::Error),
+    #[error("the program ended without an answer")]
+    Ended,
 }
 
 /// Asks the paths in order and returns the first document; the next path is asked only if one has none. Blocks.
@@ -131,49 +147,55 @@ pub fn greet(
     greeting: Greeting,
     limits: FetchLimits,
 ) -> Result<Option<String>, FetchError> {
-    let tls = if endpoint.url.is_secure() { Some(tls::connector()?) } else { None };
-    let FetchLimits { bytes, patience } = limits;
-    let bounds =
-        ObserveLimits { start_timeout: patience, frame_bytes: bytes, ..ObserveLimits::default() };
     block_on(async {
-        let (endpoint, correlator) = (bare(endpoint), Correlator::silent());
-        let mut connection = HttpConnection::open_with(&endpoint, correlator, &bounds, tls).await?;
-        let answer = ask_once(&mut connection, greeting, patience).await;
-        if let Ok(Some(result)) = &answer
-            && let Ok(protocol_version) = initialize_revision(result)
-        {
-            connection.settle(Some(Era::Initialize { protocol_version }));
-        }
-        connection.close().await;
+        let transport = HttpTransport::open(&bare(endpoint), &limits.bounds(), None).await?;
+        let mut server = Client::over_http(transport, Correlator::silent());
+        let answer = ask_once(&mut server, greeting, limits.patience).await;
+        server.close().await;
         answer
     })
 }
 
+/// Starts a program, greets it once as `holdpoint`, calls `look` while it still runs, and ends it. Returns its result, or
+/// `None` if it refuses. No request of the program is answered. Blocks.
+pub fn greet_program<T>(
+    launch: &StdioLaunch,
+    start: ServerStart,
+    greeting: Greeting,
+    limits: FetchLimits,
+    look: impl FnOnce() -> T,
+) -> Result<(Option<String>, T), FetchError> {
+    block_on(async {
+        let transport = StdioTransport::start_as(launch, start, &limits.bounds());
+        let transport = transport.map_err(FetchError::NotStarted)?;
+        let mut server = Client::over_stdio(transport, Correlator::silent());
+        let answer = ask_once(&mut server, greeting, limits.patience).await;
+        let seen = look();
+        server.close().await;
+        Ok((answer?, seen))
+    })
+}
+
 async fn ask_once(
-    connection: &mut HttpConnection,
+    server: &mut Client,
     greeting: Greeting,
     patience: Duration,
 ) -> Result<Option<String>, FetchError> {
-    let request = greeting.own_request()?;
-    let method = greeting.method();
-    let awaited = match greeting {
-        Greeting::Initialize => Awaited::Initialize,
-        Greeting::Discover => {
-            let protocol_version = Revision::NEWEST_STATELESS;
-            connection.settle(Some(Era::Stateless { protocol_version }));
-            Awaited::Discover
-        }
-    };
-    match connection.ask(&request, awaited, Instant::now() + patience).await {
-        Ok(Asked::Answer(Answer::Result(result))) => Ok(Some(result)),
-        Ok(Asked::Answer(Answer::Error { .. })) | Err(ObserveError::NeedsSignIn { .. }) => Ok(None),
+    let (method, awaited, stateless) =
+        (greeting.method(), greeting.awaited(), greeting.stateless());
+    let deadline = Instant::now() + patience;
+    match server.ask(method, &greeting.params(), stateless, awaited, deadline).await {
+        Ok(Asked::Answer(Answer::Result(result))) => Ok(Some(result.to_string())),
+        Ok(Asked::Answer(Answer::Error { .. }))
+        | Err(Stop::Error(ObserveError::NeedsSignIn { .. })) => Ok(None),
         Ok(Asked::Answer(Answer::Unreadable(reason))) => {
             Err(FetchError::Unreadable { method, reason })
         }
         Ok(Asked::Nothing) => Err(FetchError::Slow(patience)),
         Ok(Asked::Status(status)) if status.is_client_error() => Ok(None),
         Ok(Asked::Status(status)) => Err(FetchError::Status(status)),
-        Err(error) => Err(error.into()),
+        Err(Stop::Error(error)) => Err(error.into()),
+        Err(Stop::Ended(_)) => Err(FetchError::Ended),
     }
 }
 

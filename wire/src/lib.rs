@@ -4,29 +4,31 @@
 //! [`lines`], [`envelope`] and [`remote`] are what the gate reads and sends messages with while a session lasts. Nothing is
 //! judged here; what the bytes mean is for `contract` to say, and what becomes of a call for `engine`.
 
+mod answer;
 pub mod attestation;
-mod correlate;
+mod client;
 mod endpoint;
 pub mod envelope;
 mod error;
-mod framing;
 mod http;
 mod limits;
 pub mod lines;
 pub mod listing;
 mod message;
 mod observe;
+pub mod process;
 pub mod remote;
 mod revision;
 mod server_text;
-mod stdio;
 mod upstream;
 
 pub use crate::http::address::AddressClass;
+pub use answer::Answer;
 pub use endpoint::{BadUrl, EndpointUrl};
 pub use error::{Awaited, ObserveError};
 pub use limits::{MAX_STDERR_TAIL_BYTES, ObserveLimits};
-pub use observe::{ListOutcome, Observed, Progress, observe, observe_as};
+pub use listing::ListOutcome;
+pub use observe::{Observed, Progress, observe, observe_as};
 pub use revision::{Era, Revision};
 pub use server_text::ServerText;
 pub use upstream::{HttpEndpoint, StdioLaunch, Upstream};

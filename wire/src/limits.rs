@@ -1,5 +1,6 @@
 //! How much and how long: every bound of an observation has its name here.
 
+use crate::listing::LIST_PATIENCE;
 use std::time::Duration;
 
 /// The last bytes of a server's standard error that are kept to be shown when it fails.
@@ -53,7 +54,7 @@ impl Default for ObserveLimits {
     fn default() -> Self {
         ObserveLimits {
             start_timeout: Duration::from_secs(60),
-            list_timeout: Duration::from_secs(30),
+            list_timeout: LIST_PATIENCE,
             frame_bytes: 16 * 1024 * 1024,
             shutdown_grace: Duration::from_secs(2),
         }

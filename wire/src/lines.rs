@@ -1,10 +1,11 @@
-//! Newline framing for threads that block: one message a line, handed out where it lies in the reader's own buffer.
+//! Newline framing: one message a line, handed out where it lies in the reader's own buffer.
 //!
 //! No line makes the buffer larger than the limit; of a longer one only its first and last bytes are kept. Nothing is
 //! scanned for its end twice, and a read that fails loses no byte.
 
 use std::io::{self, Read};
 use std::ops::Range;
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The size of the buffer to begin with, and to come back to.
 pub const START_BYTES: usize = 64 * 1024;
@@ -75,6 +76,54 @@ enum Found {
 }
 
 impl<R: Read> LineReader<R> {
+    /// Blocks for the next line. An error of the input is passed on, `WouldBlock` too, and the next call goes on there.
+    pub fn next_line(&mut self) -> io::Result<Line<'_>> {
+        self.settle();
+        let found = self.find()?;
+        Ok(self.line(found))
+    }
+
+    /// Blocks for the next line, and says whether another whole one was read already.
+    pub fn next_of_some(&mut self) -> io::Result<(Line<'_>, bool)> {
+        self.settle();
+        let found = self.find()?;
+        // What was found lies before what is looked at.
+        let has_more = self.has_line();
+        Ok((self.line(found), has_more))
+    }
+
+    fn find(&mut self) -> io::Result<Found> {
+        loop {
+            if let Some(found) = self.found() {
+                return Ok(found);
+            }
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.input.read(room) {
+                Ok(count) => self.filled(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// As [`Self::next_line`], for a task. Dropping the future loses no byte.
+    pub(crate) async fn next(&mut self) -> io::Result<Line<'_>> {
+        self.settle();
+        let found = loop {
+            if let Some(found) = self.found() {
+                break found;
+            }
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            let count = self.input.read(room).await?;
+            self.filled(count);
+        };
+        Ok(self.line(found))
+    }
+}
+
+impl<R> LineReader<R> {
     /// Reads lines of at most `limit` bytes, line feed and carriage return not counted.
     pub fn new(input: R, limit: usize) -> Self {
         LineReader {
@@ -91,11 +140,9 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Blocks for the next line. An error of the input is passed on, `WouldBlock` too, and the next call goes on there.
-    pub fn next_line(&mut self) -> io::Result<Line<'_>> {
-        self.settle();
-        let found = self.find()?;
-        Ok(self.line(found))
+    /// Whether a whole line was read already, so that [`Self::next_line`] will not wait for it.
+    pub fn has_line(&mut self) -> bool {
+        self.newline().is_some()
     }
 
     fn line(&self, found: Found) -> Line<'_> {
@@ -111,41 +158,26 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Blocks for the next line, and says whether another whole one was read already.
-    pub fn next_of_some(&mut self) -> io::Result<(Line<'_>, bool)> {
-        self.settle();
-        let found = self.find()?;
-        // What was found lies before what is looked at.
-        let has_more = self.has_line();
-        Ok((self.line(found), has_more))
-    }
-
-    /// Whether a whole line was read already, so that [`Self::next_line`] will not wait for it.
-    pub fn has_line(&mut self) -> bool {
-        self.newline().is_some()
-    }
-
-    fn find(&mut self) -> io::Result<Found> {
-        loop {
-            if let Some(newline) = self.newline() {
-                return Ok(self.take_line(newline));
-            }
-            // One byte is allowed for a carriage return that the line feed may follow.
-            if self.is_dropping || self.end - self.start > self.limit.saturating_add(1) {
-                self.drop_unfinished();
-            }
-            if self.has_ended {
-                return Ok(self.take_end());
-            }
-            self.make_room();
-            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-            match self.input.read(room) {
-                Ok(0) => self.has_ended = true,
-                Ok(count) => self.end = self.end.saturating_add(count).min(self.buffer.len()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    /// The next line among what was read. If there is none, there is room to read into.
+    fn found(&mut self) -> Option<Found> {
+        if let Some(newline) = self.newline() {
+            return Some(self.take_line(newline));
         }
+        // One byte is allowed for a carriage return that the line feed may follow.
+        if self.is_dropping || self.end - self.start > self.limit.saturating_add(1) {
+            self.drop_unfinished();
+        }
+        if self.has_ended {
+            return Some(self.take_end());
+        }
+        self.make_room();
+        None
+    }
+
+    /// So many bytes were read into the room; none is the end of the input.
+    fn filled(&mut self, count: usize) {
+        self.has_ended |= count == 0;
+        self.end = self.end.saturating_add(count).min(self.buffer.len());
     }
 
     /// The place of the next line feed among what was read.

@@ -1,12 +1,8 @@
-//! The JSON-RPC envelope: what kind of message a text is, and the texts of our own.
+//! The messages that Holdpoint itself sends to a server: requests, notifications, and answers to the server's requests.
 
+use crate::envelope::Id;
 use contract::client::ClientCapabilities;
-use contract::json::{Kind, Node, escape_into};
-use std::borrow::Cow;
-use std::fmt;
-
-/// The members of the envelope. One that is spelled like these only after case folding is read by some and not by others.
-const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+use contract::json::escape_into;
 
 /// `method not found`.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
@@ -17,115 +13,23 @@ const REJECTED: i64 = -1;
 /// The codes that revision 2026-07-28 reserves for the specification.
 pub(crate) const MODERN_CODES: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
-/// A message from a server.
-#[derive(Debug)]
-pub(crate) enum Incoming<'a> {
-    /// An answer. `id` is absent where the server said `null`.
-    Response {
-        id: Option<Node<'a>>,
-        outcome: Outcome<'a>,
-    },
-    Request {
-        id: Node<'a>,
-        method: Cow<'a, str>,
-    },
-    Notification,
-}
-
-#[derive(Debug)]
-pub(crate) enum Outcome<'a> {
-    Result(Node<'a>),
-    Error(Node<'a>),
-}
-
-/// Why a JSON value is not a message.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum EnvelopeError {
-    #[error("not a JSON-RPC 2.0 message")]
-    NotAMessage,
-    #[error("a batch")]
-    Batch,
-    #[error("the member `{0}` is read as `{1}` by some")]
-    FoldedMember(String, &'static str),
-    #[error("both `result` and `error`")]
-    BothOutcomes,
-    #[error("both `method` and an outcome")]
-    RequestAndResponse,
-}
-
-impl EnvelopeError {
-    /// Whether two readers could take it for different messages.
-    pub(crate) fn is_ambiguous(&self) -> bool {
-        match self {
-            EnvelopeError::NotAMessage | EnvelopeError::Batch => false,
-            EnvelopeError::FoldedMember(..)
-            | EnvelopeError::BothOutcomes
-            | EnvelopeError::RequestAndResponse => true,
-        }
-    }
-}
-
-/// Says what a message is.
-pub(crate) fn classify(root: Node<'_>) -> Result<Incoming<'_>, EnvelopeError> {
-    if root.is_array() {
-        return Err(EnvelopeError::Batch);
-    }
-    refuse_folded(root)?;
-    if !root.get("jsonrpc").is_some_and(|version| version.is_text("2.0")) {
-        return Err(EnvelopeError::NotAMessage);
-    }
-    let id = root.get("id").filter(|id| !id.is_null());
-    if id.is_some_and(|id| !matches!(id.kind(), Kind::String | Kind::Number)) {
-        return Err(EnvelopeError::NotAMessage);
-    }
-    let method = root.get("method");
-    match (method, root.get("result"), root.get("error")) {
-        (Some(method), None, None) => {
-            let method = method.as_str().ok_or(EnvelopeError::NotAMessage)?;
-            Ok(match id {
-                Some(id) => Incoming::Request { id, method },
-                None => Incoming::Notification,
-            })
-        }
-        (Some(_), ..) => Err(EnvelopeError::RequestAndResponse),
-        (None, Some(_), Some(_)) => Err(EnvelopeError::BothOutcomes),
-        (None, Some(result), None) => {
-            Ok(Incoming::Response { id, outcome: Outcome::Result(result) })
-        }
-        (None, None, Some(error)) => Ok(Incoming::Response { id, outcome: Outcome::Error(error) }),
-        (None, None, None) => Err(EnvelopeError::NotAMessage),
-    }
-}
-
-fn refuse_folded(root: Node<'_>) -> Result<(), EnvelopeError> {
-    for (name, _) in root.members() {
-        let Some(name) = name.as_str() else { continue };
-        if let Some(member) = contract::names::folds_to(&name, &ENVELOPE) {
-            return Err(EnvelopeError::FoldedMember(name.into_owned(), member));
-        }
-    }
-    Ok(())
-}
-
-/// The code and message of an error object; a code that is no integer of 64 bits is 0.
-pub(crate) fn error_parts(error: Node<'_>) -> (i64, String) {
-    let code = error.get("code").and_then(Node::as_number).and_then(|code| code.parse().ok());
-    let message = error.get("message").and_then(Node::as_str).map(Cow::into_owned);
-    (code.unwrap_or(0), message.unwrap_or_default())
-}
-
 /// The id of one of our requests: nobody can answer it who has not read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestId(String);
 
 impl RequestId {
-    pub(crate) fn as_str(&self) -> &str {
+    /// The token with its quotes, which is also what ids are compared by.
+    pub(crate) fn raw(&self) -> &str {
         &self.0
     }
 
+    pub(crate) fn key(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
     /// Whether this is exactly our id: a string with the same text.
-    pub(crate) fn is(&self, id: Node<'_>) -> bool {
-        id.is_text(&self.0)
+    pub(crate) fn is(&self, id: &Id<'_>) -> bool {
+        id.key() == self.key()
     }
 }
 
@@ -140,7 +44,7 @@ impl RequestIds {
         let mut random = [0_u8; 16];
         getrandom::fill(&mut random)?;
         self.count += 1;
-        Ok(RequestId(format!("{}-{}", hex::encode(random), self.count)))
+        Ok(RequestId(format!("\"{}-{}\"", hex::encode(random), self.count)))
     }
 }
 
@@ -154,11 +58,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// `params` prints as a JSON object on one line.
-    pub(crate) fn new(id: RequestId, method: &'static str, params: &dyn fmt::Display) -> Self {
+    /// `params` is a JSON object on one line.
+    pub(crate) fn new(id: RequestId, method: &'static str, params: &str) -> Self {
         let text = format!(
-            r#"{{"jsonrpc":"2.0","id":"{}","method":"{method}","params":{params}}}"#,
-            id.as_str()
+            r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
+            id.raw()
         );
         Request { id, method, text }
     }
@@ -171,9 +75,9 @@ pub(crate) fn notification(method: &str) -> String {
 
 /// The answer to a request of the server's: we are alive, and there is nothing else that we do for it. What the server
 /// was told to be able to ask for is answered as if nobody were there.
-pub(crate) fn reply(id: Node<'_>, method: &str, client: &ClientCapabilities) -> String {
-    // The id's own bytes may hold a line feed only if it is no string or number; those two kinds are all that come here.
-    let id = id.raw();
+pub(crate) fn reply(id: &Id<'_>, method: &str, client: &ClientCapabilities) -> String {
+    // The id's own bytes hold no line feed: it is a string or a number.
+    let id = &String::from_utf8_lossy(id.raw());
     let result = match method {
         "ping" => "{}",
         "roots/list" if client.declares("roots") => r#"{"roots":[]}"#,

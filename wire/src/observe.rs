@@ -1,18 +1,16 @@
 //! Observing: one session that does the handshake, asks for every list, and ends the server again.
 
-use crate::error::{Awaited, ObserveError};
+use crate::client::{Client, Stop};
+use crate::error::ObserveError;
 use crate::limits::ObserveLimits;
-use crate::message::RequestIds;
+use crate::listing::ListOutcome;
 use crate::revision::Era;
 use crate::upstream::Upstream;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 
-mod connection;
 pub(crate) mod handshake;
 mod lists;
-
-use connection::Connection;
 
 /// What a server said of itself, as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,17 +24,6 @@ pub struct Observed {
     pub tls_key: Option<String>,
     /// What was set aside on the way, in sentences.
     pub notes: Vec<String>,
-}
-
-/// What became of asking for a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListOutcome {
-    /// The server does not have it.
-    NotOffered,
-    /// Each the raw JSON of one page's result, in the order they came.
-    Pages(Vec<String>),
-    /// It could not be read in exactly one way; why, in words.
-    Unreadable(String),
 }
 
 /// What is being done, for a person who waits.
@@ -68,34 +55,19 @@ pub async fn observe_as(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Observed, ObserveError> {
     progress(Progress::Starting);
-    let connection = Connection::open(upstream, client, limits).await?;
-    let (ids, notes) = (RequestIds::default(), Vec::new());
-    let mut session = Session { connection, client, limits, progress, ids, notes };
+    let server = Client::open(upstream, client, limits).await?;
+    let mut session = Session { server, client, limits, progress, notes: Vec::new() };
     let outcome = session.run().await;
     session.finish(outcome).await
 }
 
-/// A connection with what an observation needs beside it.
+/// A server that is being observed, and for whom.
 struct Session<'a> {
-    connection: Connection,
+    server: Client,
     client: &'a ClientCapabilities,
     limits: &'a ObserveLimits,
     progress: &'a (dyn Fn(Progress) + Sync),
-    ids: RequestIds,
     notes: Vec<String>,
-}
-
-/// Why a session stopped.
-enum Stop {
-    Error(ObserveError),
-    /// A started server's output is at its end. How it ended is known when it has been collected.
-    Ended(Awaited),
-}
-
-impl From<ObserveError> for Stop {
-    fn from(error: ObserveError) -> Self {
-        Stop::Error(error)
-    }
 }
 
 /// The era, the handshake's result, and the lists.
@@ -110,7 +82,7 @@ impl Session<'_> {
     }
 
     async fn finish(self, outcome: Result<Said, Stop>) -> Result<Observed, ObserveError> {
-        let ending = self.connection.close().await;
+        let ending = self.server.close().await;
         match outcome {
             Ok((era, handshake, lists)) => {
                 let mut notes = self.notes;

@@ -5,6 +5,7 @@
 //! line breaks between JSON tokens aside.
 
 use crate::http::tls::{self, TlsKey as Key};
+use crate::limits::CONNECT_TIMEOUT;
 use crate::upstream::HttpEndpoint;
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use tokio_rustls::TlsConnector;
 
 mod answer;
 mod budget;
-mod exchange;
+pub(crate) mod exchange;
 mod failure;
 mod lane;
 mod limits;
-mod link;
+pub(crate) mod link;
 mod listen;
 mod names;
 mod one_line;
@@ -140,7 +141,7 @@ impl Remote {
                 given => Ok(given),
             };
             let link = match tls {
-                Ok(tls) => Link::open(&endpoint, tls, key, limits).await,
+                Ok(tls) => Link::open(&endpoint, tls, key, limits, CONNECT_TIMEOUT).await,
                 Err(error) => Err(error),
             };
             match link {

@@ -67,6 +67,14 @@ pub enum Era {
 }
 
 impl Era {
+    /// The revision that every request carries in the era without sessions.
+    pub fn stateless(self) -> Option<Revision> {
+        match self {
+            Era::Initialize { .. } => None,
+            Era::Stateless { protocol_version } => Some(protocol_version),
+        }
+    }
+
     pub fn protocol_version(self) -> Revision {
         match self {
             Era::Initialize { protocol_version } | Era::Stateless { protocol_version } => {

@@ -13,6 +13,7 @@ mod http_server;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use http_server::{HttpServer, Seen, events, json, respond};
+use std::sync::Arc;
 use std::time::Duration;
 use wire::{
     Awaited, Era, HttpEndpoint, ListOutcome, ObserveError, ObserveLimits, Observed, Revision,
@@ -82,7 +83,7 @@ fn unreadable(outcome: ListOutcome) -> String {
 }
 
 fn tools_page() -> ListOutcome {
-    ListOutcome::Pages(vec![TOOLS.to_owned()])
+    ListOutcome::Pages(Arc::new(vec![TOOLS.into()]))
 }
 
 #[tokio::test]

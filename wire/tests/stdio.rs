@@ -9,6 +9,7 @@
 use contract::client::ClientCapabilities;
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use wire::{
     Era, ListOutcome, ObserveError, ObserveLimits, Observed, Progress, Revision, StdioLaunch,
@@ -54,7 +55,7 @@ fn unreadable(outcome: ListOutcome) -> String {
 
 fn one_page(observed: &Observed) -> &str {
     match &observed.lists[0] {
-        (ListKind::Tools, ListOutcome::Pages(pages)) => pages[0].as_str(),
+        (ListKind::Tools, ListOutcome::Pages(pages)) => &pages[0],
         other => panic!("expected a page of tools, got {other:?}"),
     }
 }
@@ -78,7 +79,7 @@ async fn an_ordinary_server_is_observed_byte_for_byte() {
     assert!(observed.handshake.contains(r#""instructions":"be kind""#));
     assert_eq!(one_page(&observed), tools);
     let prompts = [r#"{"prompts":[1],"nextCursor":"p2"}"#, r#"{"prompts":[2],"nextCursor":null}"#];
-    assert_eq!(observed.lists[1].1, ListOutcome::Pages(prompts.map(str::to_owned).to_vec()));
+    assert_eq!(observed.lists[1].1, ListOutcome::Pages(Arc::new(prompts.map(Arc::from).to_vec())));
     assert_eq!(observed.lists[2].1, ListOutcome::NotOffered);
     assert_eq!(observed.lists[3].1, ListOutcome::NotOffered);
     let note = "`resources/list` was answered with error -32603: `broken`; left out";
@@ -193,7 +194,7 @@ async fn a_list_that_is_never_answered_is_unreadable_and_the_next_one_is_asked_f
     } });
     let observed = observe(&scripted(&script), &limits, &|_| {}).await.unwrap();
     assert_eq!(unreadable(observed.lists[0].1.clone()), "not answered in full within 0.3 s");
-    assert_eq!(observed.lists[1].1, ListOutcome::Pages(vec![r#"{"prompts":[]}"#.to_owned()]));
+    assert_eq!(observed.lists[1].1, ListOutcome::Pages(Arc::new(vec![r#"{"prompts":[]}"#.into()])));
 }
 
 #[tokio::test]
@@ -279,7 +280,10 @@ async fn a_list_that_reads_two_ways_is_unreadable_and_the_session_goes_on() {
 #[tokio::test]
 async fn a_carriage_return_inside_a_message_makes_it_unreadable() {
     let line = ONE_TOOL.replace(r#""result":"#, "\"result\":\r");
-    assert_eq!(unreadable(tools(json!([[line]])).await), "a carriage return inside the line");
+    assert_eq!(
+        unreadable(tools(json!([[line]])).await),
+        "a line break inside the message, where some begin another one"
+    );
     let ending = format!("{ONE_TOOL}\r");
     assert!(matches!(tools(json!([[ending]])).await, ListOutcome::Pages(_)));
 }

@@ -8,25 +8,22 @@ use super::Terms;
 use super::source::{self, FoundDocument, MAX_GREETING_BYTES, Source};
 use crate::handover::Handover;
 use crate::package::PackageFinder;
-use crate::process::{Environment, ServerGroup, ServerProcess};
+use crate::process::{Environment, ServerGroup, ServerProcess, ServerStart};
 use crate::program::{digests_of, file_identity};
 use attest::{
     Binding, Denial, Digest, MAX_DOCUMENT_BYTES, PackageSighting, Program, Reason, Target,
     VerifiedAttestation,
 };
-use std::io::Write;
+use std::io;
 use std::path::PathBuf;
-use std::process::{ChildStdin, ChildStdout};
-use std::sync::mpsc::channel;
+use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 use wire::StdioLaunch;
-use wire::attestation::Greeting;
-use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
-use wire::lines::{Line, LineReader};
+use wire::attestation::{FetchError, FetchLimits, Greeting, greet_program};
 
 /// How often a launcher's processes are looked at until the package runs.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the program may take to end by itself after the clean start, and again after each signal.
+/// How long a program that was started and is not used may take to end by itself.
 const END_GRACE: Duration = Duration::from_secs(1);
 
 /// A program that can be started, and what is known of it at each stage.
@@ -187,18 +184,27 @@ impl LocalServer {
         PackageFinder::new(&self.file, &self.launch, group)
     }
 
-    fn launched(
-        &self,
-        group: &ServerGroup,
-        environment: Environment,
-    ) -> Result<StartedServer, Denial> {
-        let started =
-            ServerProcess::start_in(group, &self.launch, self.become_with.clone(), environment);
-        let (process, input, output) = started.map_err(|error| {
-            let program = self.file.display();
-            Denial::fetch_failed(format!("the program `{program}` could not be started: {error}"))
-        })?;
-        Ok(StartedServer { process, input, output })
+    fn start_as(&self, group: ServerGroup, environment: Environment) -> ServerStart {
+        let become_with = self.become_with.clone();
+        ServerStart { group, become_with, environment, stderr: Stdio::inherit() }
+    }
+
+    fn not_started(&self, error: &io::Error) -> Denial {
+        let program = self.file.display();
+        Denial::fetch_failed(format!("the program `{program}` could not be started: {error}"))
+    }
+
+    fn not_greeted(&self, error: &FetchError) -> Denial {
+        let why = match error {
+            FetchError::NotStarted(error) => return self.not_started(error),
+            FetchError::Ended => "it ended without an answer".to_owned(),
+            FetchError::Slow(_) => "it did not answer in time".to_owned(),
+            error => error.to_string(),
+        };
+        Denial::fetch_failed(format!(
+            "the program was started without your environment to ask for its document, and {why}; \
+             name a document for it: `--attestation FILE`"
+        ))
     }
 }
 
@@ -221,21 +227,23 @@ impl Startable for LocalServer {
             return Ok(answered.clone());
         }
         let group = ServerGroup::default();
-        let StartedServer { process, mut input, output } =
-            self.launched(&group, Environment::Clean)?;
-        let handshake = ask(&mut input, output, greeting, self.start_timeout);
         let file = self.digests();
-        let package = self.finder(Some(group.clone())).look();
-        drop(input);
-        end(process, &group);
-        let answered = Answered { handshake: handshake?, program: Program { package, file } };
+        let mut finder = self.finder(Some(group.clone()));
+        let start = self.start_as(group, Environment::Clean);
+        let limits = FetchLimits { bytes: MAX_GREETING_BYTES, patience: self.start_timeout };
+        let greeted = greet_program(&self.launch, start, greeting, limits, || finder.look());
+        let (handshake, package) = greeted.map_err(|error| self.not_greeted(&error))?;
+        let answered = Answered { handshake, program: Program { package, file } };
         self.answered = Some(answered.clone());
         Ok(answered)
     }
 
     fn start(&mut self) -> Result<(), Denial> {
         let group = self.handover.group();
-        let started = self.launched(&group, Environment::Whole)?;
+        let start = self.start_as(group.clone(), Environment::Whole);
+        let (process, input, output) = ServerProcess::start_as(&self.launch, start)
+            .map_err(|error| self.not_started(&error))?;
+        let started = StartedServer { process, input, output };
         self.stage = Stage::Started(Box::new(started), self.finder(Some(group)));
         Ok(())
     }
@@ -283,83 +291,7 @@ impl Startable for LocalServer {
         if let Stage::Started(started, _) = std::mem::replace(&mut self.stage, Stage::Unstarted) {
             let StartedServer { process, input, output } = *started;
             drop((input, output));
-            let group = process.group();
-            end(process, &group);
-        }
-    }
-}
-
-/// Sends the handshake and waits for its answer. Returns `None` if the program refuses it.
-fn ask(
-    input: &mut ChildStdin,
-    output: ChildStdout,
-    greeting: Greeting,
-    patience: Duration,
-) -> Result<Option<String>, Denial> {
-    let request = greeting.request().map_err(Denial::fetch_failed)?;
-    let (tell, told) = channel();
-    let id = request.id.clone();
-    let reader = std::thread::Builder::new().name("clean-start".to_owned());
-    let reader = reader.spawn(move || {
-        let _ = tell.send(answer_to(&id, output));
-    });
-    reader.map_err(Denial::fetch_failed)?;
-    // It fits into the pipe, so it does not wait for a program that does not read. One that has ended already is noticed
-    // by the end of its output.
-    let _ = input.write_all(format!("{}\n", request.text).as_bytes()).and_then(|()| input.flush());
-    let failed = |why: &str| {
-        Denial::fetch_failed(format!(
-            "the program was started without your environment to ask for its document, and {why}; \
-             name a document for it: `--attestation FILE`"
-        ))
-    };
-    match told.recv_timeout(patience) {
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(failed("it ended without an answer")),
-        Err(_) => Err(failed("it did not answer in time")),
-    }
-}
-
-/// The answer with this id: its result, or `None` for an error. Nothing if the output ends before.
-fn answer_to(id: &str, output: ChildStdout) -> Option<Option<String>> {
-    let mut lines = LineReader::new(output, MAX_GREETING_BYTES);
-    loop {
-        match lines.next_of_some() {
-            Ok((Line::Frame(frame), _)) => {
-                let Ok(Scanned::Message(Envelope { kind, .. })) = scan(frame) else { continue };
-                match kind {
-                    Kind::Response { id: Some(known), outcome } if known.raw() == id.as_bytes() => {
-                        return Some(match outcome {
-                            Outcome::Result(result) => {
-                                Some(String::from_utf8_lossy(result).into_owned())
-                            }
-                            Outcome::Error(_) => None,
-                        });
-                    }
-                    _ => {}
-                }
-            }
-            Ok((Line::TooLong { .. }, _)) => {}
-            Ok((Line::End { .. }, _)) | Err(_) => return None,
-        }
-    }
-}
-
-/// Ends a program whose input is closed: it may end by itself, then it is asked to, then killed.
-fn end(process: ServerProcess, group: &ServerGroup) {
-    let (tell, told) = channel();
-    let waiting = std::thread::Builder::new().name("clean-end".to_owned()).spawn(move || {
-        let _ = process.wait();
-        let _ = tell.send(());
-    });
-    if waiting.is_err() {
-        return group.kill();
-    }
-    if told.recv_timeout(END_GRACE).is_err() {
-        group.terminate();
-        if told.recv_timeout(END_GRACE).is_err() {
-            group.kill();
-            let _ = told.recv_timeout(END_GRACE);
+            process.end(END_GRACE);
         }
     }
 }

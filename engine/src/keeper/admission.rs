@@ -11,6 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
+use wire::Answer;
 use wire::attestation::Greeting;
 use wire::listing::is_offered;
 
@@ -173,8 +174,10 @@ impl Keeper {
     /// The server answered the greeting that was sent late.
     pub(super) fn greeted(&mut self, answer: &OwnAnswer) {
         let outcome = match answer {
-            OwnAnswer::Result(text) => self.session.take_late_handshake(text),
-            OwnAnswer::Error { .. } | OwnAnswer::Unreadable(_) => LateGreeting::Unreadable,
+            OwnAnswer::Answer(Answer::Result(text)) => self.session.take_late_handshake(text),
+            OwnAnswer::Answer(Answer::Error { .. } | Answer::Unreadable(_)) => {
+                LateGreeting::Unreadable
+            }
             OwnAnswer::Failed(reason) => return self.refuse_waiting(*reason),
         };
         match outcome {

@@ -6,13 +6,13 @@ use crate::admission::Admittance;
 use crate::judge::{ATTEMPTS, Seen};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
-use crate::relist::ListOutcome;
 use crate::session::Cause;
 use contract::surface::ListKind;
 use gate::counters::Counter;
 use std::sync::Arc;
 use std::time::Instant;
 use store::StoreError;
+use wire::listing::ListOutcome;
 
 impl Keeper {
     pub(super) fn finish(&mut self, list: ListKind, outcome: ListOutcome) {

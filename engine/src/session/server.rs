@@ -10,9 +10,9 @@ use contract::surface::ListKind;
 use gate::counters::Counter;
 use ledger::record::OutcomeStatus;
 use serde_json::json;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use wire::Answer;
 use wire::envelope::{
     Ambiguity, Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned,
     ids_of_broken, names_protocol, read_torn, scan,
@@ -123,7 +123,7 @@ impl Session {
             if state.own.remove(id.key()) {
                 state.doubtful.remove(id.key());
                 drop(state);
-                let answer = OwnAnswer::of(outcome);
+                let answer = OwnAnswer::Answer(Answer::of(*outcome).without_words());
                 return self.wake(Wake::Answered { id: id.key().to_vec(), answer });
             }
             state.doubtful.remove(id.key());
@@ -399,7 +399,8 @@ impl Session {
         state.doubtful.remove(key);
         if state.own.remove(key) {
             drop(state);
-            let answer = OwnAnswer::Unreadable("it cannot be read in exactly one way".to_owned());
+            let why = "it cannot be read in exactly one way".to_owned();
+            let answer = OwnAnswer::Answer(Answer::Unreadable(why));
             self.wake(Wake::Answered { id: key.to_vec(), answer });
             return None;
         }
@@ -419,27 +420,10 @@ impl Session {
     }
 }
 
-/// What the server answered to a request of ours.
+/// What came of a request of the gate's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnAnswer {
-    Result(Arc<str>),
-    Error {
-        code: i64,
-    },
-    Unreadable(String),
+    Answer(Answer),
     /// There is no answer: the server could not be reached, or did not answer in time.
     Failed(ReasonCode),
-}
-
-impl OwnAnswer {
-    fn of(outcome: &Outcome<'_>) -> OwnAnswer {
-        match outcome {
-            Outcome::Result(result) => OwnAnswer::Result(String::from_utf8_lossy(result).into()),
-            Outcome::Error(error) => {
-                let error: Option<serde_json::Value> = serde_json::from_slice(error).ok();
-                let code = error.and_then(|error| error.get("code")?.as_i64());
-                OwnAnswer::Error { code: code.unwrap_or_default() }
-            }
-        }
-    }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::http::tests::tls_server;
+use crate::client::tests::tls_server;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -122,7 +122,7 @@ fn only_a_trusted_certificate_is_believed() {
         });
     });
     let (server, stranger) = told.recv().unwrap();
-    let said = |trusted: &crate::http::tests::TlsServer| {
+    let said = |trusted: &crate::client::tests::TlsServer| {
         let url = format!("https://localhost:{}/mcp", server.port).parse().unwrap();
         let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private: false };
         let mut roots = RootCertStore::empty();

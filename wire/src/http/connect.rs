@@ -94,10 +94,6 @@ impl Origin {
         ObserveError::ConnectionLost { host: self.host().to_owned(), awaited, source }
     }
 
-    pub(crate) fn tls_key(&self) -> &TlsKey {
-        &self.tls_key
-    }
-
     pub(crate) async fn connect(&self, awaited: Awaited) -> Result<Live, ObserveError> {
         let stream = self.connect_tcp().await?;
         let Some(tls) = &self.tls else {

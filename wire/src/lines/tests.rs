@@ -236,3 +236,20 @@ fn any_pieces_give_the_same_lines() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_task_reads_the_same_lines_and_loses_nothing_when_it_gives_up_waiting() {
+    let (mut writer, reader) = tokio::io::duplex(64);
+    let mut reader = LineReader::new(reader, 10);
+    tokio::io::AsyncWriteExt::write_all(&mut writer, b"be").await.unwrap();
+    tokio::select! {
+        biased;
+        line = reader.next() => panic!("a line came too early: {line:?}"),
+        () = std::future::ready(()) => {}
+    }
+    tokio::io::AsyncWriteExt::write_all(&mut writer, b"fore\r\n0123456789ab\nrest").await.unwrap();
+    drop(writer);
+    assert_eq!(reader.next().await.unwrap(), Line::Frame(b"before"));
+    assert!(matches!(reader.next().await.unwrap(), Line::TooLong { bytes: 12, .. }));
+    assert_eq!(reader.next().await.unwrap(), Line::End { unfinished: b"rest" });
+}

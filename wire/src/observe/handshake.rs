@@ -3,12 +3,12 @@
 //! Over stdio `initialize` goes first: it is what real servers speak, and some fall over a request before it. Over HTTP
 //! the modern way goes first, as its specification asks; every request there stands for itself.
 
-use super::{Session, Stop};
-use crate::correlate::Answer;
+use super::Session;
+use crate::answer::Answer;
+use crate::client::{Asked, Stop};
 use crate::error::{Awaited, ObserveError};
-use crate::http::Asked;
 use crate::limits::DISCOVER_TIMEOUT;
-use crate::message::{INVALID_PARAMS, METHOD_NOT_FOUND, MODERN_CODES, Request};
+use crate::message::{INVALID_PARAMS, METHOD_NOT_FOUND, MODERN_CODES};
 use crate::revision::{Era, Revision};
 use crate::server_text::ServerText;
 use contract::client::ClientCapabilities;
@@ -54,7 +54,7 @@ impl Session<'_> {
     pub(super) async fn shake_hands(&mut self) -> Result<(Era, String), Stop> {
         let start = Instant::now();
         let deadline = start + self.limits.start_timeout;
-        if self.connection.is_http() {
+        if self.server.is_http() {
             // A server of the older era may leave the modern request without any answer: time is kept for its own.
             let patience = start + DISCOVER_TIMEOUT.min(self.limits.start_timeout / 2);
             let modern = match self.discover(patience).await? {
@@ -75,8 +75,7 @@ impl Session<'_> {
 
     async fn initialize(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
         let params = initialize_params(self.client);
-        self.connection.settle(None);
-        let result = match self.first_answer(INITIALIZE, &params, deadline).await? {
+        let result = match self.first_answer(INITIALIZE, &params, None, deadline).await? {
             Ok(result) => result,
             Err(error) => return Ok(Err(error)),
         };
@@ -84,16 +83,14 @@ impl Session<'_> {
             Ok(protocol_version) => Era::Initialize { protocol_version },
             Err(error) => return Ok(Err(error)),
         };
-        self.connection.settle(Some(era));
-        self.connection.tell("notifications/initialized", deadline).await;
+        self.server.tell("notifications/initialized", deadline).await;
         Ok(Ok((era, result)))
     }
 
     async fn discover(&mut self, deadline: Instant) -> Result<Attempt, Stop> {
         let era = Era::Stateless { protocol_version: Revision::NEWEST_STATELESS };
-        self.connection.settle(Some(era));
         let params = discover_params(self.client);
-        let result = self.first_answer(DISCOVER, &params, deadline).await?;
+        let result = self.first_answer(DISCOVER, &params, era.stateless(), deadline).await?;
         Ok(result.and_then(|result| discover_revision(&result).map(|()| (era, result))))
     }
 
@@ -102,16 +99,15 @@ impl Session<'_> {
         &mut self,
         method: &'static str,
         params: &str,
+        stateless: Option<Revision>,
         deadline: Instant,
     ) -> Result<Result<String, ObserveError>, Stop> {
         let awaited = if method == INITIALIZE { Awaited::Initialize } else { Awaited::Discover };
-        let id = self.ids.next().map_err(ObserveError::NoRandomness)?;
-        let request = Request::new(id, method, &params);
         let begun = Instant::now();
-        Ok(match self.connection.ask(&request, awaited, deadline).await? {
-            Asked::Answer(Answer::Result(result)) => Ok(result),
+        Ok(match self.server.ask(method, params, stateless, awaited, deadline).await? {
+            Asked::Answer(Answer::Result(result)) => Ok(result.to_string()),
             Asked::Answer(Answer::Error { code, message }) => {
-                Err(ObserveError::Refused { method, code, message: ServerText::line(&message) })
+                Err(ObserveError::Refused { method, code, message })
             }
             Asked::Answer(Answer::Unreadable(reason)) => {
                 Err(ObserveError::UnreadableHandshake { method, reason })
@@ -124,7 +120,7 @@ impl Session<'_> {
     }
 
     fn timed_out(&self, awaited: Awaited, after: Duration) -> ObserveError {
-        ObserveError::TimedOut { awaited, after, stderr: self.connection.stderr() }
+        ObserveError::TimedOut { awaited, after, stderr: self.server.stderr() }
     }
 }
 

@@ -1,17 +1,13 @@
-//! Asking for the lists: every page, within the bounds of `contract`, as the bytes they came as.
+//! Asking for the lists: every page by the rules of [`crate::listing`], as the bytes they came as.
 
 use super::handshake::stateless_meta;
-use super::{ListOutcome, Progress, Session, Stop};
-use crate::correlate::Answer;
-use crate::error::{Awaited, ObserveError, seconds};
-use crate::http::Asked;
-use crate::listing::{Cursor, is_offered, next_cursor};
-use crate::message::{METHOD_NOT_FOUND, Request};
+use super::{Progress, Session};
+use crate::client::{Asked, Stop};
+use crate::error::{Awaited, seconds};
+use crate::listing::{ListOutcome, Listing, Step, is_offered};
 use crate::revision::Era;
-use crate::server_text::ServerText;
-use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES};
+use contract::surface::ListKind;
 use serde_json::Value;
-use std::collections::HashSet;
 use tokio::time::Instant;
 
 impl Session<'_> {
@@ -33,98 +29,48 @@ impl Session<'_> {
     }
 
     async fn list(&mut self, era: Era, list: ListKind) -> Result<ListOutcome, Stop> {
-        let deadline = Instant::now() + self.limits.list_timeout;
-        let mut pages = Vec::new();
-        let mut bytes = 0_usize;
-        let mut cursors = HashSet::new();
-        let mut cursor: Option<String> = None;
+        let patience = self.limits.list_timeout;
+        let deadline = Instant::now() + patience;
+        let mut listing = Listing::new(list);
+        let mut cursor = None;
         loop {
-            if pages.len() == MAX_LIST_PAGES {
-                return Ok(unreadable(format!("more than {MAX_LIST_PAGES} pages")));
-            }
-            (self.progress)(Progress::Listing(list, pages.len() + 1));
-            let page = match self.page(era, list, cursor.as_deref(), deadline).await? {
-                Ok(page) => page,
-                Err(outcome) => return Ok(outcome),
+            (self.progress)(Progress::Listing(list, listing.page()));
+            let step = match self.page(era, list, cursor.as_deref(), deadline).await? {
+                Asked::Answer(answer) => listing.hear(answer),
+                Asked::Status(status) => listing.refused(format!("answered with status {status}")),
+                Asked::Nothing => {
+                    let after = seconds(patience);
+                    let reason = format!("not answered in full within {after} s");
+                    Step::Done(ListOutcome::Unreadable(reason))
+                }
             };
-            bytes = bytes.saturating_add(page.len());
-            if bytes > MAX_LIST_BYTES {
-                return Ok(unreadable(format!("larger than {MAX_LIST_BYTES} bytes")));
-            }
-            let next = next_cursor(&page);
-            pages.push(page);
-            match next {
-                Cursor::End => return Ok(ListOutcome::Pages(pages)),
-                Cursor::Empty => {
-                    self.notes.push(format!(
-                        "`{}` ended with an empty `nextCursor`, taken for the end",
-                        list.method()
-                    ));
-                    return Ok(ListOutcome::Pages(pages));
-                }
-                Cursor::NotAString => {
-                    return Ok(unreadable("a `nextCursor` that is not a string".to_owned()));
-                }
-                Cursor::Next(next) => {
-                    if !cursors.insert(next.clone()) {
-                        return Ok(unreadable("a `nextCursor` that came before".to_owned()));
-                    }
-                    cursor = Some(next);
+            match step {
+                Step::Ask(next) => cursor = Some(next),
+                Step::Done(outcome) => {
+                    self.notes.extend(listing.into_note());
+                    return Ok(outcome);
                 }
             }
         }
     }
 
-    /// One page's result, or what the whole list comes to.
     async fn page(
         &mut self,
         era: Era,
         list: ListKind,
         cursor: Option<&str>,
         deadline: Instant,
-    ) -> Result<Result<String, ListOutcome>, Stop> {
+    ) -> Result<Asked, Stop> {
         let mut params = Vec::new();
         if let Some(cursor) = cursor {
             params.push(format!(r#""cursor":{}"#, Value::from(cursor)));
         }
-        if let Era::Stateless { .. } = era {
+        let stateless = era.stateless();
+        if stateless.is_some() {
             params.push(format!(r#""_meta":{}"#, stateless_meta(self.client)));
         }
         let params = format!("{{{}}}", params.join(","));
-        let id = self.ids.next().map_err(ObserveError::NoRandomness)?;
-        let request = Request::new(id, list.method(), &params);
-        Ok(match self.connection.ask(&request, Awaited::List(list), deadline).await? {
-            Asked::Answer(Answer::Result(result)) => Ok(result),
-            Asked::Answer(Answer::Unreadable(reason)) => Err(ListOutcome::Unreadable(reason)),
-            Asked::Answer(Answer::Error { code: METHOD_NOT_FOUND, .. }) => {
-                Err(ListOutcome::NotOffered)
-            }
-            Asked::Answer(Answer::Error { code, message }) => {
-                let message = ServerText::line(&message);
-                Err(self.refused(list, format!("answered with error {code}: `{message}`")))
-            }
-            Asked::Status(status) => {
-                Err(self.refused(list, format!("answered with status {status}")))
-            }
-            Asked::Nothing => Err(ListOutcome::Unreadable(format!(
-                "not answered in full within {} s",
-                seconds(self.limits.list_timeout)
-            ))),
-        })
+        let (method, awaited) = (list.method(), Awaited::List(list));
+        self.server.ask(method, &params, stateless, awaited, deadline).await
     }
-
-    /// What carries tools and prompts is closed by an error; resources are then left out, with a note.
-    fn refused(&mut self, list: ListKind, reason: String) -> ListOutcome {
-        match list {
-            ListKind::Tools | ListKind::Prompts => ListOutcome::Unreadable(reason),
-            ListKind::Resources | ListKind::ResourceTemplates => {
-                self.notes.push(format!("`{}` was {reason}; left out", list.method()));
-                ListOutcome::NotOffered
-            }
-        }
-    }
-}
-
-fn unreadable(reason: String) -> ListOutcome {
-    ListOutcome::Unreadable(reason)
 }

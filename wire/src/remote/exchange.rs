@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 /// What a task that talks to the server has to tell.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(crate) enum Report {
     /// A message that is not the answer to what the task has sent.
     Message(Vec<u8>),
     /// The answer to what the task with this number has sent.
@@ -30,15 +30,15 @@ pub(super) enum Report {
 
 /// One message on its way.
 #[derive(Debug)]
-pub(super) struct Exchange<'l> {
-    pub(super) link: &'l Link,
-    pub(super) ticket: u64,
-    pub(super) reports: mpsc::Sender<Report>,
+pub(crate) struct Exchange<'l> {
+    pub(crate) link: &'l Link,
+    pub(crate) ticket: u64,
+    pub(crate) reports: mpsc::Sender<Report>,
 }
 
 impl Exchange<'_> {
     /// Sends a notification or a response, and waits until it was accepted.
-    pub(super) async fn tell(&self, mut message: Outbound) -> Result<(), RemoteFailure> {
+    pub(crate) async fn tell(&self, mut message: Outbound) -> Result<(), RemoteFailure> {
         let body = Bytes::from(std::mem::take(&mut message.body));
         let request = self.link.post(&message, body);
         let in_session = request.headers().contains_key(SESSION_ID);
@@ -62,7 +62,7 @@ impl Exchange<'_> {
     }
 
     /// Sends a request and reports everything that comes for it, up to its answer.
-    pub(super) async fn ask(&self, mut message: Outbound, id: &[u8]) -> Result<(), RemoteFailure> {
+    pub(crate) async fn ask(&self, mut message: Outbound, id: &[u8]) -> Result<(), RemoteFailure> {
         let body = Bytes::from(std::mem::take(&mut message.body));
         let request = self.link.post(&message, body);
         let in_session = request.headers().contains_key(SESSION_ID);

@@ -9,23 +9,23 @@ use crate::error::{Awaited, ObserveError};
 use crate::http::connect::{Live, Origin, Refreshed};
 use crate::http::headers::{self, MCP_METHOD, PROTOCOL_VERSION, SESSION_ID};
 use crate::http::tls::TlsKey;
-use crate::limits::CONNECT_TIMEOUT;
 use crate::upstream::HttpEndpoint;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-pub(super) type Post = Request<Full<Bytes>>;
+pub(crate) type Post = Request<Full<Bytes>>;
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     origin: Origin,
     pool: Pool,
     headers: HeaderMap,
@@ -46,15 +46,16 @@ struct Session {
 
 impl Link {
     /// Resolves the name and checks the addresses. Nothing is connected yet.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         endpoint: &HttpEndpoint,
         tls: Option<TlsConnector>,
         key: TlsKey,
         limits: RemoteLimits,
+        patience: Duration,
     ) -> Result<Link, ObserveError> {
         let (url, allow_private) = (&endpoint.url, endpoint.allow_private);
         let headers = headers::of_endpoint(endpoint)?;
-        let origin = Origin::resolve(url, allow_private, tls, key, CONNECT_TIMEOUT).await?;
+        let origin = Origin::resolve(url, allow_private, tls, key, patience).await?;
         Ok(Link {
             origin,
             pool: Pool::default(),
@@ -127,9 +128,9 @@ impl Link {
     }
 
     /// The DELETE that ends the session, where there is one.
-    pub(super) fn delete(&self) -> Option<Post> {
+    pub(crate) fn delete(&self) -> Option<Post> {
         self.session().id.as_ref()?;
-        let mut request = self.request(Method::DELETE, Bytes::new(), headers::json());
+        let mut request = self.request(Method::DELETE, Bytes::new(), headers::json_or_events());
         self.add_session(request.headers_mut());
         Some(request)
     }
@@ -154,7 +155,7 @@ impl Link {
     }
 
     /// Sends a request once. It goes out again, over another connection, only where no byte of it was written.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         mut request: Post,
     ) -> Result<(Live, Response<Incoming>), RemoteFailure> {

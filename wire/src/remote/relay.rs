@@ -342,7 +342,9 @@ mod tests {
         let url = "http://127.0.0.1:1/".parse().unwrap();
         let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private: false };
         let limits = RemoteLimits::default();
-        let link = Arc::new(Link::open(&endpoint, None, TlsKey::default(), limits).await.unwrap());
+        let link = Arc::new(
+            Link::open(&endpoint, None, TlsKey::default(), limits, GOODBYE_TIMEOUT).await.unwrap(),
+        );
         let has_room = |sizes: &[usize]| {
             let mut hear = |_: Inbound<'_>| {};
             let mut relay = Relay::new(Arc::clone(&link), &mut hear);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::http::tests::{TlsServer, tls_server};
+use crate::client::tests::{TlsServer, tls_server};
 use tokio_rustls::rustls::RootCertStore;
 
 /// A request to `https://localhost` at this server, which trusts the certificate of another; what was heard.

@@ -15,9 +15,9 @@ fn unreadable(heard: Heard) -> String {
 #[test]
 fn the_answer_keeps_its_bytes() {
     let id = waiting();
-    let text = format!(r#"{{"id":"{}","jsonrpc":"2.0","result":{{ "a" : 1e2 }}}}"#, id.as_str());
+    let text = format!(r#"{{"id":{},"jsonrpc":"2.0","result":{{ "a" : 1e2 }}}}"#, id.raw());
     let heard = Correlator::default().hear(text.as_bytes(), &id);
-    assert_eq!(heard, Heard::Answer(Answer::Result(r#"{ "a" : 1e2 }"#.to_owned())));
+    assert_eq!(heard, Heard::Answer(Answer::Result(r#"{ "a" : 1e2 }"#.into())));
 }
 
 #[test]
@@ -52,22 +52,52 @@ fn log_lines_are_dropped_and_counted() {
 }
 
 #[test]
-fn json_that_reads_two_ways_is_held_against_the_request_that_waits() {
+fn what_reads_two_ways_is_held_against_the_request_that_it_may_answer() {
     let id = waiting();
     let mut correlator = Correlator::default();
     let twice = unreadable(correlator.hear(br#"{"jsonrpc":"2.0","a":1,"a":2}"#, &id));
     assert!(twice.contains("appears twice"), "{twice}");
-    let not_utf8 = unreadable(correlator.hear(b"{\"a\":\"\xff\"}", &id));
-    assert!(not_utf8.contains("invalid UTF-8"), "{not_utf8}");
-    let both = r#"{"jsonrpc":"2.0","id":"x","result":{},"error":{}}"#;
-    assert!(unreadable(correlator.hear(both.as_bytes(), &id)).contains("both `result`"));
+    let mut bytes = format!(r#"{{"id":{},"a":""#, id.raw()).into_bytes();
+    bytes.extend_from_slice(b"\xff\"}");
+    assert_eq!(unreadable(correlator.hear(&bytes, &id)), "not UTF-8");
+    let both = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"error":{{}}}}"#);
+    let reason = unreadable(correlator.hear(both(id.raw()).as_bytes(), &id));
+    assert!(reason.contains("both a `result`"), "{reason}");
+    assert_eq!(correlator.hear(both("\"x\"").as_bytes(), &id), Heard::Nothing);
+    assert_eq!(correlator.notes().len(), 1);
 }
 
 #[test]
-fn an_over_long_line_is_held_against_the_request_only_if_it_looks_like_a_message() {
+fn a_log_line_is_no_answer_whatever_it_looks_like() {
+    let id = waiting();
     let mut correlator = Correlator::default();
-    assert!(unreadable(correlator.hear_too_long(b" {\"id", 10)).contains("10 bytes"));
-    assert_eq!(correlator.hear_too_long(b"####", 10), Heard::Nothing);
+    for line in ["[INFO] 10 %\r[INFO] 20 %", "[]", "[1]", r#"{"a":1,"a":2}"#] {
+        assert_eq!(correlator.hear(line.as_bytes(), &id), Heard::Nothing, "{line}");
+    }
+}
+
+#[test]
+fn an_answer_in_a_batch_is_unreadable_and_other_batches_are_dropped() {
+    let id = waiting();
+    let mut correlator = Correlator::default();
+    let batch = |id: &str| format!(r#"[{{"jsonrpc":"2.0","id":{id},"result":{{}}}}]"#);
+    assert!(unreadable(correlator.hear(batch(id.raw()).as_bytes(), &id)).contains("batch"));
+    assert_eq!(correlator.hear(batch("1").as_bytes(), &id), Heard::Nothing);
+    assert!(correlator.notes()[0].contains("in a batch"), "{:?}", correlator.notes());
+}
+
+#[test]
+fn an_over_long_line_is_held_against_the_request_only_if_it_may_answer_it() {
+    let id = waiting();
+    let mut correlator = Correlator::default();
+    let mut hear = |beginning: &str, end: &str| {
+        correlator.hear_too_long(beginning.as_bytes(), end.as_bytes(), 10, &id)
+    };
+    let ours = format!(r#"{{"id":{},"result":{{"x"#, id.raw());
+    assert!(unreadable(hear(&ours, "x")).contains("10 bytes"));
+    assert!(unreadable(hear(r#"{"jsonrpc":"2.0","result":{"x"#, "x")).contains("10 bytes"));
+    assert_eq!(hear("####", "####"), Heard::Nothing);
+    assert_eq!(hear(r#"{"id":7,"result":{"x"#, "x"), Heard::Nothing);
     assert_eq!(correlator.notes().len(), 1);
 }
 

@@ -1,5 +1,6 @@
 use super::*;
-use crate::message::RequestIds;
+use crate::http::tls;
+use crate::upstream::HttpEndpoint;
 use rcgen::{CertificateParams, KeyPair, PublicKeyData};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -54,19 +55,15 @@ async fn ask(port: u16, trusted: CertificateDer<'static>) -> (String, Option<Str
     };
     let tls = tls::connector_with(roots).unwrap();
     let limits = ObserveLimits::default();
-    let mut connection =
-        HttpConnection::open_with(&endpoint, Correlator::default(), &limits, Some(tls))
-            .await
-            .unwrap();
-    let id = RequestIds::default().next().unwrap();
-    let request = Request::new(id, "initialize", &serde_json::json!({}));
+    let transport = HttpTransport::open(&endpoint, &limits, Some(tls)).await.unwrap();
+    let mut client = Client::over_http(transport, Correlator::silent());
     let deadline = Instant::now() + Duration::from_secs(20);
-    let said = match connection.ask(&request, Awaited::Initialize, deadline).await {
+    let said = match client.ask("initialize", "{}", None, Awaited::Initialize, deadline).await {
         Ok(Asked::Status(status)) => status.as_str().to_owned(),
-        Ok(other) => format!("{other:?}"),
-        Err(error) => error.to_string(),
+        Err(Stop::Error(error)) => error.to_string(),
+        other => format!("{other:?}"),
     };
-    (said, connection.close().await.0)
+    (said, client.close().await.tls_key)
 }
 
 #[tokio::test]

@@ -3,12 +3,16 @@
 //! The group is signalled only while its leader has not been collected, so its number cannot have come to mean another
 //! group. Where there are no groups (Windows) the process itself is ended, and what it started is not.
 
+use crate::limits::{COLLECT_TIMEOUT, TERMINATE_GRACE};
+use crate::upstream::StdioLaunch;
+#[cfg(unix)]
+use rustix::process::{Pid, WaitIdOptions};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use wire::StdioLaunch;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The hidden first argument of this program, by which it becomes the server that is named behind it.
 pub const BECOME: &str = "__become";
@@ -53,64 +57,84 @@ pub enum Environment {
     Clean,
 }
 
+/// How often it is looked whether a process has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How a server is started.
+#[derive(Debug)]
+pub struct ServerStart {
+    /// The server's processes are those of this group, which has none yet.
+    pub group: ServerGroup,
+    /// This program: on Linux the server is started through it, so that it ends with us however we end.
+    pub become_with: Option<PathBuf>,
+    pub environment: Environment,
+    /// Where its standard error goes.
+    pub stderr: Stdio,
+}
+
 /// Signals the server's processes, as long as there are any. The default is the group of a server that was not started yet.
 #[derive(Debug, Clone, Default)]
 pub struct ServerGroup {
     leader: Arc<Mutex<Option<Leader>>>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Leader {
     id: u32,
     pipes: Option<Pipes>,
+    /// Without groups the process itself is signalled.
+    #[cfg(not(unix))]
+    child: Arc<Mutex<Child>>,
 }
 
 /// The numbers of the pipes that a server reads and writes, by which its processes can be told from others.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "processes are seen on Linux only"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pipes {
-    pub(crate) input: u64,
-    pub(crate) output: u64,
+pub struct Pipes {
+    pub input: u64,
+    pub output: u64,
 }
 
 impl Pipes {
     #[cfg(unix)]
-    pub(crate) fn of(input: &ChildStdin, output: &ChildStdout) -> Option<Pipes> {
+    pub fn of(input: &ChildStdin, output: &ChildStdout) -> Option<Pipes> {
         let number = |stat: rustix::io::Result<rustix::fs::Stat>| Some(stat.ok()?.st_ino);
         let (input, output) = (rustix::fs::fstat(input), rustix::fs::fstat(output));
         Some(Pipes { input: number(input)?, output: number(output)? })
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn of(_: &ChildStdin, _: &ChildStdout) -> Option<Pipes> {
+    pub fn of(_: &ChildStdin, _: &ChildStdout) -> Option<Pipes> {
         None
     }
 }
 
-/// A server that was started.
+/// A server that was started. Dropped, it is killed with everything it started.
 #[derive(Debug)]
 pub struct ServerProcess {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     group: ServerGroup,
 }
 
 impl ServerProcess {
-    /// Starts the server. `become_with` is this program: where it is known, the server is started through it, so that
-    /// it ends with us however we end.
+    /// Starts a server with our environment and our standard error.
     pub fn start(
         launch: &StdioLaunch,
         become_with: Option<PathBuf>,
     ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout)> {
-        ServerProcess::start_in(&ServerGroup::default(), launch, become_with, Environment::Whole)
+        let start = ServerStart {
+            group: ServerGroup::default(),
+            become_with,
+            environment: Environment::Whole,
+            stderr: Stdio::inherit(),
+        };
+        ServerProcess::start_as(launch, start)
     }
 
-    /// Starts the server as the processes of this group, which has none yet.
-    pub fn start_in(
-        group: &ServerGroup,
+    pub fn start_as(
         launch: &StdioLaunch,
-        become_with: Option<PathBuf>,
-        environment: Environment,
+        start: ServerStart,
     ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout)> {
+        let ServerStart { group, become_with, environment, stderr } = start;
         let mut command = match become_with.filter(|_| cfg!(target_os = "linux")) {
             Some(program) => {
                 let mut command = Command::new(program);
@@ -134,31 +158,111 @@ impl ServerProcess {
         if let Some(directory) = &launch.directory {
             command.current_dir(directory);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
-        let pipes = (child.stdin.take(), child.stdout.take());
-        let (Some(input), Some(output)) = pipes else {
-            return Err(io::Error::other("the server has no pipes"));
-        };
-        let pipes = Pipes::of(&input, &output);
-        group.lead(Some(Leader { id: child.id(), pipes }));
-        Ok((ServerProcess { child, group: group.clone() }, input, output))
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let pipes = input.as_ref().zip(output.as_ref());
+        let (id, pipes) = (child.id(), pipes.and_then(|(input, output)| Pipes::of(input, output)));
+        let child = Arc::new(Mutex::new(child));
+        group.lead(Some(Leader {
+            id,
+            pipes,
+            #[cfg(not(unix))]
+            child: child.clone(),
+        }));
+        let process = ServerProcess { child, group };
+        match (input, output) {
+            (Some(input), Some(output)) => Ok((process, input, output)),
+            _ => Err(io::Error::other("the server has no pipes")),
+        }
     }
 
     pub fn group(&self) -> ServerGroup {
         self.group.clone()
     }
 
+    /// The server's standard error, where it was started with a pipe for it.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child().stderr.take()
+    }
+
     /// Waits until the server has ended, ends what it left behind, and collects it.
-    pub fn wait(mut self) -> io::Result<ExitStatus> {
+    pub fn wait(self) -> io::Result<ExitStatus> {
         #[cfg(unix)]
-        wait_for_leader(self.child.id());
+        {
+            let id = self.child().id();
+            wait_for_leader(id, WaitIdOptions::empty());
+        }
+        #[cfg(not(unix))]
+        while !self.has_ended() {
+            std::thread::sleep(LOOK);
+        }
+        self.collect()
+    }
+
+    /// Ends a server whose input is closed: it may end by itself, is then asked to by a signal, and is then killed. Returns
+    /// its status if it ended by itself. Blocks.
+    pub fn end(self, grace: Duration) -> Option<ExitStatus> {
+        if self.ends_within(grace) {
+            return self.collect().ok();
+        }
+        self.group.terminate();
+        if !self.ends_within(TERMINATE_GRACE) {
+            self.group.kill();
+        }
+        None
+    }
+
+    /// Ends what the server left behind, and collects a server that has ended.
+    fn collect(&self) -> io::Result<ExitStatus> {
         self.group.kill();
         // From here on the number may come to mean something else.
         self.group.lead(None);
-        self.child.wait()
+        self.child().wait()
+    }
+
+    /// Waits until the server has ended, and leaves it to be collected.
+    fn ends_within(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        loop {
+            if self.has_ended() {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    #[cfg(unix)]
+    fn has_ended(&self) -> bool {
+        let id = self.child().id();
+        wait_for_leader(id, WaitIdOptions::NOHANG)
+    }
+
+    #[cfg(not(unix))]
+    fn has_ended(&self) -> bool {
+        !matches!(self.child().try_wait(), Ok(None))
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        if !self.group.is_running() {
+            return;
+        }
+        self.group.kill();
+        // A process in an uninterruptible sleep can exceed the time.
+        if self.ends_within(COLLECT_TIMEOUT) {
+            let _ = self.collect();
+        }
     }
 }
 
@@ -173,14 +277,15 @@ impl ServerGroup {
     }
 
     /// The number of the group, as long as it cannot have come to mean another one, and its pipes.
-    pub(crate) fn leader_and_pipes(&self) -> Option<(u32, Pipes)> {
-        let leader = *self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Leader { id, pipes } = leader?;
-        Some((id, pipes?))
+    pub fn leader_and_pipes(&self) -> Option<(u32, Pipes)> {
+        let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
+        let Leader { id, pipes, .. } = leader.as_ref()?;
+        Some((*id, (*pipes)?))
     }
 
-    #[cfg(all(test, unix))]
-    pub(crate) fn of(leader: u32, pipes: Option<Pipes>) -> ServerGroup {
+    /// The group of a process that was started elsewhere: for tests.
+    #[cfg(unix)]
+    pub fn of(leader: u32, pipes: Option<Pipes>) -> ServerGroup {
         let group = ServerGroup::default();
         group.lead(Some(Leader { id: leader, pipes }));
         group
@@ -197,33 +302,46 @@ impl ServerGroup {
     /// Passes a signal on, by its number.
     #[cfg(unix)]
     pub fn signal(&self, number: i32) {
-        use rustix::process::{Pid, Signal, kill_process_group};
+        use rustix::process::{Signal, kill_process_group};
         let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        let group = leader.and_then(|leader| Pid::from_raw(i32::try_from(leader.id).ok()?));
+        let group = leader.as_ref().and_then(|leader| pid(leader.id));
         if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(number)) {
             // The only failure is that nobody is left in it, which is what is wanted.
             let _ = kill_process_group(group, signal);
         }
     }
 
+    /// There is no milder way here than to kill.
     #[cfg(not(unix))]
-    pub fn signal(&self, _: i32) {}
+    pub fn signal(&self, number: i32) {
+        let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(leader), TERMINATE | KILL) = (leader.as_ref(), number) {
+            let _ = leader.child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+        }
+    }
 }
 
 const TERMINATE: i32 = 15;
 const KILL: i32 = 9;
 
-/// Waits until the leader has ended, and leaves it to be collected.
+/// Waits until the leader has ended, and leaves it to be collected. Returns whether it has ended.
 #[cfg(unix)]
-fn wait_for_leader(id: u32) {
-    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-    let Some(leader) = i32::try_from(id).ok().and_then(Pid::from_raw) else { return };
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while let Err(error) = waitid(WaitId::Pid(leader), options) {
-        if error != rustix::io::Errno::INTR {
-            return;
+fn wait_for_leader(id: u32, options: WaitIdOptions) -> bool {
+    use rustix::process::{WaitId, waitid};
+    let Some(leader) = pid(id) else { return true };
+    let options = options | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(leader), options) {
+            Ok(status) => return status.is_some(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
         }
     }
+}
+
+#[cfg(unix)]
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
 /// Becomes the server: from now on the system ends this process when the gate ends, however that happens.
@@ -249,6 +367,7 @@ pub fn become_server(mut words: impl Iterator<Item = OsString>) -> io::Error {
 pub fn become_server(_: impl Iterator<Item = OsString>) -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
+
 /// Keeps processes of the same user from reading this process: its environment is the operator's. A privileged process can
 /// all the same, and so can any process read that of the client, whose environment this one inherited.
 fn hide_own_memory() {

@@ -1,0 +1,176 @@
+//! A streamable HTTP server, asked one thing at a time through the same link and exchange as a long-lived one.
+
+use super::Asked;
+use super::correlate::{Correlator, Heard};
+use crate::answer::Answer;
+use crate::error::{Awaited, ObserveError};
+use crate::http::tls::{self, TlsKey};
+use crate::limits::{GOODBYE_TIMEOUT, ObserveLimits};
+use crate::message::Request;
+use crate::remote::exchange::{Exchange, Report};
+use crate::remote::link::Link;
+use crate::remote::{Outbound, RemoteFailure, RemoteLimits};
+use crate::revision::Revision;
+use crate::upstream::HttpEndpoint;
+use http::StatusCode;
+use std::pin::pin;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+
+/// The most messages that were read and not yet heard.
+const HEARD_MESSAGES: usize = 4;
+
+/// A server at an address that has been checked.
+#[derive(Debug)]
+pub(crate) struct HttpTransport {
+    link: Link,
+    key: TlsKey,
+}
+
+/// What the HTTP layer has to know of a request.
+pub(super) fn outbound(request: &Request, stateless: Option<Revision>) -> Outbound {
+    Outbound {
+        body: request.text.clone().into_bytes(),
+        method: Some(request.method.to_owned()),
+        id: Some(request.id.key().to_vec()),
+        protocol_version: stateless.map(|revision| revision.as_str().to_owned()),
+        ..Outbound::default()
+    }
+}
+
+impl HttpTransport {
+    /// Resolves the name and checks the addresses. Nothing is sent yet. Without `tls` a server is trusted as the system does.
+    pub(crate) async fn open(
+        endpoint: &HttpEndpoint,
+        limits: &ObserveLimits,
+        tls: Option<TlsConnector>,
+    ) -> Result<HttpTransport, ObserveError> {
+        let tls = match tls {
+            None if endpoint.url.is_secure() => Some(tls::connector()?),
+            given => given,
+        };
+        let key = TlsKey::default();
+        // Each request has a deadline of its own, and nothing may end one before.
+        let patience = limits.start_timeout.max(limits.list_timeout);
+        let bounds = RemoteLimits {
+            frame_bytes: limits.frame_bytes,
+            idle_timeout: patience,
+            accept_timeout: patience,
+            shutdown_grace: limits.shutdown_grace,
+        };
+        let link = Link::open(endpoint, tls, key.clone(), bounds, limits.start_timeout).await?;
+        Ok(HttpTransport { link, key })
+    }
+
+    pub(super) async fn ask(
+        &self,
+        request: &Request,
+        outbound: Outbound,
+        awaited: Awaited,
+        deadline: Instant,
+        correlator: &mut Correlator,
+    ) -> Result<Asked, ObserveError> {
+        let conversation = async {
+            // A server may close a kept connection at any moment, and the request is lost with it. What is asked here
+            // changes nothing, so asking twice is not too often.
+            match self.converse(request, outbound.clone(), correlator).await {
+                Err(RemoteFailure::Lost { .. }) => {
+                    self.converse(request, outbound, correlator).await
+                }
+                outcome => outcome,
+            }
+        };
+        match timeout_at(deadline, conversation).await {
+            Ok(Ok(answer)) => Ok(Asked::Answer(answer)),
+            Ok(Err(failure)) => unanswered(failure, awaited),
+            Err(_) => Ok(Asked::Nothing),
+        }
+    }
+
+    pub(super) async fn tell(&self, text: String, method: &str, deadline: Instant) {
+        let method = Some(method.to_owned());
+        let message = Outbound { body: text.into_bytes(), method, ..Outbound::default() };
+        let _ = timeout_at(deadline, self.deliver(message)).await;
+    }
+
+    /// Sends a notification, or an answer to the server. What comes back says nothing.
+    async fn deliver(&self, message: Outbound) {
+        let (reports, _) = mpsc::channel(1);
+        let _ = Exchange { link: &self.link, ticket: 0, reports }.tell(message).await;
+    }
+
+    async fn converse(
+        &self,
+        request: &Request,
+        outbound: Outbound,
+        correlator: &mut Correlator,
+    ) -> Result<Answer, RemoteFailure> {
+        let (reports, mut heard) = mpsc::channel(HEARD_MESSAGES);
+        let mut asking = pin!(async {
+            let exchange = Exchange { link: &self.link, ticket: 0, reports };
+            let outcome = exchange.ask(outbound, request.id.key()).await;
+            // Nothing more is reported: whoever listens hears the end.
+            drop(exchange);
+            outcome
+        });
+        let mut outcome = None;
+        loop {
+            let report = tokio::select! {
+                biased;
+                report = heard.recv() => report,
+                ended = &mut asking, if outcome.is_none() => {
+                    outcome = Some(ended);
+                    continue;
+                }
+            };
+            let text = match report {
+                Some(Report::Message(text) | Report::Answer(text, _)) => text,
+                Some(Report::Settled(_)) => continue,
+                None => {
+                    let failure = outcome.and_then(Result::err);
+                    return Err(failure.unwrap_or(RemoteFailure::Internal));
+                }
+            };
+            match correlator.hear(&text, &request.id) {
+                Heard::Answer(answer) => return Ok(answer),
+                Heard::Reply(reply) => {
+                    let body = reply.into_bytes();
+                    self.deliver(Outbound { body, ..Outbound::default() }).await;
+                }
+                Heard::Nothing => {}
+            }
+        }
+    }
+
+    /// Ends the session where there is one, as far as the server listens.
+    pub(super) async fn close(self) -> TlsKey {
+        if let Some(goodbye) = self.link.delete() {
+            let _ = timeout(GOODBYE_TIMEOUT, self.link.send(goodbye)).await;
+        }
+        self.key
+    }
+}
+
+/// What a request without an answer comes to.
+fn unanswered(failure: RemoteFailure, awaited: Awaited) -> Result<Asked, ObserveError> {
+    match failure {
+        RemoteFailure::NotReached(error) => Err(error),
+        RemoteFailure::Lost { host, source } => {
+            Err(ObserveError::ConnectionLost { host, awaited, source })
+        }
+        RemoteFailure::NeedsSignIn { challenged } => Err(ObserveError::NeedsSignIn { challenged }),
+        RemoteFailure::RedirectRefused { status, target } => {
+            Err(ObserveError::RedirectRefused { status, target })
+        }
+        RemoteFailure::Status { status } => Ok(Asked::Status(status)),
+        RemoteFailure::SessionEnded => Ok(Asked::Status(StatusCode::NOT_FOUND)),
+        RemoteFailure::Unreadable(why) => Ok(Asked::Answer(Answer::Unreadable(why.to_string()))),
+        RemoteFailure::Silent { .. }
+        | RemoteFailure::Cancelled
+        | RemoteFailure::Closing
+        | RemoteFailure::NeverReached
+        | RemoteFailure::NoRuntime { .. }
+        | RemoteFailure::Internal => Ok(Asked::Nothing),
+    }
+}
