@@ -3,9 +3,9 @@
 use crate::admission::Checker;
 use crate::errands::Errand;
 use crate::handover::LateServer;
-use crate::keeper::{Keeper, OriginSource, Wake};
 use crate::outlet::LineOutlet;
 use crate::process::{ServerGroup, ServerProcess};
+use crate::server::driver::{Driver, OriginSource, Wake};
 use crate::session::Session;
 use std::fs::File;
 use std::io::{self, Read};
@@ -133,8 +133,8 @@ impl Running {
             let happens = fault.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = happens.send(Happening::Fault);
         });
-        let keeper = Keeper::new(session.clone(), wakes, origin).admitting(admission);
-        let keeper = spawn_watched("keeper", &happens, move || keeper.run())?;
+        let keeper = Driver::new(session.clone(), origin).admitting(admission);
+        let keeper = spawn_watched("keeper", &happens, move || keeper.run(&wakes))?;
         {
             let session = session.clone();
             spawn_watched("errands", &happens, move || crate::errands::run(&session, &errands))?;

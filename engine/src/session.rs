@@ -12,6 +12,7 @@ mod client;
 mod handshake;
 pub mod input;
 mod outgoing;
+mod overdue;
 mod server;
 pub mod state;
 mod stopped;
@@ -27,13 +28,13 @@ use crate::decide::{Path, Ruling};
 use crate::errands::Errand;
 use crate::errors::ErrorLog;
 use crate::judge::{Again, Judge, Judged};
-use crate::keeper::Wake;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::recorder::{Circumstances, Recorded, Recorder};
 use crate::refusal::Refusal;
 use crate::sentinel::Sentinel;
+use crate::server::driver::Wake;
 use crate::situation::Situation;
 use crate::tally::Tally;
 use crate::view::{Found, Standing};
@@ -275,6 +276,11 @@ impl Session {
         } else {
             self.remark(sentence);
         }
+    }
+
+    /// Records something that is no request.
+    pub(crate) fn record_event(&self, name: &str, data: &serde_json::Value) {
+        self.recorder.event(self.server.as_str(), name, None, data);
     }
 
     /// Nothing is recorded any more, and so nothing is dispatched.

@@ -7,9 +7,9 @@ use crate::admission::{Admittance, Checked};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};
 use crate::errands::{Errand, OwnMessage};
-use crate::keeper::Wake;
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
+use crate::server::driver::Wake;
 use crate::situation::Situation;
 use attest::{Reason, TOOL_DENIED_EVENT};
 use contract::hash::sha256_hex;
@@ -46,6 +46,12 @@ pub(crate) enum LateGreeting {
     Unreadable,
     /// It speaks another protocol version than the client was told.
     OtherVersion,
+}
+
+impl Admittance {
+    fn is_like(&self, other: &crate::admission::Admitted) -> bool {
+        matches!(self, Admittance::Known(known) if **known == *other)
+    }
 }
 
 impl Session {
@@ -155,6 +161,18 @@ impl Session {
             Some(_) => Greeting::Discover,
             None => Greeting::Initialize,
         }
+    }
+
+    /// Remembers the server's answer to the gate's own `server/discover`. Returns whether the last check of its admission
+    /// counts for it.
+    pub(crate) fn take_discovery(&self, result: Arc<str>) -> bool {
+        let mut state = self.state();
+        let is_covered = state.checked.as_ref().is_some_and(|checked| checked.covers(&result));
+        state.handshake.get_or_insert(result);
+        if !is_covered {
+            state.checked = None;
+        }
+        is_covered
     }
 
     /// Takes the server's answer to a greeting that was kept and sent late.

@@ -7,10 +7,10 @@ use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};
 use crate::errands::Errand;
-use crate::keeper::Wake;
 use crate::outlet::Outgoing;
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
+use crate::server::driver::Wake;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use gate::counters::Counter;
@@ -467,9 +467,8 @@ impl Session {
             });
         } else if is_expected && is_closed {
             // What a model wrote for it is kept from a server that was stopped meanwhile.
-            let server = self.situation().server.clone();
             let data = serde_json::json!({"count": 1, "reason": "server_stopped"});
-            self.recorder.event(server.as_str(), "mcp.response.dropped", None, &data);
+            self.record_event("mcp.response.dropped", &data);
         } else if is_expected {
             self.gather_for_server(&Outgoing { frame: envelope.raw, ..Outgoing::default() });
         }
@@ -531,9 +530,8 @@ impl Session {
     }
 
     fn record_dropped(&self, reason: ReasonCode, bytes: usize) {
-        let server = self.situation().server.clone();
         let data = serde_json::json!({"reason": reason.as_str(), "size_bytes": bytes});
-        self.recorder.event(server.as_str(), "mcp.message.dropped", None, &data);
+        self.record_event("mcp.message.dropped", &data);
     }
 
     /// Refuses a request before the checks: recorded, answered, nothing dispatched.

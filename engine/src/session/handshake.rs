@@ -5,7 +5,7 @@ use super::state::State;
 use super::stopped::without_words;
 use super::{Session, SessionSettings};
 use crate::judge::FirstUsePolicy;
-use crate::keeper::Wake;
+use crate::server::driver::Wake;
 use crate::view::{shaped_handshake, with_member};
 use contract::surface::{Surface, SurfaceReader};
 use gate::first_use::first_use;

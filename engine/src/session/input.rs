@@ -4,8 +4,8 @@
 //! A question is known by a token that nobody can guess. It counts once, for one entry as it was then, and for a while.
 
 use super::{Passage, Session, is_settleable};
-use crate::keeper::asking::{ANSWER_PATIENCE, MAX_QUESTIONS, Said, parameters, read_answer};
 use crate::recorder::now;
+use crate::server::asking::{ANSWER_PATIENCE, MAX_QUESTIONS, Said, parameters, read_answer};
 use crate::view::{Standing, with_member};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;

@@ -4,9 +4,9 @@
 
 use super::{ClientOutlet, Passage, Session, boundary};
 use crate::batches::{OpenBatches, Passage as Passed};
-use crate::keeper::Wake;
 use crate::outlet::{Outgoing, ServerOutlet};
 use crate::reason::ReasonCode;
+use crate::server::driver::Wake;
 use ledger::record::OutcomeStatus;
 use std::io;
 use std::sync::atomic::Ordering;

@@ -4,8 +4,8 @@ use super::Session;
 use super::boundary::{note_taken, trip};
 use super::client::key_of;
 use super::state::{MAX_SERVER_REQUESTS, Pending};
-use crate::keeper::Wake;
 use crate::reason::ReasonCode;
+use crate::server::driver::Wake;
 use contract::surface::ListKind;
 use gate::counters::Counter;
 use ledger::record::OutcomeStatus;
@@ -181,9 +181,8 @@ impl Session {
         };
         // A flood of them fills no ledger: powers of two are told.
         if count.is_power_of_two() {
-            let server = self.situation().server.clone();
             let data = json!({"count": count, "reason": "unsolicited_response"});
-            self.recorder.event(server.as_str(), "mcp.response.dropped", None, &data);
+            self.record_event("mcp.response.dropped", &data);
             self.remark(&format!(
                 "{count} answers of the server to nothing that was asked were dropped"
             ));

@@ -357,9 +357,9 @@ impl State {
         self.release(|waiting| waiting.asked_about.as_ref() == Some(entry))
     }
 
-    /// Whether anybody waits for what a person says of this entry.
-    pub fn is_asked_about(&self, entry: &EntryId) -> bool {
-        self.waiting.iter().any(|waiting| waiting.asked_about.as_ref() == Some(entry))
+    /// The entries whose calls wait for what a person says.
+    pub fn asked_entries(&self) -> BTreeSet<EntryId> {
+        self.waiting.iter().filter_map(|waiting| waiting.asked_about.clone()).collect()
     }
 
     /// Forgets a request that waits here, or has been released: it is answered elsewhere.

@@ -2,7 +2,7 @@
 
 use crate::stage::{QUIET, Setting, Stage, server_id, tool, tools};
 use contract::surface::{EntryId, EntryType};
-use engine::keeper::Wake;
+use engine::server::driver::Wake;
 use engine::session::SessionSettings;
 use gate::pins::Basis;
 use serde_json::{Value, json};

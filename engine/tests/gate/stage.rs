@@ -7,11 +7,11 @@ use engine::admission::Checker;
 use engine::decide::{Path, PreflightLimits};
 use engine::errors::ErrorLog;
 use engine::judge::{FirstUsePolicy, Judge, Rules};
-use engine::keeper::{Keeper, Wake};
 use engine::outlet::{LineOutlet, Outgoing, ServerOutlet};
 use engine::principal::Principal;
 use engine::recorder::{Recorder, now};
 use engine::sentinel::Sentinel;
+use engine::server::driver::{Driver, Wake};
 use engine::session::state::State;
 use engine::session::{Parts, Session, SessionSettings};
 use engine::situation::{DriftScope, ServerProfile};
@@ -267,8 +267,8 @@ impl Stage {
         let origin = setting.program.map(|program| ProgramOrigin::of(program, &[], &redactor));
         let origin = move || origin.as_ref().and_then(|origin| origin.entry().ok());
         let looked_after =
-            Keeper::new(session.clone(), wakes, Box::new(origin)).admitting(setting.checker);
-        std::thread::spawn(move || looked_after.run());
+            Driver::new(session.clone(), Box::new(origin)).admitting(setting.checker);
+        std::thread::spawn(move || looked_after.run(&wakes));
         let (played, plan) = (session.clone(), script.clone());
         std::thread::spawn(move || {
             while let Ok(message) = plays.recv() {

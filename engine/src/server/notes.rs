@@ -1,9 +1,7 @@
 //! What monitor notes instead of holding: told once for each version of an entry.
 
-use crate::session::Session;
 use contract::hash::EntryHash;
 use contract::surface::EntryId;
-use gate::counters::Counter;
 use gate::judge::SurfaceJudgement;
 use gate::naming::Approved;
 use gate::posture::Posture;
@@ -19,9 +17,11 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn tell(&mut self, judgement: &SurfaceJudgement, session: &Session) {
+    /// The sentences that were not told yet.
+    pub(super) fn take(&mut self, judgement: &SurfaceJudgement) -> Vec<String> {
+        let mut notes = Vec::new();
         if judgement.posture != Posture::Monitor {
-            return;
+            return notes;
         }
         for judged in &judgement.entries {
             let version = judged.after.as_ref().map(contract::surface::Entry::entry_hash);
@@ -39,9 +39,8 @@ impl Notes {
                 || "could not be compared with what was accepted".to_owned(),
                 |finding| say(finding, audience),
             );
-            session.tally.add(Counter::Notes);
-            session
-                .note(&format!("○ holdpoint — noted, not held (posture monitor): {name} {change}"));
+            notes.push(format!("○ holdpoint — noted, not held (posture monitor): {name} {change}"));
         }
+        notes
     }
 }

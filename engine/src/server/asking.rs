@@ -31,12 +31,8 @@ pub(super) struct Question {
 }
 
 impl Question {
-    pub(super) fn of(judgement: &Judgement, now: Instant) -> Question {
-        Question {
-            entry: judgement.id.clone(),
-            hash: judgement.after.as_ref().map(Entry::entry_hash),
-            deadline: now + ANSWER_PATIENCE,
-        }
+    pub(super) fn of(entry: EntryId, hash: Option<EntryHash>, now: Instant) -> Question {
+        Question { entry, hash, deadline: now + ANSWER_PATIENCE }
     }
 }
 

@@ -1,0 +1,556 @@
+//! The rules of re-listing, admission and asking, as a state machine: an event goes in, commands come out.
+//!
+//! It knows nothing but its arguments: no I/O, no lock, no clock, no randomness. [`super::driver`] tells it what happened,
+//! with a [`Glance`] at the session, and carries the commands out.
+
+mod admission;
+mod finishing;
+
+use super::asking::{MAX_QUESTIONS, Question, Said};
+use crate::reason::ReasonCode;
+use crate::session::{LateGreeting, OwnAnswer};
+use admission::Admissions;
+use contract::hash::EntryHash;
+use contract::surface::{EntryId, ListKind};
+use finishing::Judging;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::Answer;
+use wire::listing::{LIST_PATIENCE, ListOutcome, Listing, Step};
+
+/// A list is asked for at most this often without a call that waits for it.
+const RELIST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How a keeper behaves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeeperSettings {
+    /// How long the server may take to answer a handshake.
+    pub(crate) start_timeout: Duration,
+    /// The server's admission is checked.
+    pub(crate) checks_admission: bool,
+    /// The server is greeted before its admission is checked.
+    pub(crate) greets_before_check: bool,
+}
+
+/// A request of the gate's own, or a question to the client. The driver gives it an id that nobody can guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RequestNumber(u64);
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A request waits for this list.
+    Wanted(ListKind),
+    /// The client is initialized.
+    Initialized,
+    /// The server says that these lists changed.
+    ListChanged(Vec<ListKind>),
+    /// The server answered one of the gate's own requests, or the request could not be sent.
+    Answered { request: RequestNumber, answer: OwnAnswer },
+    /// A call of an entry is held, and the person at the client may be asked. `hash` is what would be approved; `None` if the
+    /// change cannot be told any more.
+    Asked { entry: EntryId, banner: String, hash: Option<Option<EntryHash>> },
+    /// The person at the client answered a question.
+    Said { question: RequestNumber, said: Said },
+    /// There is no change to show any more.
+    NothingToShow { question: RequestNumber },
+    /// A request waits until the server's admission is checked.
+    CheckWanted,
+    /// The server's admission was checked, and the outcome counts. `is_news` if it is not what the last check found.
+    Checked { is_news: bool },
+    /// The check ended without an outcome.
+    NotChecked,
+    /// The check could not even be begun.
+    CheckNotBegun,
+    /// [`Command::Judge`] was carried out. `is_reliable` if calls may be decided on the view.
+    Judged { is_reliable: bool },
+    /// [`Command::TakeDiscovery`] was carried out. `is_covered` if the last check of admission counts for it.
+    Discovered { is_covered: bool },
+    /// [`Command::TakeLateGreeting`] was carried out.
+    GreetedLate(LateGreeting),
+    /// Time passed.
+    Tick,
+    /// The commands of the last event were carried out.
+    CarriedOut,
+    /// Something of the driver panicked: what was under way may never come to its end.
+    Faulted,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Send a list request to the server, for the page at `cursor`.
+    List {
+        request: RequestNumber,
+        list: ListKind,
+        cursor: Option<String>,
+    },
+    /// Send `server/discover`.
+    Discover {
+        request: RequestNumber,
+    },
+    /// Send the client's `initialize`, which the gate answered itself.
+    Greet {
+        request: RequestNumber,
+    },
+    /// The answer to a request is not waited for any longer.
+    GiveUp(RequestNumber),
+    /// A re-list begins: calls of this list wait for it.
+    BeginListing(ListKind),
+    /// Judge what the server says now, and publish what comes of it. `is_news` if a list is not what it was.
+    Judge {
+        lists: BTreeMap<ListKind, ListOutcome>,
+        is_news: bool,
+    },
+    /// These lists were asked for at that moment, and judged: what waited for them goes on, or is refused if the view is not
+    /// reliable.
+    EndListing {
+        lists: Vec<Listed>,
+        is_reliable: bool,
+    },
+    /// A list could not be fetched: it is stale, and what waited for it is refused for this reason.
+    FailListing {
+        list: ListKind,
+        reason: ReasonCode,
+    },
+    /// Remember the answer to `server/discover`.
+    TakeDiscovery(Arc<str>),
+    /// Take the answer to a greeting that was sent late.
+    TakeLateGreeting(Arc<str>),
+    /// Check the server's admission.
+    Check,
+    /// Show the client the answers to handshakes that came before the check was begun.
+    DeliverHandshakes {
+        before: Instant,
+    },
+    /// Go on with what waited for the check.
+    ReleaseUnadmitted,
+    /// Refuse what waited for the check, which ended without an outcome.
+    RefuseUnadmitted,
+    /// Refuse all that waits for a list or for the check.
+    RefuseWaiting(ReasonCode),
+    /// Refuse all that waits for anything, an answer of a person included.
+    RefuseAll(ReasonCode),
+    /// Tell a server that was admitted late that the client is initialized.
+    Announce,
+    /// Tell the client which lists a server has that was greeted late.
+    TellOffered,
+    /// Ask the person at the client about a held entry.
+    Ask {
+        question: RequestNumber,
+        banner: String,
+    },
+    /// Ask again, with the change in full.
+    Show {
+        question: RequestNumber,
+        entry: EntryId,
+    },
+    /// The question is not waited for any longer.
+    Withdraw(RequestNumber),
+    /// The person at the client approved an entry as it was when they were asked.
+    Approve {
+        entry: EntryId,
+        hash: Option<EntryHash>,
+    },
+    /// Go on with the calls that a person was asked about.
+    ReleaseAsked(EntryId),
+    Remark(Remark),
+    /// The server cannot be used in this session any more.
+    End(&'static str),
+}
+
+/// What a person is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remark {
+    /// The server did not answer its first request in time.
+    NoStart,
+    CannotCheck,
+    GreetingRefused,
+}
+
+/// A list that was fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) list: ListKind,
+    /// When it was asked for.
+    pub(crate) begun: Instant,
+    /// How long the server says that it holds.
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// What the session looks like when an event is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Glance {
+    /// Nothing of the server may be used: it is not admitted.
+    pub(crate) is_closed: bool,
+    /// Admission is checked, and there is no outcome that counts.
+    pub(crate) lacks_check: bool,
+    /// The server answered a handshake.
+    pub(crate) is_greeted: bool,
+    /// The client's greeting was answered by the gate, and the server is yet to get it.
+    pub(crate) has_kept_greeting: bool,
+    /// The client's handshake is with the server.
+    pub(crate) is_greeting: bool,
+    /// The client speaks the revision without sessions.
+    pub(crate) is_stateless: bool,
+    /// Calls are with the server, which may keep it from answering a list.
+    pub(crate) is_busy: bool,
+    /// The server has ended.
+    pub(crate) has_ended: bool,
+    /// The lists that requests wait for.
+    pub(crate) waited: BTreeSet<ListKind>,
+    /// The entries whose calls wait for what a person says.
+    pub(crate) asked: BTreeSet<EntryId>,
+    /// The lists that the handshake declares; `None` before there is one.
+    pub(crate) offered: Option<BTreeSet<ListKind>>,
+}
+
+/// A handshake of the gate's own.
+#[derive(Debug)]
+struct Handshake {
+    request: RequestNumber,
+    begun: Instant,
+    /// It is the client's `initialize`, sent late.
+    is_greeting: bool,
+}
+
+/// A list that is being asked for.
+#[derive(Debug)]
+struct OpenListing {
+    /// The request that is out.
+    request: RequestNumber,
+    pages: Listing,
+    begun: Instant,
+    /// How long it was waited for while no call was in flight.
+    waited: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    settings: KeeperSettings,
+    listings: BTreeMap<ListKind, OpenListing>,
+    outcomes: BTreeMap<ListKind, ListOutcome>,
+    /// A list is not what it was when the server was last judged.
+    has_news: bool,
+    /// Lists that were fetched since the keeper last had all of them.
+    finished: Vec<(ListKind, Instant)>,
+    /// Those that could not be fetched.
+    failed: BTreeMap<ListKind, ReasonCode>,
+    wanted: BTreeSet<ListKind>,
+    last_begun: BTreeMap<ListKind, Instant>,
+    handshake: Option<Handshake>,
+    has_discovered: bool,
+    /// Lists that the server said have changed, and that were not asked for since.
+    changed: BTreeSet<ListKind>,
+    questions: BTreeMap<RequestNumber, Question>,
+    admission: Admissions,
+    judging: Option<Judging>,
+    requests: u64,
+    /// When the last event was told.
+    told_at: Instant,
+}
+
+impl Keeper {
+    pub(crate) fn new(settings: KeeperSettings, now: Instant) -> Keeper {
+        Keeper {
+            settings,
+            listings: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            has_news: false,
+            finished: Vec::new(),
+            failed: BTreeMap::new(),
+            wanted: BTreeSet::new(),
+            last_begun: BTreeMap::new(),
+            handshake: None,
+            has_discovered: false,
+            changed: BTreeSet::new(),
+            questions: BTreeMap::new(),
+            admission: Admissions::default(),
+            judging: None,
+            requests: 0,
+            told_at: now,
+        }
+    }
+
+    /// Whether time matters to it: a list, a handshake, a check or an answer of a person is waited for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.listings.is_empty()
+            || !self.wanted.is_empty()
+            || self.handshake.is_some()
+            || !self.questions.is_empty()
+            || self.admission.is_waiting()
+    }
+
+    /// Takes an event. The caller carries the commands out in their order, and tells [`Event::CarriedOut`] after them, until
+    /// there are none.
+    #[must_use]
+    pub(crate) fn on(&mut self, event: Event, glance: &Glance, now: Instant) -> Vec<Command> {
+        let mut commands = Vec::new();
+        let passed = now.saturating_duration_since(self.told_at);
+        self.told_at = self.told_at.max(now);
+        self.hear(event, glance, now, &mut commands);
+        self.pass_time(passed, glance, &mut commands);
+        // Commands change what the glance shows: nothing new is begun before they are carried out.
+        if commands.is_empty() {
+            self.begin_check(glance, now, &mut commands);
+            self.begin_wanted(glance, now, &mut commands);
+        }
+        commands
+    }
+
+    fn hear(&mut self, event: Event, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
+        match event {
+            Event::Wanted(list) => {
+                self.wanted.insert(list);
+            }
+            Event::Initialized => self.wanted.extend(ListKind::ALL),
+            Event::ListChanged(lists) => {
+                self.changed.extend(&lists);
+                self.wanted.extend(lists);
+            }
+            Event::Answered { request, answer } => {
+                self.answered(request, answer, glance, now, out);
+            }
+            Event::Asked { entry, banner, hash } => {
+                self.asked(entry, banner, hash, glance, now, out);
+            }
+            Event::Said { question, said } => self.said(question, said, out),
+            Event::NothingToShow { question } => self.end_question(question, out),
+            Event::CheckWanted => self.admission.is_wanted = true,
+            Event::Checked { is_news } => self.checked(is_news, glance, now, out),
+            Event::NotChecked => self.not_checked(now, out),
+            Event::CheckNotBegun => self.check_not_begun(out),
+            Event::Judged { is_reliable } => self.judged(is_reliable, glance, out),
+            Event::Discovered { is_covered } => {
+                self.admission.is_wanted |= !is_covered && self.settings.checks_admission;
+            }
+            Event::GreetedLate(outcome) => self.greeted_late(outcome, glance, out),
+            Event::Tick => {
+                self.end_handshake(now, out);
+                self.end_questions(now, out);
+                self.admission.check_again(glance, now);
+            }
+            Event::CarriedOut => {}
+            Event::Faulted => self.begin_again(out),
+        }
+    }
+
+    /// All that waits for what was under way is refused. The next call has everything asked for from the beginning.
+    fn begin_again(&mut self, out: &mut Vec<Command>) {
+        let listings = std::mem::take(&mut self.listings).into_values().map(|open| open.request);
+        let handshake = self.handshake.take().map(|handshake| handshake.request);
+        out.extend(listings.chain(handshake).map(Command::GiveUp));
+        out.extend(std::mem::take(&mut self.questions).into_keys().map(Command::Withdraw));
+        self.finished.clear();
+        self.failed.clear();
+        self.wanted.clear();
+        self.judging = None;
+        self.has_news = true;
+        self.admission.is_wanted = false;
+        out.extend(
+            ListKind::ALL.map(|list| Command::FailListing { list, reason: ReasonCode::Internal }),
+        );
+        out.push(Command::RefuseAll(ReasonCode::Internal));
+    }
+
+    /// A server that does not even say who it is in time is not waited for any longer. The next call asks again.
+    fn end_handshake(&mut self, now: Instant, out: &mut Vec<Command>) {
+        let patience = self.settings.start_timeout;
+        let is_over =
+            |handshake: &mut Handshake| now.saturating_duration_since(handshake.begun) >= patience;
+        let Some(handshake) = self.handshake.take_if(is_over) else { return };
+        out.push(Command::GiveUp(handshake.request));
+        out.push(Command::Remark(Remark::NoStart));
+        self.refuse_waiting(ReasonCode::Timeout, out);
+    }
+
+    /// Refuses everything that waits for the server to say what it is. The next call asks again.
+    fn refuse_waiting(&mut self, reason: ReasonCode, out: &mut Vec<Command>) {
+        self.wanted.clear();
+        self.admission.is_wanted = false;
+        out.push(Command::RefuseWaiting(reason));
+    }
+
+    /// Gives up lists whose time is over. While calls are in flight the server may be busy with them.
+    fn pass_time(&mut self, time: Duration, glance: &Glance, out: &mut Vec<Command>) {
+        if glance.is_busy {
+            return;
+        }
+        let is_over = |(list, open): (&ListKind, &mut OpenListing)| {
+            open.waited += time;
+            (open.waited >= LIST_PATIENCE).then_some((*list, open.request))
+        };
+        let over: Vec<_> = self.listings.iter_mut().filter_map(is_over).collect();
+        for (list, request) in over {
+            out.push(Command::GiveUp(request));
+            self.fail(list, ReasonCode::Timeout, out);
+        }
+    }
+
+    /// Begins what is wanted, as far as it can be asked for now.
+    fn begin_wanted(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
+        // Nothing is asked of a server that is not admitted, or whose handshake is still to be checked.
+        let is_closed = glance.is_closed || glance.lacks_check;
+        if self.wanted.is_empty() || is_closed || !self.is_met(glance, now, out) {
+            return;
+        }
+        // A server is judged as a whole, so a list that is not known yet is asked for with any other.
+        let is_unknown = |list: &ListKind| !self.outcomes.contains_key(list);
+        self.wanted.extend(ListKind::ALL.into_iter().filter(is_unknown));
+        for list in std::mem::take(&mut self.wanted) {
+            if self.listings.contains_key(&list) {
+                // It was wanted after it was begun only where the server said so.
+                if self.changed.contains(&list) {
+                    self.wanted.insert(list);
+                }
+                continue;
+            }
+            let since = self.last_begun.get(&list).map(|at| now.saturating_duration_since(*at));
+            let is_waited_for = glance.waited.contains(&list);
+            let is_unknown = !self.outcomes.contains_key(&list);
+            let is_urgent = is_waited_for || (is_unknown && !glance.waited.is_empty());
+            if !is_urgent && since.is_some_and(|since| since < RELIST_PAUSE) {
+                self.wanted.insert(list);
+                continue;
+            }
+            let is_offered = glance.offered.as_ref().is_none_or(|lists| lists.contains(&list));
+            if !is_offered && !is_waited_for {
+                self.outcomes.entry(list).or_insert(ListOutcome::NotOffered);
+                self.finished.push((list, now));
+                continue;
+            }
+            self.begin(list, now, out);
+        }
+        self.finish_all(now, out);
+    }
+
+    /// Whether the server can be asked for anything: it was greeted, or needs no greeting.
+    fn is_met(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) -> bool {
+        if glance.is_greeted || self.has_discovered {
+            return true;
+        }
+        let is_greeting = glance.has_kept_greeting;
+        if !is_greeting && !glance.is_stateless {
+            return !glance.is_greeting;
+        }
+        if self.handshake.is_none() {
+            let request = self.next_request();
+            self.handshake = Some(Handshake { request, begun: now, is_greeting });
+            out.push(match is_greeting {
+                true => Command::Greet { request },
+                false => Command::Discover { request },
+            });
+        }
+        false
+    }
+
+    fn begin(&mut self, list: ListKind, now: Instant, out: &mut Vec<Command>) {
+        self.last_begun.insert(list, now);
+        self.changed.remove(&list);
+        let request = self.next_request();
+        let (pages, waited) = (Listing::new(list), Duration::ZERO);
+        self.listings.insert(list, OpenListing { request, pages, begun: now, waited });
+        out.push(Command::BeginListing(list));
+        out.push(Command::List { request, list, cursor: None });
+    }
+
+    fn next_request(&mut self) -> RequestNumber {
+        self.requests += 1;
+        RequestNumber(self.requests)
+    }
+
+    fn answered(
+        &mut self,
+        request: RequestNumber,
+        answer: OwnAnswer,
+        glance: &Glance,
+        now: Instant,
+        out: &mut Vec<Command>,
+    ) {
+        let is_it = |handshake: &mut Handshake| handshake.request == request;
+        if let Some(handshake) = self.handshake.take_if(is_it) {
+            return match handshake.is_greeting {
+                true => self.greeting_answered(answer, out),
+                false => {
+                    self.has_discovered = true;
+                    if let OwnAnswer::Answer(Answer::Result(result)) = answer {
+                        out.push(Command::TakeDiscovery(result));
+                    }
+                }
+            };
+        }
+        let found = self.listings.iter_mut().find(|(_, open)| open.request == request);
+        let Some((list, open)) = found else { return };
+        let list = *list;
+        let answer = match answer {
+            OwnAnswer::Answer(answer) => answer,
+            OwnAnswer::Failed(reason) => return self.fail(list, reason, out),
+        };
+        match open.pages.hear(answer) {
+            Step::Done(outcome) => self.finish(list, outcome, now, out),
+            // Meanwhile it turned out that the server is not admitted: it is asked for no further page.
+            Step::Ask(_) if glance.is_closed => {
+                self.fail(list, ReasonCode::UpstreamUnreachable, out);
+            }
+            Step::Ask(cursor) => {
+                self.requests += 1;
+                open.request = RequestNumber(self.requests);
+                out.push(Command::List { request: open.request, list, cursor: Some(cursor) });
+            }
+        }
+    }
+
+    /// Asks about a held entry. Further calls of it share the question. If the call went on meanwhile, with the answer to an
+    /// earlier question, nothing waits for what the person says.
+    fn asked(
+        &mut self,
+        entry: EntryId,
+        banner: String,
+        hash: Option<Option<EntryHash>>,
+        glance: &Glance,
+        now: Instant,
+        out: &mut Vec<Command>,
+    ) {
+        let is_open = self.questions.values().any(|open| open.entry == entry);
+        if is_open || !glance.asked.contains(&entry) {
+            return;
+        }
+        let Some(hash) = hash.filter(|_| self.questions.len() < MAX_QUESTIONS) else {
+            return out.push(Command::ReleaseAsked(entry));
+        };
+        let question = self.next_request();
+        self.questions.insert(question, Question::of(entry, hash, now));
+        out.push(Command::Ask { question, banner });
+    }
+
+    fn said(&mut self, number: RequestNumber, said: Said, out: &mut Vec<Command>) {
+        let Some(Question { entry, hash, .. }) = self.questions.get(&number) else { return };
+        match said {
+            Said::Show => out.push(Command::Show { question: number, entry: entry.clone() }),
+            Said::Approve => {
+                out.push(Command::Approve { entry: entry.clone(), hash: *hash });
+                self.end_question(number, out);
+            }
+            Said::Keep => self.end_question(number, out),
+        }
+    }
+
+    fn end_question(&mut self, number: RequestNumber, out: &mut Vec<Command>) {
+        let entry = self.questions.remove(&number).map(|question| question.entry);
+        out.extend(entry.map(Command::ReleaseAsked));
+    }
+
+    /// A person who does not answer leaves the calls held.
+    fn end_questions(&mut self, now: Instant, out: &mut Vec<Command>) {
+        let over = self.questions.iter().filter(|(_, question)| question.deadline <= now);
+        let over: Vec<RequestNumber> = over.map(|(number, _)| *number).collect();
+        for number in over {
+            out.push(Command::Withdraw(number));
+            self.end_question(number, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
