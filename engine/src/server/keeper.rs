@@ -273,15 +273,6 @@ impl Keeper {
         }
     }
 
-    /// Whether time matters to it: a list, a handshake, a check or an answer of a person is waited for.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.listings.is_empty()
-            || !self.wanted.is_empty()
-            || self.handshake.is_some()
-            || !self.questions.is_empty()
-            || self.admission.is_waiting()
-    }
-
     /// Takes an event. The caller carries the commands out in their order, and tells [`Event::CarriedOut`] after them, until
     /// there are none.
     #[must_use]

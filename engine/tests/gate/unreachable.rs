@@ -76,8 +76,11 @@ fn a_change_is_held_once_the_server_is_back() {
 fn nothing_is_pinned_of_a_server_that_could_not_be_reached_yet() {
     let script = Script { answers_lists: false, ..Script::default() };
     let stage = Stage::greeted(Setting { script, ..wary() });
+    // The call waits for the list that the greeting had asked for.
+    let params = json!({"name": "add", "arguments": {}});
+    stage.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
     fail_own(&stage, "tools/list");
-    let refused = call_unreached(&stage, 1, "tools/call");
+    let refused = stage.answer(&json!(1));
     assert_eq!(refused["error"]["data"]["reason"], "upstream_unreachable");
     assert_eq!(status(&stage), None);
     answer_lists(&stage, true);

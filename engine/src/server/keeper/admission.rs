@@ -26,10 +26,6 @@ pub(super) struct Admissions {
 }
 
 impl Admissions {
-    pub(super) fn is_waiting(&self) -> bool {
-        self.is_wanted || self.is_checking || self.recheck.is_some()
-    }
-
     /// Has a server that is not admitted checked again when its time has come.
     pub(super) fn check_again(&mut self, glance: &Glance, now: Instant) {
         let is_due = self.recheck.is_some_and(|(due, _)| due <= now);
