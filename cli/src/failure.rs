@@ -159,7 +159,7 @@ impl From<store::receipts::ReceiptsError> for Failure {
             Error::Key { .. } | Error::ArgsKey { .. } | Error::Index { .. } => {
                 Failure::evidence(error)
             }
-            Error::Busy { .. } | Error::Full { .. } | Error::Sync(_) | Error::Write(_) => {
+            Error::Busy { .. } | Error::Full { .. } | Error::Stopped(_) | Error::Write(_) => {
                 Failure { reason: Some("ledger_unavailable"), ..Failure::internal(error) }
             }
         }

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store::receipts::{Batch, Receipts, ReceiptsError};
+use store::receipts::{Receipts, ReceiptsError, Settled, Ticket};
 
 /// How many ids are made with one question for randomness.
 const IDS_AT_ONCE: usize = 128;
@@ -44,11 +44,11 @@ pub enum Unrecorded {
     NoRandomness(getrandom::Error),
 }
 
-/// A decision that is recorded once its batch is settled.
-#[derive(Debug, Clone, Copy)]
+/// A decision that is recorded once its ticket is settled.
+#[derive(Debug)]
 pub struct Recorded {
     pub receipt_id: ReceiptId,
-    pub batch: Batch,
+    pub ticket: Ticket,
     pub decided: Instant,
 }
 
@@ -145,14 +145,19 @@ impl Recorder {
             incident_mode: situation.switches.is_incident || situation.revoked(principal).is_some(),
             latency_us: Latency { ours: microseconds(ours), theirs: None },
         };
-        let batch = self.receipts.decision_later(&decision);
-        let batch = batch.map_err(|error| self.note_failure(error))?;
-        Ok(Recorded { receipt_id, batch, decided })
+        let ticket = self.receipts.decision_later(&decision);
+        let ticket = ticket.map_err(|error| self.note_failure(error))?;
+        Ok(Recorded { receipt_id, ticket, decided })
     }
 
-    /// Makes sure that all decisions of a batch are written.
-    pub fn settle(&self, batch: Option<Batch>) -> Result<(), Unrecorded> {
-        Ok(self.receipts.settle(batch).map_err(|error| self.note_failure(error))?)
+    /// Waits until all decisions of a ticket are written.
+    pub fn settle(&self, ticket: Ticket) -> Result<Settled, Unrecorded> {
+        Ok(self.receipts.settle(ticket).map_err(|error| self.note_failure(error))?)
+    }
+
+    /// Writes what nobody waits for: outcomes.
+    pub fn flush(&self) -> Result<(), Unrecorded> {
+        Ok(self.receipts.flush().map_err(|error| self.note_failure(error))?)
     }
 
     /// Whether receipts cannot be written because the disk is full.

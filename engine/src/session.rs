@@ -46,7 +46,7 @@ use gate::reason::Reason;
 use gate::server::ServerId;
 use input::Asking;
 use ledger::record::OutcomeStatus;
-use outgoing::{ClientSide, ServerSide};
+use outgoing::{ClientSide, ServerSide, both};
 use serde_json::json;
 use state::{MAX_FOLLOWED_HOLDS, MAX_PENDING, Pending, State, Waiting};
 use std::io::Write;
@@ -54,7 +54,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use store::receipts::Batch;
+use store::receipts::Ticket;
 use wire::envelope::Id;
 use wire::remote::ParameterHeader;
 
@@ -224,7 +224,7 @@ impl Session {
             to_server: Mutex::new(ServerSide {
                 outlet: parts.to_server,
                 gathered: Vec::new(),
-                batch: None,
+                ticket: None,
             }),
             is_current: AtomicBool::new(false),
             is_gathering: AtomicBool::new(false),
@@ -405,7 +405,7 @@ impl Session {
             return;
         }
         boundary::note_decided();
-        let Recorded { receipt_id, batch, decided } =
+        let Recorded { receipt_id, ticket, decided } =
             match self.recorder.decision(&call, &ruling, met.circumstances(begun)) {
                 Ok(recorded) => recorded,
                 Err(error) => {
@@ -418,8 +418,9 @@ impl Session {
                 }
             };
         // Who is refused has a receipt as well, and it is written before anybody hears of it.
+        let mut ticket = Some(ticket);
         if !matches!(ruling, Ruling::Allow) {
-            let settled = self.recorder.settle(Some(batch));
+            let settled = ticket.take().map(|ticket| self.recorder.settle(ticket)).transpose();
             self.end_wait(passage);
             if settled.is_err() {
                 self.tally.add(Counter::Failed);
@@ -445,7 +446,7 @@ impl Session {
                 let parameters = parameter_headers(&call, situation);
                 let mark = Some(receipt_id.0);
                 let outgoing = Outgoing { parameters: &parameters, mark, ..passage.outgoing };
-                self.dispatch(&Passage { outgoing, ..*passage }, pending, batch);
+                self.dispatch(&Passage { outgoing, ..*passage }, pending, ticket);
             }
             Ruling::Hold(standing) => {
                 self.follow_hold(&call, standing);
@@ -530,7 +531,7 @@ impl Session {
     }
 
     /// INVARIANT: a request is known to be pending before its first byte is written, so its answer is always expected.
-    fn dispatch(&self, passage: &Passage<'_>, pending: Pending, batch: Batch) {
+    fn dispatch(&self, passage: &Passage<'_>, pending: Pending, ticket: Option<Ticket>) {
         let receipt_id = pending.receipt_id;
         let refused = {
             let mut state = self.state();
@@ -559,8 +560,8 @@ impl Session {
             let is_enough = {
                 let mut side = self.server_side();
                 side.gathered.push(passage.id.to_owned());
-                // A batch that ended ends all that was gathered with it.
-                side.batch = side.batch.or(Some(batch));
+                // One that is not written ends all that was gathered with it.
+                side.ticket = both(side.ticket.take(), ticket);
                 side.outlet.gather(&passage.outgoing)
             };
             if is_enough {
@@ -568,7 +569,7 @@ impl Session {
             }
         } else {
             // Nothing comes behind it: it goes as it lies in the reader's buffer.
-            self.send_with(Some((passage, batch)));
+            self.send_with(Some(passage), ticket);
         }
     }
 
@@ -642,7 +643,7 @@ impl Session {
         }
         let unseen: Vec<ReasonCode> =
             waiting.iter().map(|waiting| self.record_unseen(waiting, reason)).collect();
-        let _ = self.recorder.settle(None);
+        let _ = self.recorder.flush();
         for (id, pending) in &pending {
             self.refuse_sized(id.raw(), reason, pending.bytes);
         }

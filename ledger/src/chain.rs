@@ -5,7 +5,7 @@
 
 use crate::checkpoint::{Checkpoint, origin};
 use crate::folder::{ChainFiles, ChainId, SegmentNumber};
-use crate::line::{EncodeError, Encoder, LineHash, Place};
+use crate::line::{Draft, EncodeError, Encoder, LineHash, Place};
 use crate::note::SigningKey;
 use crate::record::{Event, Record};
 use crate::tree::{Frontier, leaf};
@@ -219,7 +219,7 @@ impl<F: ChainFiles> ChainWriter<F> {
             "others": named(others),
             "tree": tree_data(&writer.tree.grown()),
         });
-        writer.encode(&[Record::Event(&event(ts, "chain.opened", &data))], ts)?;
+        writer.put_event(&event(ts, "chain.opened", &data))?;
         writer.checkpoint()?;
         Ok(writer)
     }
@@ -270,17 +270,23 @@ impl<F: ChainFiles> ChainWriter<F> {
         Ok(writer)
     }
 
-    /// Writes one record, and all that were to be written later. When this returns, their bytes are with the operating
-    /// system; when it fails, none of them is a part of the chain.
+    /// Writes one record, and all that were taken before. When this returns, their bytes are with the operating system;
+    /// when it fails, none of them is a part of the chain.
     pub fn append(&mut self, record: &Record<'_>) -> Result<Written, WriteError> {
-        let written = self.append_later(record)?;
-        self.flush()?;
-        Ok(written)
+        let mut encoder = std::mem::take(&mut self.encoder);
+        let written = encoder
+            .draft(record)
+            .map_err(WriteError::from)
+            .and_then(|draft| self.take(draft))
+            .and_then(|written| self.flush().map(|()| written));
+        self.encoder = encoder;
+        written
     }
 
-    /// Takes one record that is written with the next [`ChainWriter::flush`].
-    pub fn append_later(&mut self, record: &Record<'_>) -> Result<Written, WriteError> {
-        let ts = record.ts();
+    /// Takes one record that is written with the next [`ChainWriter::flush`]. Writes and signs first what was taken
+    /// before, where [`ChainWriter::needs_checkpoint`] says so.
+    pub fn take(&mut self, draft: Draft<'_>) -> Result<Written, WriteError> {
+        let ts = draft.ts();
         if self.uncovered_lines() >= CHECKPOINT_LINES {
             self.checkpoint()?;
         }
@@ -295,10 +301,14 @@ impl<F: ChainFiles> ChainWriter<F> {
         }
         if self.segment_begun.is_none() {
             let data = json!({"segment": self.segment, "tree": tree_data(&self.tree.grown())});
-            let opening = event(ts, "chain.segment", &data);
-            return self.encode(&[Record::Event(&opening), *record], ts);
+            self.put_event(&event(ts, "chain.segment", &data))?;
         }
-        self.encode(&[*record], ts)
+        Ok(self.put(draft))
+    }
+
+    /// Whether a checkpoint has to be in its place before the next line is taken.
+    pub fn needs_checkpoint(&self, ts: Timestamp) -> bool {
+        self.uncovered_lines() >= CHECKPOINT_LINES || self.is_rotation_due(ts)
     }
 
     /// Writes what is not written yet, as one: all of it, or on a failure none.
@@ -357,22 +367,24 @@ impl<F: ChainFiles> ChainWriter<F> {
         })
     }
 
-    /// Takes some records as one: all of them, or on a failure none.
-    fn encode(&mut self, records: &[Record<'_>], ts: Timestamp) -> Result<Written, WriteError> {
+    fn put_event(&mut self, event: &Event<'_>) -> Result<(), WriteError> {
+        let mut encoder = std::mem::take(&mut self.encoder);
+        let put = encoder.draft(&Record::Event(event)).map(|draft| self.put(draft));
+        self.encoder = encoder;
+        Ok(put.map(drop)?)
+    }
+
+    /// Gives a line its place.
+    fn put(&mut self, draft: Draft<'_>) -> Written {
         let before = self.buffer.len();
-        let mut hashes = [LineHash::NONE; 2];
-        let mut place = Place { seq: self.tree.size(), prev: self.last };
-        for (record, hash) in records.iter().zip(&mut hashes) {
-            let encoded = self.encoder.encode(record, place, &mut self.buffer);
-            *hash = encoded.inspect_err(|_| self.buffer.truncate(before))?;
-            place = Place { seq: place.seq + 1, prev: *hash };
-        }
-        self.tree.newest.extend(hashes.iter().take(records.len()));
-        self.last = place.prev;
+        let place = Place { seq: self.tree.size(), prev: self.last };
+        let hash = draft.place(place, &mut self.buffer);
+        self.tree.newest.push(hash);
+        self.last = hash;
         self.segment_bytes += (self.buffer.len() - before) as u64;
-        self.segment_begun.get_or_insert(ts);
-        self.uncovered_since.get_or_insert(ts);
-        Ok(Written { seq: place.seq.saturating_sub(1), hash: self.last })
+        self.segment_begun.get_or_insert(draft.ts());
+        self.uncovered_since.get_or_insert(draft.ts());
+        Written { seq: place.seq, hash }
     }
 
     /// Signs all lines that are written, where the newest checkpoint does not cover them yet.

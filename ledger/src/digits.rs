@@ -1,5 +1,8 @@
 //! Hexadecimal digits of hashes and ids, without an allocation and in their one spelling: they are half of a line.
 
+/// The decimal digits of the largest number.
+pub(crate) const MAX_DECIMAL_DIGITS: usize = 20;
+
 /// The value of a character that is no digit.
 const NONE: u8 = 0xff;
 
@@ -15,6 +18,21 @@ pub(crate) fn encode<const BYTES: usize, const DIGITS: usize>(bytes: &[u8; BYTES
 
 fn digit(value: u8) -> u8 {
     if value < 10 { b'0' + value } else { b'a' + (value - 10) }
+}
+
+/// Appends a number in decimal digits.
+pub(crate) fn push_decimal(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; MAX_DECIMAL_DIGITS];
+    let mut length = 0;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        length += 1;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(digits.len() - length..).unwrap_or_default());
 }
 
 /// The bytes of lower-case digits, where there are exactly so many.
@@ -56,6 +74,15 @@ mod tests {
             let digits: [u8; 4] = encode(&[byte, !byte]);
             assert_eq!(digits.as_slice(), hex::encode([byte, !byte]).as_bytes());
             assert_eq!(decode(&digits), Some([byte, !byte]));
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_in_their_shortest_form() {
+        for number in [0, 1, 9, 10, 99, 100, 1_234_567, u64::MAX - 1, u64::MAX] {
+            let mut digits = Vec::new();
+            push_decimal(number, &mut digits);
+            assert_eq!(digits, number.to_string().as_bytes());
         }
     }
 

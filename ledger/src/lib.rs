@@ -7,6 +7,7 @@
 pub mod chain;
 pub mod checkpoint;
 mod digits;
+pub mod drafts;
 pub mod export;
 pub mod folder;
 pub mod index;

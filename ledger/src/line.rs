@@ -1,7 +1,8 @@
 //! One line of a chain: how it is written, and how it is read back in a single pass over its bytes.
 //!
 //! A line is the canonical JSON of its record. Its `hash` is over the line with the member `hash` cut out, so writing
-//! and checking it need no second form of the line.
+//! and checking it need no second form of the line. It is written in two steps: a [`Draft`] first, by any thread, then
+//! its place in the chain, by the one that holds it.
 
 use crate::digits;
 use crate::folder::MAX_LINE_BYTES;
@@ -79,8 +80,15 @@ pub struct Place {
 const HASH_NAME: &[u8] = b"\"hash\":\"";
 const HASH_DIGITS: usize = 64;
 
-/// What most lines have room in.
+/// What a place in a chain adds to a line at most: the member `hash`, the digits of `prev` and those of `seq`.
+const MAX_PLACE_BYTES: usize =
+    HASH_NAME.len() + HASH_DIGITS + 2 + HASH_DIGITS + digits::MAX_DECIMAL_DIGITS;
+
+/// The length of most lines, at most.
 const USUAL_LINE_BYTES: usize = 2_048;
+
+/// What a buffer keeps after a line that was much longer.
+const MAX_KEPT_BYTES: usize = 8 * USUAL_LINE_BYTES;
 
 /// Appends a record's line, with its newline, to `out`. After an error `out` holds nothing more than before.
 pub fn encode(
@@ -88,97 +96,152 @@ pub fn encode(
     place: Place,
     out: &mut Vec<u8>,
 ) -> Result<LineHash, EncodeError> {
-    Encoder::default().encode(record, place, out)
+    Ok(Encoder::default().draft(record)?.place(place, out))
 }
 
-/// Writes the lines of one chain.
+/// Encodes records. It is used again and again: it keeps its buffer, and what the lines have in common.
 #[derive(Debug, Default)]
 pub struct Encoder {
+    bytes: Vec<u8>,
+    outline: Outline,
     beginning: Beginning,
 }
 
 impl Encoder {
-    /// See [`encode`].
-    pub fn encode(
-        &mut self,
-        record: &Record<'_>,
-        place: Place,
-        out: &mut Vec<u8>,
-    ) -> Result<LineHash, EncodeError> {
-        let start = out.len();
+    /// Does all of a line that does not depend on its place in a chain.
+    pub fn draft(&mut self, record: &Record<'_>) -> Result<Draft<'_>, EncodeError> {
+        let out = &mut self.bytes;
+        out.clear();
+        out.shrink_to(MAX_KEPT_BYTES);
         out.reserve(USUAL_LINE_BYTES);
-        let written = self.write_line(record, place, out, start);
-        if written.is_err() {
-            out.truncate(start);
-        }
-        written
-    }
-
-    fn write_line(
-        &mut self,
-        record: &Record<'_>,
-        place: Place,
-        out: &mut Vec<u8>,
-        start: usize,
-    ) -> Result<LineHash, EncodeError> {
-        match record {
+        let gaps = match record {
             Record::Decision(decision) => {
                 json::write(&DecisionHead::of(decision), out)?;
-                self.write_rest(out, start, &DecisionTail::of(decision, place))
+                write_parts(out, &decision_parts(decision))?
             }
-            Record::Outcome(outcome) => {
-                out.extend_from_slice(b"{}");
-                self.write_rest(out, start, &OutcomeTail::of(outcome, place))
-            }
+            Record::Outcome(outcome) => write_parts(out, &outcome_parts(outcome))?,
             Record::Event(event) => {
                 let data = event.data.map(canonical_data).transpose()?;
                 serde_json::to_writer(&mut *out, &EventHead { by: event.by, data })?;
-                self.write_rest(out, start, &EventTail::of(event, place))
+                write_parts(out, &event_parts(event))?
             }
+        };
+        let longest = out.len() + MAX_PLACE_BYTES;
+        if longest > MAX_LINE_BYTES {
+            return Err(EncodeError::TooLong(longest));
         }
+        let (state, hashed) = self.beginning.hash(out, gaps);
+        let is_outcome = matches!(record, Record::Outcome(_));
+        self.outline = Outline { ts: record.ts(), is_outcome, gaps, state, hashed };
+        Ok(Draft { bytes: &self.bytes, outline: &self.outline })
+    }
+}
+
+/// A line without its place in a chain: `hash` and the values of `prev` and `seq` are missing. Little is left to do for
+/// the thread that holds the chain.
+#[derive(Debug, Clone, Copy)]
+pub struct Draft<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) outline: &'a Outline,
+}
+
+/// What is known of a draft beside its bytes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outline {
+    ts: Timestamp,
+    is_outcome: bool,
+    gaps: Gaps,
+    /// The hash function's state after the first bytes, whole blocks of them.
+    state: Sha256,
+    hashed: usize,
+}
+
+/// Where in a draft the member `hash`, the digits of `prev` and those of `seq` are missing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gaps {
+    hash: usize,
+    prev: usize,
+    seq: usize,
+}
+
+impl Draft<'_> {
+    pub fn ts(&self) -> Timestamp {
+        self.outline.ts
     }
 
-    /// `out` holds the members before `hash` as an object of their own; the rest follows with the hash over both.
-    fn write_rest(
-        &mut self,
-        out: &mut Vec<u8>,
-        start: usize,
-        tail: &impl Serialize,
-    ) -> Result<LineHash, EncodeError> {
-        let (hash, digits_at) = self.write_members(out, start, tail)?;
-        if let Some(digits) = out.get_mut(digits_at..digits_at + HASH_DIGITS) {
-            digits.copy_from_slice(&digits::encode::<32, HASH_DIGITS>(&hash.0));
-        }
-        out.push(b'\n');
-        let length = out.len() - start;
-        if length > MAX_LINE_BYTES { Err(EncodeError::TooLong(length)) } else { Ok(hash) }
+    pub fn is_outcome(&self) -> bool {
+        self.outline.is_outcome
     }
 
-    fn write_members(
-        &mut self,
-        out: &mut Vec<u8>,
-        start: usize,
-        tail: &impl Serialize,
-    ) -> Result<(LineHash, usize), EncodeError> {
-        out.pop();
-        if out.last() != Some(&b'{') {
-            out.push(b',');
-        }
-        let hash_at = out.len();
+    /// Appends the line, with its newline, to `out`.
+    pub fn place(&self, place: Place, out: &mut Vec<u8>) -> LineHash {
+        let Gaps { hash: hash_at, prev: prev_at, seq: seq_at } = self.outline.gaps;
+        let bytes = |from: usize, to: usize| self.bytes.get(from..to).unwrap_or_default();
+        out.reserve(self.bytes.len() + MAX_PLACE_BYTES);
+        let start = out.len();
+        out.extend_from_slice(bytes(0, hash_at));
+        let name_at = out.len();
         out.extend_from_slice(HASH_NAME);
         let digits_at = out.len();
         out.extend_from_slice(&[b'0'; HASH_DIGITS]);
-        out.push(b'"');
-        // The tail's opening brace becomes the comma after the hash.
-        let comma_at = out.len();
-        json::write(tail, out)?;
-        if let Some(brace) = out.get_mut(comma_at) {
-            *brace = b',';
+        out.extend_from_slice(b"\",");
+        let behind = out.len();
+        out.extend_from_slice(bytes(hash_at, prev_at));
+        out.extend_from_slice(&digits::encode::<32, HASH_DIGITS>(&place.prev.0));
+        out.extend_from_slice(bytes(prev_at, seq_at));
+        digits::push_decimal(place.seq, out);
+        out.extend_from_slice(bytes(seq_at, self.bytes.len()));
+        let mut state = self.outline.state.clone();
+        let rest = match self.outline.hashed.checked_sub(hash_at) {
+            Some(hashed) => behind + hashed,
+            None => {
+                state.update(out.get(start + self.outline.hashed..name_at).unwrap_or_default());
+                behind
+            }
+        };
+        state.update(out.get(rest..out.len() - 1).unwrap_or_default());
+        let hash = LineHash(state.finalize().into());
+        if let Some(digits) = out.get_mut(digits_at..digits_at + HASH_DIGITS) {
+            digits.copy_from_slice(&digits::encode::<32, HASH_DIGITS>(&hash.0));
         }
-        let before = out.get(start..hash_at).unwrap_or_default();
-        let after = out.get(comma_at + 1..).unwrap_or_default();
-        Ok((self.beginning.hash(before, after), digits_at))
+        hash
     }
+}
+
+/// The members of a record that follow `hash`, in three parts: before `prev`, up to `seq`, and the rest.
+type Parts<A, B, C> = (A, B, C);
+
+/// `out` holds nothing, or the members before `hash` as an object of their own. The rest of the line follows.
+fn write_parts(
+    out: &mut Vec<u8>,
+    (before_prev, before_seq, rest): &Parts<impl Serialize, impl Serialize, impl Serialize>,
+) -> Result<Gaps, EncodeError> {
+    let is_first = out.pop().is_none();
+    let hash = out.len() + 1;
+    write_part(out, before_prev)?;
+    if is_first && let Some(brace) = out.first_mut() {
+        *brace = b'{';
+    }
+    out.extend_from_slice(b",\"prev\":\"");
+    let prev = out.len();
+    out.push(b'"');
+    write_part(out, before_seq)?;
+    out.extend_from_slice(b",\"seq\":");
+    let seq = out.len();
+    write_part(out, rest)?;
+    out.extend_from_slice(b"}\n");
+    Ok(Gaps { hash, prev, seq })
+}
+
+/// Appends the members of a structure, a comma before each.
+fn write_part(out: &mut Vec<u8>, part: &impl Serialize) -> Result<(), EncodeError> {
+    let brace_at = out.len();
+    json::write(part, out)?;
+    out.pop();
+    if let Some(brace) = out.get_mut(brace_at) {
+        *brace = b',';
+    }
+    Ok(())
 }
 
 /// The hash over the bytes from `start`, those between `cut_from` and `cut_to` left out.
@@ -201,25 +264,28 @@ impl Beginning {
     /// A beginning ends where the hash function's block does, and before what differs from call to call.
     const BLOCK: usize = 64;
     const DIFFERING: usize = 24;
+    /// Longer ones are those of events, which have nothing in common.
+    const MAX_BYTES: usize = 2_048;
 
-    /// The hash over a line of two parts.
-    fn hash(&mut self, before: &[u8], after: &[u8]) -> LineHash {
-        let blocks = before.len().saturating_sub(Self::DIFFERING) / Self::BLOCK;
-        let (beginning, rest) =
-            before.split_at_checked(blocks * Self::BLOCK).unwrap_or((&[], before));
-        let mut state = if beginning.is_empty() {
-            Sha256::new()
-        } else {
-            if beginning != self.bytes {
-                self.state = Sha256::new_with_prefix(beginning);
-                self.bytes.clear();
-                self.bytes.extend_from_slice(beginning);
+    /// The hash over all whole blocks before `prev`, and how many bytes they are.
+    fn hash(&mut self, draft: &[u8], gaps: Gaps) -> (Sha256, usize) {
+        let blocks = |bytes: usize| bytes / Self::BLOCK * Self::BLOCK;
+        let hashed = blocks(gaps.prev);
+        let alike = Some(blocks(gaps.hash.saturating_sub(Self::DIFFERING)))
+            .filter(|alike| (1..=Self::MAX_BYTES).contains(alike));
+        let mut state = match alike.and_then(|alike| draft.get(..alike)) {
+            None => Sha256::new(),
+            Some(beginning) => {
+                if beginning != self.bytes {
+                    self.state = Sha256::new_with_prefix(beginning);
+                    self.bytes.clear();
+                    self.bytes.extend_from_slice(beginning);
+                }
+                self.state.clone()
             }
-            self.state.clone()
         };
-        state.update(rest);
-        state.update(after);
-        LineHash(state.finalize().into())
+        state.update(draft.get(alike.unwrap_or(0)..hashed).unwrap_or_default());
+        (state, hashed)
     }
 }
 
@@ -259,52 +325,46 @@ impl<'a> DecisionHead<'a> {
     }
 }
 
+type DecisionParts<'a> = Parts<DecisionAbout<'a>, DecisionRequest<'a>, DecisionRest<'a>>;
+
 #[derive(Serialize)]
-struct DecisionTail<'a> {
+struct DecisionAbout<'a> {
     incident_mode: bool,
     latency_us: Latency,
     mcp: Mcp<'a>,
-    prev: LineHash,
+}
+
+#[derive(Serialize)]
+struct DecisionRequest<'a> {
     principal: Principal<'a>,
     receipt_id: ReceiptId,
     record: &'static str,
     request: Request,
     sandbox: Option<Sandbox>,
-    seq: u64,
+}
+
+#[derive(Serialize)]
+struct DecisionRest<'a> {
     token_handling: TokenHandling<'a>,
     trace_id: Option<Text<'a>>,
     ts: Moment,
 }
 
-impl<'a> DecisionTail<'a> {
-    fn of(decision: &Decision<'a>, place: Place) -> Self {
-        DecisionTail {
-            incident_mode: decision.incident_mode,
-            latency_us: decision.latency_us,
-            mcp: decision.mcp,
-            prev: place.prev,
-            principal: decision.principal,
-            receipt_id: decision.receipt_id,
-            record: "decision",
-            request: decision.request,
-            sandbox: decision.sandbox,
-            seq: place.seq,
-            token_handling: decision.token_handling,
-            trace_id: decision.trace_id,
-            ts: Moment(decision.ts),
-        }
-    }
+fn decision_parts<'a>(decision: &Decision<'a>) -> DecisionParts<'a> {
+    let Decision { incident_mode, latency_us, mcp, .. } = *decision;
+    let Decision { principal, receipt_id, request, sandbox, .. } = *decision;
+    let Decision { token_handling, trace_id, ts, .. } = *decision;
+    (
+        DecisionAbout { incident_mode, latency_us, mcp },
+        DecisionRequest { principal, receipt_id, record: "decision", request, sandbox },
+        DecisionRest { token_handling, trace_id, ts: Moment(ts) },
+    )
 }
 
 #[derive(Serialize)]
-struct OutcomeTail {
+struct OutcomeAbout {
     latency_us: Latency,
     outcome: OutcomeMember,
-    prev: LineHash,
-    receipt_id: ReceiptId,
-    record: &'static str,
-    seq: u64,
-    ts: Moment,
 }
 
 #[derive(Serialize)]
@@ -313,21 +373,24 @@ struct OutcomeMember {
     status: OutcomeStatus,
 }
 
-impl OutcomeTail {
-    fn of(outcome: &Outcome, place: Place) -> Self {
-        OutcomeTail {
-            latency_us: outcome.latency_us,
-            outcome: OutcomeMember {
-                size_bytes_out: outcome.size_bytes_out,
-                status: outcome.status,
-            },
-            prev: place.prev,
-            receipt_id: outcome.receipt_id,
-            record: "outcome",
-            seq: place.seq,
-            ts: Moment(outcome.ts),
-        }
-    }
+#[derive(Serialize)]
+struct OutcomeRecord {
+    receipt_id: ReceiptId,
+    record: &'static str,
+}
+
+#[derive(Serialize)]
+struct OutcomeRest {
+    ts: Moment,
+}
+
+fn outcome_parts(outcome: &Outcome) -> Parts<OutcomeAbout, OutcomeRecord, OutcomeRest> {
+    let Outcome { ts, receipt_id, status, size_bytes_out, latency_us } = *outcome;
+    (
+        OutcomeAbout { latency_us, outcome: OutcomeMember { size_bytes_out, status } },
+        OutcomeRecord { receipt_id, record: "outcome" },
+        OutcomeRest { ts: Moment(ts) },
+    )
 }
 
 #[derive(Serialize)]
@@ -337,26 +400,27 @@ struct EventHead<'a> {
 }
 
 #[derive(Serialize)]
-struct EventTail<'a> {
+struct EventName<'a> {
     name: Text<'a>,
-    prev: LineHash,
+}
+
+#[derive(Serialize)]
+struct EventRecord {
     record: &'static str,
-    seq: u64,
+}
+
+#[derive(Serialize)]
+struct EventRest<'a> {
     server_id: Option<Text<'a>>,
     ts: Moment,
 }
 
-impl<'a> EventTail<'a> {
-    fn of(event: &Event<'a>, place: Place) -> Self {
-        EventTail {
-            name: Text(event.name),
-            prev: place.prev,
-            record: "event",
-            seq: place.seq,
-            server_id: event.server_id,
-            ts: Moment(event.ts),
-        }
-    }
+fn event_parts<'a>(event: &Event<'a>) -> Parts<EventName<'a>, EventRecord, EventRest<'a>> {
+    (
+        EventName { name: Text(event.name) },
+        EventRecord { record: "event" },
+        EventRest { server_id: event.server_id, ts: Moment(event.ts) },
+    )
 }
 
 #[cfg(test)]

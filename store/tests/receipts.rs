@@ -483,14 +483,18 @@ fn lines_that_are_settled_together_are_there_when_they_are_settled_and_each_once
         let settings = Settings { on_full, ..Settings::default() };
         let receipts = Receipts::open(&home, settings).unwrap();
         let before = assert_sound(&home).lines();
-        let mut batch = None;
+        let mut tickets: Option<Ticket> = None;
         for id in 1..=200 {
-            batch = batch.or(Some(receipts.decision_later(&decision(id)).unwrap()));
+            let ticket = receipts.decision_later(&decision(id)).unwrap();
+            tickets = Some(match tickets {
+                Some(tickets) => tickets.and(ticket),
+                None => ticket,
+            });
             receipts.outcome_later(&outcome(id)).unwrap();
         }
-        receipts.settle(batch).unwrap();
+        let _settled: Settled = receipts.settle(tickets.unwrap()).unwrap();
         assert_eq!(assert_sound(&home).lines(), before + 400, "{on_full:?}");
-        receipts.settle(batch).unwrap();
+        receipts.flush().unwrap();
         receipts.outcome(&outcome(201)).unwrap();
         drop(receipts);
         assert_eq!(assert_sound(&home).lines(), before + 401, "{on_full:?}");
@@ -510,13 +514,13 @@ fn outcomes_that_come_while_others_are_written_are_all_there() {
             }
         });
         for id in 1..=200 {
-            let batch = receipts.decision_later(&decision(id)).unwrap();
-            receipts.settle(Some(batch)).unwrap();
+            let ticket = receipts.decision_later(&decision(id)).unwrap();
+            let _settled = receipts.settle(ticket).unwrap();
             dispatch.send(id).unwrap();
         }
         drop(dispatch);
     });
-    receipts.settle(None).unwrap();
+    receipts.flush().unwrap();
     let report = assert_sound(&home);
     assert_eq!((report.chains[1].decisions, report.without_outcome()), (200, 0));
 }

@@ -98,8 +98,8 @@ impl Session {
         let begun = passage.begun;
         let about = met.circumstances(begun);
         let recorded = self.recorder.decision(&passage.call, &Ruling::Allow, about);
-        let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
-            self.recorder.settle(Some(batch)).map(|()| receipt_id)
+        let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
+            self.recorder.settle(ticket).map(|_| receipt_id)
         });
         self.end_wait(passage);
         let Ok(receipt_id) = settled else {

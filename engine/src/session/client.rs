@@ -385,8 +385,8 @@ impl Session {
         let (id, begun) = (passage.id.raw(), passage.begun);
         note_decided();
         let recorded = self.recorder.decision(&passage.call, &ruling, met.circumstances(begun));
-        let settled = recorded.and_then(|Recorded { receipt_id, batch, .. }| {
-            self.recorder.settle(Some(batch)).map(|()| receipt_id)
+        let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
+            self.recorder.settle(ticket).map(|_| receipt_id)
         });
         self.end_wait(passage);
         let Ok(receipt_id) = settled else {
@@ -561,7 +561,7 @@ impl Session {
         let ruling = Ruling::Deny(Denial { reason, message: String::new() });
         note_decided();
         let recorded = self.recorder.decision(&call, &ruling, met.circumstances(begun));
-        let recorded = recorded.and_then(|recorded| self.recorder.settle(Some(recorded.batch)));
+        let recorded = recorded.and_then(|recorded| self.recorder.settle(recorded.ticket));
         self.tally.add(Counter::Denied);
         if recorded.is_ok() { reason } else { ReasonCode::LedgerUnavailable }
     }

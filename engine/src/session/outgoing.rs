@@ -11,7 +11,7 @@ use ledger::record::OutcomeStatus;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, TryLockError};
-use store::receipts::Batch;
+use store::receipts::Ticket;
 use wire::envelope::OwnedId;
 
 /// The way to the client, and what of it goes back in batches.
@@ -48,7 +48,7 @@ pub(super) struct ServerSide {
     pub(super) outlet: Box<dyn ServerOutlet>,
     pub(super) gathered: Vec<OwnedId>,
     /// What has to be settled before they are sent.
-    pub(super) batch: Option<Batch>,
+    pub(super) ticket: Option<Ticket>,
 }
 
 impl Session {
@@ -106,7 +106,7 @@ impl Session {
     /// Writes outcomes that nobody has written yet.
     pub(super) fn settle_rest(&self) {
         if self.has_unsettled.swap(false, Ordering::SeqCst) {
-            let _ = self.recorder.settle(None);
+            let _ = self.recorder.flush();
         }
     }
 
@@ -142,29 +142,30 @@ impl Session {
     }
 
     pub(crate) fn send_gathered(&self) {
-        self.send_with(None);
+        self.send_with(None, None);
     }
 
     /// Sends what was gathered, and one more behind it.
     ///
     /// INVARIANT: nothing is sent before every decision that it rests on is written.
-    pub(super) fn send_with(&self, last: Option<(&Passage<'_>, Batch)>) {
+    pub(super) fn send_with(&self, last: Option<&Passage<'_>>, ticket: Option<Ticket>) {
         let failed = {
             let mut side = self.server_side();
-            let batch = side.batch.take().or(last.map(|(_, batch)| batch));
+            let ticket = both(side.ticket.take(), ticket);
             let mut gathered = std::mem::take(&mut side.gathered);
-            let settled = self.recorder.settle(batch);
+            // INVARIANT: without a ticket there is nothing to send but what needs no receipt.
+            let settled = ticket.map(|ticket| self.recorder.settle(ticket)).transpose();
             if settled.is_err() {
                 side.outlet.discard();
             }
-            let sent = settled.is_ok()
-                && side.outlet.flush(last.map(|(passage, _)| &passage.outgoing)).is_ok();
+            let sent =
+                settled.is_ok() && side.outlet.flush(last.map(|passage| &passage.outgoing)).is_ok();
             if sent {
                 None
             } else {
-                gathered.extend(last.map(|(passage, _)| passage.id.to_owned()));
+                gathered.extend(last.map(|passage| passage.id.to_owned()));
                 let reason = match settled {
-                    Ok(()) => ReasonCode::UpstreamUnreachable,
+                    Ok(_) => ReasonCode::UpstreamUnreachable,
                     Err(_) => ReasonCode::LedgerUnavailable,
                 };
                 Some((gathered, reason, settled.err()))
@@ -198,5 +199,13 @@ impl Session {
             }
             Err(TryLockError::WouldBlock) => false,
         }
+    }
+}
+
+/// The ticket of all decisions of both.
+pub(super) fn both(one: Option<Ticket>, other: Option<Ticket>) -> Option<Ticket> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.and(other)),
+        (one, other) => one.or(other),
     }
 }

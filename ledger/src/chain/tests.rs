@@ -302,7 +302,7 @@ fn lines_that_are_written_later_are_written_as_one_or_not_at_all() {
     writer.append(&Record::Outcome(&outcome(0))).unwrap();
     let (head, lines) = (writer.head(), writer.written_lines());
     for number in 1..5 {
-        writer.append_later(&Record::Outcome(&outcome(number))).unwrap();
+        writer.take(Encoder::default().draft(&Record::Outcome(&outcome(number))).unwrap()).unwrap();
     }
     assert!(writer.has_unwritten() && writer.unsigned().is_none());
     assert_eq!((writer.written_lines(), tail(&folder).unwrap().tree.size()), (lines, lines));
@@ -312,7 +312,7 @@ fn lines_that_are_written_later_are_written_as_one_or_not_at_all() {
     assert!(!writer.has_unwritten());
     folder.contents().steps_left = None;
     for number in 5..8 {
-        writer.append_later(&Record::Outcome(&outcome(number))).unwrap();
+        writer.take(Encoder::default().draft(&Record::Outcome(&outcome(number))).unwrap()).unwrap();
     }
     writer.flush().unwrap();
     writer.checkpoint().unwrap();

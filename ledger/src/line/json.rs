@@ -83,7 +83,8 @@ impl<'o> Serializer for Json<'o> {
     }
 
     fn serialize_u64(self, value: u64) -> Result<(), Error> {
-        serde_json::to_writer(self.out, &value)
+        digits::push_decimal(value, self.out);
+        Ok(())
     }
 
     fn serialize_str(self, text: &str) -> Result<(), Error> {

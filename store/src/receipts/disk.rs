@@ -313,6 +313,7 @@ impl DiskChain {
 }
 
 /// Where a chain's checkpoints go.
+#[derive(Debug)]
 pub(super) struct Checkpoints {
     directory: PathBuf,
     is_careful: bool,

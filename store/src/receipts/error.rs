@@ -22,10 +22,8 @@ pub enum ReceiptsError {
     Busy { seconds: u64 },
     #[error("no room for receipts in `{}`: make room there, or set `receipts.on_full = \"drop-oldest\"`", path.display())]
     Full { path: PathBuf },
-    #[error(
-        "the disk did not take the receipts ({0}): nothing is written any more until this process is started again"
-    )]
-    Sync(String),
+    #[error("receipts are not written any more until this process is started again: {0}")]
+    Stopped(String),
     #[error(transparent)]
     Write(#[from] WriteError),
 }

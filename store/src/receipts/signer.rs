@@ -1,53 +1,59 @@
-//! The thread that signs checkpoints and puts them in their place while calls append: each takes as long as some dozen
-//! lines.
+//! Checkpoints of one chain that the worker signs and puts in their place while calls append: each takes as long as some
+//! dozen lines.
 //!
-//! INVARIANT: it never needs the lock of the chain, so no append waits for it but one that needs its checkpoint.
+//! INVARIANT: signing never needs the lock of the chain, so no append waits for it but one that needs its checkpoint.
 
 use super::disk::Checkpoints;
+use super::worker::Worker;
 use ledger::chain::{Signed, Unsigned};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// A checkpoint in its place, or why it is not there.
 pub(super) type Outcome = io::Result<Signed>;
 
+/// What a chain gives its checkpoints to.
 #[derive(Debug)]
 pub(super) struct Signer {
     desk: Arc<Desk>,
-    thread: Option<JoinHandle<()>>,
+    worker: Arc<Worker>,
 }
 
-#[derive(Debug, Default)]
-struct Desk {
+/// One checkpoint at a time, between the chain and the worker.
+#[derive(Debug)]
+pub(super) struct Desk {
+    checkpoints: Checkpoints,
     papers: Mutex<Papers>,
     changed: Condvar,
-    /// Whether an outcome lies on the desk, for who would not wait.
+    /// Whether there is an outcome, for who would not wait.
     has_outcome: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Papers {
     job: Option<Unsigned>,
+    is_signing: bool,
     outcome: Option<Outcome>,
-    is_closed: bool,
 }
 
 impl Signer {
-    pub(super) fn start(checkpoints: Checkpoints) -> io::Result<Signer> {
-        let desk = Arc::new(Desk::default());
-        let desk_of_thread = desk.clone();
-        let thread = std::thread::Builder::new()
-            .name("receipts-signer".to_owned())
-            .spawn(move || desk_of_thread.work(&checkpoints))?;
-        Ok(Signer { desk, thread: Some(thread) })
+    pub(super) fn new(checkpoints: Checkpoints, worker: Arc<Worker>) -> Signer {
+        let desk = Desk {
+            checkpoints,
+            papers: Mutex::default(),
+            changed: Condvar::new(),
+            has_outcome: AtomicBool::new(false),
+        };
+        Signer { desk: Arc::new(desk), worker }
     }
 
     /// Hands over one checkpoint. The outcome of the one before it has been taken.
     pub(super) fn give(&self, unsigned: Unsigned) {
-        self.desk.lock().job = Some(unsigned);
-        self.desk.changed.notify_all();
+        if let Ok(mut papers) = self.desk.lock() {
+            papers.job = Some(unsigned);
+        }
+        self.worker.sign(self.desk.clone());
     }
 
     /// The outcome, where there is one by now.
@@ -55,79 +61,71 @@ impl Signer {
         if !self.desk.has_outcome.load(Ordering::Acquire) {
             return None;
         }
-        self.desk.take_outcome(&mut self.desk.lock())
+        self.desk.lock().map_or_else(|error| Some(Err(error)), |mut papers| self.take(&mut papers))
     }
 
-    /// Waits for the outcome of what was given.
+    /// The outcome of what was given. What the worker has not begun with is done here: it may be far behind.
     pub(super) fn wait(&self) -> Outcome {
-        let mut papers = self.desk.lock();
+        let mut papers = self.desk.lock()?;
+        if let Some(unsigned) = papers.job.take() {
+            drop(papers);
+            return self.desk.put(unsigned);
+        }
         loop {
-            if let Some(outcome) = self.desk.take_outcome(&mut papers) {
+            if let Some(outcome) = self.take(&mut papers) {
                 return outcome;
             }
-            if papers.is_closed {
-                return Err(io::Error::other("the thread that signs has ended"));
+            if !papers.is_signing {
+                return Err(io::Error::other("nobody signs the checkpoint"));
             }
-            papers = self.desk.changed.wait(papers).unwrap_or_else(PoisonError::into_inner);
+            papers = self.desk.changed.wait(papers).map_err(|_| panicked())?;
         }
     }
-}
 
-impl Drop for Signer {
-    fn drop(&mut self) {
-        self.desk.lock().is_closed = true;
-        self.desk.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    fn take(&self, papers: &mut Papers) -> Option<Outcome> {
+        self.desk.has_outcome.store(false, Ordering::Release);
+        papers.outcome.take()
     }
 }
 
 impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Papers> {
-        self.papers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Signs what was given, unless that was taken back. The worker calls this.
+    pub(super) fn work(&self) {
+        let Ok(mut papers) = self.lock() else { return };
+        let Some(unsigned) = papers.job.take() else { return };
+        papers.is_signing = true;
+        drop(papers);
+        // The chain is not left waiting, however this ends.
+        let mut end = EndOfSigning { desk: self, outcome: Some(Err(panicked())) };
+        end.outcome = Some(self.put(unsigned));
     }
 
-    fn take_outcome(&self, papers: &mut Papers) -> Option<Outcome> {
-        self.has_outcome.store(false, Ordering::Release);
-        papers.outcome.take()
+    fn put(&self, unsigned: Unsigned) -> Outcome {
+        let signed = unsigned.sign();
+        self.checkpoints.put(signed.segment, &signed.text).map(|()| signed)
     }
 
-    fn work(&self, checkpoints: &Checkpoints) {
-        give_way();
-        // Whoever waits is not left waiting, however this thread ends.
-        let _end = EndOfWork(self);
-        let mut papers = self.lock();
-        while !papers.is_closed {
-            let Some(unsigned) = papers.job.take() else {
-                papers = self.changed.wait(papers).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            drop(papers);
-            let signed = unsigned.sign();
-            let put = checkpoints.put(signed.segment, &signed.text);
-            papers = self.lock();
-            papers.outcome = Some(put.map(|()| signed));
-            self.has_outcome.store(true, Ordering::Release);
-            self.changed.notify_all();
-        }
+    fn lock(&self) -> io::Result<MutexGuard<'_, Papers>> {
+        self.papers.lock().map_err(|_| panicked())
     }
 }
 
-/// Signing takes as long as a call: whoever makes one goes first. Where the system does not do that, nothing is lost.
-fn give_way() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWEST_PRIORITY);
+fn panicked() -> io::Error {
+    io::Error::other("a thread that signs checkpoints has panicked")
 }
 
-#[cfg(target_os = "linux")]
-const LOWEST_PRIORITY: i32 = 19;
+struct EndOfSigning<'d> {
+    desk: &'d Desk,
+    outcome: Option<Outcome>,
+}
 
-struct EndOfWork<'d>(&'d Desk);
-
-impl Drop for EndOfWork<'_> {
+impl Drop for EndOfSigning<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_closed = true;
-        self.0.changed.notify_all();
+        if let Ok(mut papers) = self.desk.lock() {
+            papers.outcome = self.outcome.take();
+            papers.is_signing = false;
+        }
+        self.desk.has_outcome.store(true, Ordering::Release);
+        self.desk.changed.notify_all();
     }
 }

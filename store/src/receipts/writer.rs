@@ -1,102 +1,80 @@
-//! The chain of this process: receipts as calls are made.
+//! The receipts of this process, as calls are made, from any number of threads and tasks.
 //!
-//! INVARIANT: when [`Receipts::decision`] returns, the line is with the operating system (and on disk, where
-//! `fsync = "always"`), so a call that is dispatched after it is never missing from the ledger.
+//! A record is encoded by the thread that brings it, then queued. The thread that finds the chain free writes for all
+//! that are queued, with one write.
+//!
+//! INVARIANT: who has a [`Settled`] has a line that is with the operating system (and on disk, where `fsync = "always"`),
+//! so a call that is dispatched against it is never missing from the ledger.
 
-use super::disk::{DiskChain, RESERVE, new_file};
+use super::chain::{Chain, Unwritten};
+use super::disk::Unsynced;
 use super::error::ReceiptsError;
 use super::journal::Journal;
 use super::keys::ArgsKey;
 use super::opening::open_locked;
-use super::retention::{self, Keep};
+use super::progress::Progress;
+use super::retention;
+use super::room::{make_reserve, make_room};
 use super::settings::{Fsync, OnFull, Settings};
-use super::signer::{Outcome as Signature, Signer};
+use super::signer::Signer;
+use super::ticket::{Settled, Settling, Ticket};
+use super::worker::{Tended, Worker};
 use crate::home::Home;
 use contract::time::Timestamp;
-use ledger::chain::{CHECKPOINT_LINES, ChainWriter, Unsigned, Written};
-use ledger::folder::{ChainId, SegmentNumber};
+use ledger::drafts::Drafts;
+use ledger::folder::ChainId;
+use ledger::line::{Draft, Encoder};
 use ledger::record::{Decision, Event, Outcome, Record};
-use std::collections::VecDeque;
-use std::fs;
-use std::io::Write;
-use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::task::{Poll, Waker};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How often lines are brought to the disk where `fsync = "interval"`.
-pub const SYNC_INTERVAL_MILLISECONDS: u64 = 1_000;
+/// Records that are queued. Who brings one more writes them first.
+pub const MAX_QUEUED_RECORDS: usize = 1_024;
 
-/// So many lines without a checkpoint are given to the signer, before a call has to wait for it.
-const SIGN_AHEAD_LINES: u64 = CHECKPOINT_LINES * 3 / 4;
-
-/// Outcomes that wait in memory while the disk is full.
-pub const MAX_WAITING_OUTCOMES: usize = 1_024;
-
-/// Outcomes that come while the chain is being written to. Whoever brings one more waits until it is not.
-const MAX_LATE_OUTCOMES: usize = 1_024;
-
-/// What is given up on a full disk to be able to say what was dropped.
-const RESERVE_BYTES: usize = 64 * 1024;
-
-/// How much is freed at least when the oldest segments go.
-const FREE_AT_LEAST_BYTES: u64 = 64 * 1024;
-
-/// Lines that are to be written with one write. A write that fails ends it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batch(u64);
+const PANICKED: &str = "a thread that wrote them has panicked";
+const CLOSED: &str = "they are closed";
 
 /// The receipts that this process writes. Shared by all of its calls.
 #[derive(Debug)]
 pub struct Receipts {
     shared: Arc<Shared>,
-    worker: Option<JoinHandle<()>>,
     args_key: ArgsKey,
+    chain: ChainId,
 }
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
-    /// Outcomes that came while the chain was being written to. Whoever writes to it next takes them along.
-    late: Mutex<Vec<Outcome>>,
-    /// There is something to sync, or it is time to stop.
-    work: Condvar,
-    /// Something was synced.
-    synced: Condvar,
-    /// Held by the one call that makes room on a full disk.
-    room: Mutex<()>,
+    /// Tells the tickets of several ledgers apart.
+    id: u64,
+    queue: Mutex<Queue>,
+    chain: Mutex<Chain>,
+    progress: Progress,
     settings: Settings,
     journal: Journal,
-    folder: PathBuf,
-    signer: Signer,
+    worker: Arc<Worker>,
+    /// There is something for the thread that syncs which does not wait for the next second.
+    is_asked: AtomicBool,
+    /// Outcomes that could not be written, and were too many to wait.
+    lost_outcomes: AtomicU64,
 }
 
-#[derive(Debug)]
-struct State {
-    writer: ChainWriter<DiskChain>,
-    waiting: VecDeque<Outcome>,
-    /// Outcomes among the lines that are not written yet.
-    unsettled: Vec<Outcome>,
-    /// Writes that failed: the lines that were to be written with them are not.
-    failures: u64,
-    /// The segment when retention was last looked at.
-    retained_at: SegmentNumber,
-    /// Lines that are written, and of these, on disk.
-    written: u64,
-    on_disk: u64,
-    /// A sync that failed: what the disk holds is unknown from then on.
-    fault: Option<String>,
-    is_retention_due: bool,
-    /// The signer has a checkpoint whose outcome was not taken yet.
-    is_signing: bool,
-    /// It could not put the last one in its place.
-    is_signing_paused: bool,
-    is_stopping: bool,
+/// Records that are encoded, and wait for the thread that writes them.
+#[derive(Debug, Default)]
+struct Queue {
+    drafts: Drafts,
+    /// The number of the first of them.
+    first: u64,
+    is_closed: bool,
 }
 
 impl Receipts {
     /// Goes on with a chain that no process writes to, or begins one.
     pub fn open(home: &Home, settings: Settings) -> Result<Receipts, ReceiptsError> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let now = now();
         let journal = Journal::new(home);
         let opened = match open_locked(home, &journal, settings, now) {
@@ -112,114 +90,92 @@ impl Receipts {
             let _ = make_reserve(&home.receipts_path());
         }
         drop(locked);
-        let retained_at = writer.segment();
         let folder = home.receipts_path();
         let failed = || ReceiptsError::io("start a thread for", &folder);
-        let signer = Signer::start(writer.files().checkpoints()).map_err(failed())?;
-        let state = State {
-            writer,
-            waiting: VecDeque::new(),
-            unsettled: Vec::new(),
-            failures: 0,
-            retained_at,
-            written: 0,
-            on_disk: 0,
-            fault: None,
-            is_retention_due: false,
-            is_signing: false,
-            is_signing_paused: false,
-            is_stopping: false,
-        };
+        let worker = Worker::of_process().map_err(failed())?;
+        let chain = writer.chain().clone();
+        let signer = Signer::new(writer.files().checkpoints(), worker.clone());
         let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            late: Mutex::default(),
-            work: Condvar::new(),
-            synced: Condvar::new(),
-            room: Mutex::new(()),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            queue: Mutex::default(),
+            chain: Mutex::new(Chain::new(writer, signer)),
+            progress: Progress::new(folder.clone()),
             settings,
             journal,
-            folder: folder.clone(),
-            signer,
+            worker: worker.clone(),
+            is_asked: AtomicBool::new(false),
+            lost_outcomes: AtomicU64::new(0),
         });
-        let worker = {
-            let shared = shared.clone();
-            std::thread::Builder::new()
-                .name("receipts".to_owned())
-                .spawn(move || shared.work())
-                .map_err(failed())?
-        };
-        Ok(Receipts { shared, worker: Some(worker), args_key })
+        let tended: Arc<dyn Tended> = shared.clone();
+        worker.add(shared.id, Arc::downgrade(&tended)).map_err(failed())?;
+        Ok(Receipts { shared, args_key, chain })
     }
 
-    /// Records a decision. Nothing may be dispatched before this returned, nor when it failed.
-    pub fn decision(&self, decision: &Decision<'_>) -> Result<Written, ReceiptsError> {
-        self.shared.append(&Record::Decision(decision))
+    /// Takes a decision, to be written with others. Nothing may be dispatched for it before its ticket is settled.
+    pub fn decision_later(&self, decision: &Decision<'_>) -> Result<Ticket, ReceiptsError> {
+        self.shared.queue(&Record::Decision(decision))
     }
 
-    /// Records a decision with the next [`Receipts::settle`]: nothing may be dispatched before that returned, nor when
-    /// it failed. For calls that come many at a time.
-    pub fn decision_later(&self, decision: &Decision<'_>) -> Result<Batch, ReceiptsError> {
-        self.shared.append_later(self.shared.lock(), &Record::Decision(decision))
-    }
-
-    /// Records how a dispatched call ended with the next [`Receipts::settle`]. Nobody waits here for a write, but where
-    /// more outcomes came during one than are kept.
+    /// Takes how a dispatched call ended, to be written with others, within a second at the latest. On a full disk it
+    /// waits, and the next decision has to wait for it.
     pub fn outcome_later(&self, outcome: &Outcome) -> Result<(), ReceiptsError> {
-        // Making room on a full disk is for who settles.
-        let is_left_to_others = self.shared.settings.on_full == OnFull::DropOldest;
-        let state = match self.shared.state.try_lock() {
-            Ok(state) if !is_left_to_others => state,
-            Err(TryLockError::Poisoned(state)) if !is_left_to_others => state.into_inner(),
-            _ if self.shared.keep_late(outcome) => return Ok(()),
-            _ => self.shared.lock(),
+        self.shared.queue(&Record::Outcome(outcome)).map(drop)
+    }
+
+    /// Whether a ticket is settled already. Costs next to nothing; a ticket whose records cannot be written never is.
+    pub fn is_settled(&self, ticket: &Ticket) -> bool {
+        ticket.ledger == self.shared.id
+            && self
+                .shared
+                .progress
+                .verdict(ticket.first, ticket.last)
+                .is_some_and(|end| end.is_ok())
+    }
+
+    /// Blocks until all records of a ticket are written, or could not be.
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is used up: one proof a decision")]
+    pub fn settle(&self, ticket: Ticket) -> Result<Settled, ReceiptsError> {
+        self.shared.own(&ticket)?;
+        self.shared.settle(ticket.first, ticket.last).map(Settled)
+    }
+
+    /// The same without blocking: a future.
+    pub fn settling(&self, ticket: Ticket) -> Settling<'_> {
+        Settling { receipts: self, ticket, is_registered: false }
+    }
+
+    /// Blocks until all that is queued is written, or could not be.
+    pub fn flush(&self) -> Result<(), ReceiptsError> {
+        let queued = {
+            let queue = self.shared.queue.lock().map_err(|_| self.shared.fail(PANICKED))?;
+            queue.first..queue.first + queue.drafts.len() as u64
         };
-        self.outcome_with(state, outcome)
+        if queued.is_empty() { Ok(()) } else { self.shared.settle(queued.start, queued.end - 1) }
     }
 
-    fn outcome_with(
-        &self,
-        state: MutexGuard<'_, State>,
-        outcome: &Outcome,
-    ) -> Result<(), ReceiptsError> {
-        let taken = self.shared.append_later(state, &Record::Outcome(outcome));
-        taken.map(drop).or_else(|_| self.outcome(outcome))
-    }
-
-    /// Writes all that was to be written later, with one write. An error where a line of this batch is not written.
-    pub fn settle(&self, batch: Option<Batch>) -> Result<(), ReceiptsError> {
-        self.shared.settle(batch)
+    /// Records a decision, and blocks until it is settled.
+    pub fn decision(&self, decision: &Decision<'_>) -> Result<(), ReceiptsError> {
+        self.shared.append(&Record::Decision(decision))
     }
 
     /// Records how a dispatched call ended. On a full disk the outcome waits, and the next decision has to wait for it.
     pub fn outcome(&self, outcome: &Outcome) -> Result<(), ReceiptsError> {
+        let lost = || self.shared.lost_outcomes.load(Ordering::Acquire);
+        let lost_before = lost();
         match self.shared.append(&Record::Outcome(outcome)) {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_disk_full() => {
-                let mut state = self.shared.lock();
-                if state.waiting.len() >= MAX_WAITING_OUTCOMES {
-                    return Err(error);
-                }
-                state.waiting.push_back(*outcome);
-                Ok(())
-            }
-            Err(error) => Err(error),
+            Err(error) if error.is_disk_full() && lost() == lost_before => Ok(()),
+            other => other,
         }
     }
 
-    pub fn event(&self, event: &Event<'_>) -> Result<Written, ReceiptsError> {
+    pub fn event(&self, event: &Event<'_>) -> Result<(), ReceiptsError> {
         self.shared.append(&Record::Event(event))
     }
 
     /// The end of the process, for who cannot give this up because other threads hold on to it: what still waits is
     /// written, everything is signed and on disk. What comes later is refused.
     pub fn finish(&self) {
-        let mut state = self.shared.lock();
-        state.is_stopping = true;
-        self.shared.work.notify_all();
-        // The thread's end is told as a fault: nothing is written that nobody would sync or sign.
-        while state.fault.is_none() {
-            state = self.shared.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.shared.close();
     }
 
     pub fn args_key(&self) -> &ArgsKey {
@@ -227,387 +183,318 @@ impl Receipts {
     }
 
     pub fn chain(&self) -> ChainId {
-        self.shared.lock().writer.chain().clone()
+        self.chain.clone()
     }
 
     /// Signs all that is written, now.
     pub fn checkpoint(&self) -> Result<(), ReceiptsError> {
-        let mut state = self.shared.lock();
-        self.shared.wait_for_signer(&mut state);
-        self.shared.flush(&mut state)?;
-        state.writer.checkpoint().map_err(|error| self.shared.failed(error))
-    }
-}
-
-impl State {
-    /// Whether the signer should have a checkpoint now. After a failure it waits for a line that cannot do without.
-    fn is_signing_due(&self) -> bool {
-        !self.is_signing
-            && !self.is_signing_paused
-            && self.writer.uncovered_lines() >= SIGN_AHEAD_LINES
+        let mut chain = self.shared.hold()?;
+        chain.checkpoint().map_err(|error| ReceiptsError::of_write(error, self.folder()))
     }
 
-    /// Outcomes that could not be written, as many as there is room for.
-    fn keep_waiting(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
-        let room = MAX_WAITING_OUTCOMES.saturating_sub(self.waiting.len());
-        self.waiting.extend(outcomes.into_iter().take(room));
+    fn folder(&self) -> &std::path::Path {
+        self.shared.journal.folder().path()
     }
 
-    /// One that failed is put by the next line that cannot do without it, which is refused where that fails too.
-    fn take_note(&mut self, signature: Signature) {
-        self.is_signing = false;
-        self.is_signing_paused = signature.is_err();
-        if let Ok(signed) = signature {
-            self.writer.note_put(&signed);
+    /// One look at a ticket for a task that waits for it.
+    pub(super) fn poll_settled(
+        &self,
+        ticket: &Ticket,
+        waker: &Waker,
+        is_registered: &mut bool,
+    ) -> Poll<Result<(), ReceiptsError>> {
+        if let Err(error) = self.shared.own(ticket) {
+            return Poll::Ready(Err(error));
         }
+        let mut verdict = self.shared.try_settle(ticket);
+        if verdict.is_none() {
+            // INVARIANT: after this, who lets go of the chain, or reports more as done, wakes the task. What was let go or
+            // reported before is seen by looking again.
+            self.shared.progress.register(ticket.last, waker);
+            *is_registered = true;
+            verdict = self.shared.try_settle(ticket);
+        }
+        let Some(verdict) = verdict else { return Poll::Pending };
+        if std::mem::take(is_registered) {
+            self.shared.progress.unregister(ticket.last);
+        }
+        Poll::Ready(verdict)
     }
 
-    /// Whether the next append, with all that waits for it, may have to put a checkpoint in its place first.
-    fn may_need_checkpoint(&self, ts: Timestamp) -> bool {
-        self.may_need_checkpoint_for(0, ts)
-    }
-
-    /// The same for that many lines before it.
-    fn may_need_checkpoint_for(&self, lines: usize, ts: Timestamp) -> bool {
-        let coming = (self.waiting.len() + lines) as u64 + 2;
-        self.writer.uncovered_lines() + coming > CHECKPOINT_LINES || self.writer.is_rotation_due(ts)
+    /// A task does not wait any longer. It may have been woken to write for others: that is the next one's turn then.
+    pub(super) fn give_up(&self, ticket: &Ticket) {
+        self.shared.progress.unregister(ticket.last);
+        self.shared.progress.wake();
     }
 }
 
 impl Drop for Receipts {
     /// The end of the process: what still waits is written, everything is signed and on disk.
     fn drop(&mut self) {
-        self.shared.lock().is_stopping = true;
-        self.shared.work.notify_all();
-        if let Some(worker) = self.worker.take() {
-            let _ = worker.join();
-        }
+        self.shared.close();
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of another thread left the chain as it was before its append, or after it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn late(&self) -> MutexGuard<'_, Vec<Outcome>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether there was room for it.
-    fn keep_late(&self, outcome: &Outcome) -> bool {
-        let mut late = self.late();
-        let has_room = late.len() < MAX_LATE_OUTCOMES;
-        if has_room {
-            late.push(*outcome);
+    /// Encodes a record, and queues it.
+    fn queue(&self, record: &Record<'_>) -> Result<Ticket, ReceiptsError> {
+        thread_local! {
+            static ENCODER: RefCell<Encoder> = RefCell::default();
         }
-        has_room
+        ENCODER.with_borrow_mut(|encoder| {
+            let draft = encoder
+                .draft(record)
+                .map_err(|error| ReceiptsError::Write(ledger::chain::WriteError::Encode(error)))?;
+            let number = self.push(draft)?;
+            Ok(Ticket { ledger: self.id, first: number, last: number })
+        })
     }
 
-    /// The state, when an append may put a checkpoint in its place without meeting the signer.
-    fn settled(&self, ts: Timestamp) -> MutexGuard<'_, State> {
-        let mut state = self.lock();
-        self.heed_signer(&mut state, ts);
-        state
-    }
-
-    fn heed_signer(&self, state: &mut State, ts: Timestamp) {
-        if state.is_signing {
-            if let Some(signature) = self.signer.outcome() {
-                state.take_note(signature);
-            } else if state.may_need_checkpoint(ts) {
-                self.wait_for_signer(state);
+    fn push(&self, draft: Draft<'_>) -> Result<u64, ReceiptsError> {
+        loop {
+            let mut queue = self.queue.lock().map_err(|_| self.fail(PANICKED))?;
+            if queue.is_closed || self.progress.has_fault() {
+                return Err(self.stopped());
             }
-        }
-    }
-
-    fn wait_for_signer(&self, state: &mut State) {
-        if state.is_signing {
-            state.take_note(self.signer.wait());
-        }
-    }
-
-    fn give_to_signer(&self, state: &mut State, unsigned: Unsigned) {
-        state.is_signing = true;
-        self.signer.give(unsigned);
-    }
-
-    fn failed(&self, error: ledger::chain::WriteError) -> ReceiptsError {
-        ReceiptsError::of_write(error, &self.folder)
-    }
-
-    fn append(&self, record: &Record<'_>) -> Result<Written, ReceiptsError> {
-        let mut state = self.settled(record.ts());
-        let written = match self.try_append(&mut state, record) {
-            Err(error) if error.is_disk_full() && self.settings.on_full == OnFull::DropOldest => {
-                drop(state);
-                // One makes room for all who wait for it.
-                let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
-                state = self.settled(record.ts());
-                match self.try_append(&mut state, record) {
-                    Err(error) if error.is_disk_full() => {
-                        drop(state);
-                        make_room(&self.journal, record.ts())?;
-                        drop(room);
-                        state = self.settled(record.ts());
-                        self.try_append(&mut state, record)?
-                    }
-                    other => other?,
-                }
+            if queue.drafts.len() < MAX_QUEUED_RECORDS {
+                let number = queue.first + queue.drafts.len() as u64;
+                queue.drafts.push(draft);
+                return Ok(number);
             }
-            other => other?,
-        };
-        self.look_after(&mut state);
-        if self.settings.fsync == Fsync::Always {
-            self.wait_for_disk(state)?;
+            drop(queue);
+            drop(self.hold()?);
         }
-        Ok(written)
     }
 
-    fn append_later(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        record: &Record<'_>,
-    ) -> Result<Batch, ReceiptsError> {
-        // Making room on a full disk, and what waits for it, are matters of the other way.
-        let may_make_room = self.settings.on_full == OnFull::DropOldest;
-        if may_make_room || !state.waiting.is_empty() || state.fault.is_some() {
-            drop(state);
-            return self.append(record).map(|_| Batch(self.lock().failures));
-        }
-        self.take_later(&mut state, record)?;
-        Ok(Batch(state.failures))
+    fn append(&self, record: &Record<'_>) -> Result<(), ReceiptsError> {
+        let ticket = self.queue(record)?;
+        self.settle(ticket.first, ticket.last)
     }
 
-    /// Takes a line that is written with the next [`Shared::flush`].
-    fn take_later(&self, state: &mut State, record: &Record<'_>) -> Result<(), ReceiptsError> {
-        self.heed_signer(state, record.ts());
-        if state.may_need_checkpoint(record.ts()) {
-            self.write(state)?;
+    fn settle(&self, first: u64, last: u64) -> Result<(), ReceiptsError> {
+        if !self.progress.is_written(last) {
+            // Whoever has the chain writes this one too, or leaves it to this thread.
+            drop(self.hold()?);
         }
-        state.writer.append_later(record).map_err(|error| self.failed(error))?;
-        // Kept with the line, under one lock: what is written is not kept, and what is not written is not lost.
-        if let Record::Outcome(outcome) = record {
-            state.unsettled.push(**outcome);
-        }
-        Ok(())
-    }
-
-    fn settle(&self, batch: Option<Batch>) -> Result<(), ReceiptsError> {
-        let mut state = self.lock();
-        let is_ended = batch.is_some_and(|batch| batch != Batch(state.failures));
-        self.flush(&mut state)?;
-        if is_ended {
-            return Err(ReceiptsError::Sync(
-                "a line before this one could not be written".to_owned(),
-            ));
-        }
-        self.look_after(&mut state);
-        if self.settings.fsync == Fsync::Always {
-            self.wait_for_disk(state)?;
-        }
-        Ok(())
-    }
-
-    /// Writes what is not written yet, late outcomes with it. An error where a line that was taken before is not written.
-    fn flush(&self, state: &mut State) -> Result<(), ReceiptsError> {
-        let late = std::mem::take(&mut *self.late());
-        let Some(last) = late.last() else { return self.write(state) };
-        // What would take more than one write must not fail what the first one has written.
-        let is_one_write = !state.may_need_checkpoint_for(late.len(), last.ts);
-        let written = if is_one_write { Ok(()) } else { self.write(state) };
-        for outcome in &late {
-            if self.take_later(state, &Record::Outcome(outcome)).is_err() {
-                state.keep_waiting([*outcome]);
+        loop {
+            if let Some(verdict) = self.progress.verdict(first, last) {
+                return verdict;
             }
+            self.progress.wait(last);
         }
-        let rest = self.write(state);
-        if is_one_write { rest } else { written }
     }
 
-    /// On a failure the outcomes among it wait for room, as single ones do.
-    fn write(&self, state: &mut State) -> Result<(), ReceiptsError> {
-        let before = state.writer.written_lines();
-        let flushed = state.writer.flush();
-        state.written += state.writer.written_lines() - before;
-        let unsettled = std::mem::take(&mut state.unsettled);
-        if let Err(error) = flushed {
-            state.failures += 1;
-            state.keep_waiting(unsettled);
-            return Err(self.failed(error));
-        }
-        Ok(())
-    }
-
-    /// What follows a write: retention with a new segment, and a checkpoint when it is time.
-    fn look_after(&self, state: &mut State) {
-        if state.retained_at != state.writer.segment() {
-            state.retained_at = state.writer.segment();
-            state.is_retention_due = self.settings.keep != Keep::default();
-            self.work.notify_all();
-        }
-        if state.is_signing_due()
-            && let Some(unsigned) = state.writer.unsigned()
+    /// How a ticket fared; writes for all that are queued where the chain is free and that is needed.
+    fn try_settle(&self, ticket: &Ticket) -> Option<Result<(), ReceiptsError>> {
+        if !self.progress.is_written(ticket.last)
+            && let Err(error) = self.try_hold()
         {
-            self.give_to_signer(state, unsigned);
+            return Some(Err(error));
+        }
+        self.progress.verdict(ticket.first, ticket.last)
+    }
+
+    fn own(&self, ticket: &Ticket) -> Result<(), ReceiptsError> {
+        if ticket.ledger == self.id {
+            return Ok(());
+        }
+        let foreign = std::io::Error::other("the ticket is not one of this ledger");
+        Err(ReceiptsError::Write(foreign.into()))
+    }
+
+    /// Waits for the chain, and writes all that is queued.
+    fn hold(&self) -> Result<Held<'_>, ReceiptsError> {
+        let chain = self.chain.lock().map_err(|_| self.fail(PANICKED))?;
+        self.held(chain)
+    }
+
+    /// Writes all that is queued, where no other thread has the chain.
+    fn try_hold(&self) -> Result<(), ReceiptsError> {
+        match self.chain.try_lock() {
+            Ok(chain) => self.held(chain).map(drop),
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Poisoned(_)) => Err(self.fail(PANICKED)),
         }
     }
 
-    fn try_append(&self, state: &mut State, record: &Record<'_>) -> Result<Written, ReceiptsError> {
-        if let Some(fault) = &state.fault {
-            return Err(ReceiptsError::Sync(fault.clone()));
+    fn held<'s>(&'s self, chain: MutexGuard<'s, Chain>) -> Result<Held<'s>, ReceiptsError> {
+        let was_panicking = std::thread::panicking();
+        let release = Release { progress: &self.progress, was_panicking };
+        let mut held = Held { chain, _release: release };
+        if self.progress.has_fault() {
+            return Err(self.stopped());
         }
-        self.flush(state)?;
-        // Late outcomes may have used up what was left until the next checkpoint.
-        self.heed_signer(state, record.ts());
-        while let Some(outcome) = state.waiting.front().copied() {
-            state.writer.append(&Record::Outcome(&outcome)).map_err(|error| self.failed(error))?;
-            state.waiting.pop_front();
-            state.written += 1;
-        }
-        let written = state.writer.append(record).map_err(|error| self.failed(error))?;
-        state.written += 1;
-        if state.writer.uncovered_lines() < SIGN_AHEAD_LINES {
-            state.is_signing_paused = false;
-        }
-        Ok(written)
+        self.write(&mut held)?;
+        Ok(held)
     }
 
-    /// Waits until a sync that began after now has ended. All who wait share it.
-    fn wait_for_disk(&self, mut state: MutexGuard<'_, State>) -> Result<(), ReceiptsError> {
-        let wanted = state.written;
-        self.work.notify_all();
-        while state.on_disk < wanted {
-            if let Some(fault) = &state.fault {
-                return Err(ReceiptsError::Sync(fault.clone()));
-            }
-            state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+    fn write(&self, chain: &mut Chain) -> Result<(), ReceiptsError> {
+        let (drafts, first) = {
+            let mut queue = self.queue.lock().map_err(|_| self.fail(PANICKED))?;
+            let first = queue.first;
+            queue.first += queue.drafts.len() as u64;
+            (chain.take(&mut queue.drafts), first)
+        };
+        let end = first + drafts.len() as u64;
+        if let Err(Unwritten { from, error }) = chain.write(drafts, &self.settings, &self.journal) {
+            self.progress.note_failure(first + from as u64, end, &error);
+            self.lost_outcomes.store(chain.lost_outcomes(), Ordering::Release);
+        }
+        self.progress.note_written(end);
+        if self.settings.fsync != Fsync::Always {
+            self.progress.note_done(end);
+        } else if first < end {
+            self.ask();
+        }
+        if chain.is_retention_due() {
+            self.ask();
         }
         Ok(())
+    }
+
+    /// Wakes the thread that syncs.
+    fn ask(&self) {
+        self.is_asked.store(true, Ordering::Release);
+        self.worker.ask();
+    }
+
+    fn fail(&self, why: &str) -> ReceiptsError {
+        self.progress.fail(why);
+        self.stopped()
+    }
+
+    fn stopped(&self) -> ReceiptsError {
+        self.progress.fault().unwrap_or_else(|| ReceiptsError::Stopped(CLOSED.to_owned()))
+    }
+
+    /// What comes from now on is refused; what came before is written, signed and on disk when this returns.
+    fn close(&self) {
+        match self.queue.lock() {
+            Ok(mut queue) => queue.is_closed = true,
+            Err(_) => self.progress.fail(PANICKED),
+        }
+        // What the worker syncs just now is on disk after this, or the fault is told.
+        self.worker.remove(self.id);
+        if let Ok(mut chain) = self.hold() {
+            let unsynced = self.unsynced(&mut chain);
+            if self.sync(unsynced) {
+                let _ = chain.checkpoint();
+            }
+            let is_retention_due = chain.take_retention_due();
+            drop(chain);
+            if is_retention_due {
+                self.retain();
+            }
+        }
+        self.progress.fail(CLOSED);
+    }
+
+    /// What is to be brought to the disk.
+    fn unsynced(&self, chain: &mut Chain) -> ToSync {
+        let is_wanted = self.settings.fsync != Fsync::Never;
+        ToSync {
+            files: is_wanted.then(|| chain.take_unsynced()).flatten(),
+            end: self.progress.written(),
+        }
+    }
+
+    /// Answers whether lines may still be written: what a disk holds that did not take some is unknown.
+    fn sync(&self, unsynced: ToSync) -> bool {
+        if let Err(error) = unsynced.files.map_or(Ok(()), Unsynced::sync) {
+            self.progress.fail(&format!("the disk did not take them: {error}"));
+            return false;
+        }
+        self.progress.note_done(unsynced.end);
+        self.progress.wake();
+        true
     }
 
     /// Drops what is not kept any more, with nobody waiting for it. A failure to drop is not a failure to record: it is
     /// tried again with the next segment.
-    fn retain<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        if !std::mem::take(&mut state.is_retention_due) {
-            return state;
-        }
-        drop(state);
+    fn retain(&self) {
         let now = now();
         let journal = self.journal.lock(now);
         let _ =
             journal.and_then(|mut journal| retention::apply(&mut journal, self.settings.keep, now));
-        self.lock()
-    }
-
-    /// The thread that brings lines to the disk, and to the signer what has waited long enough.
-    fn work(&self) {
-        // Whoever waits for the disk is not left waiting, however this thread ends.
-        let _end = EndOfWork(self);
-        let pause = Duration::from_millis(SYNC_INTERVAL_MILLISECONDS);
-        let mut state = self.lock();
-        loop {
-            let is_idle = |state: &mut State| !state.is_stopping && !self.has_work(state);
-            let woken = self.work.wait_timeout_while(state, pause, is_idle);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            let is_stopping = state.is_stopping;
-            // Nothing stays unwritten for longer than a pause, whoever forgot to settle it.
-            let _ = self.flush(&mut state);
-            let unsigned = state.writer.unsigned_if_due(now());
-            // What is signed is on disk before the checkpoint is, but for a burst that leaves no time for it.
-            state = self.sync(state);
-            if let Some(signature) = self.signer.outcome() {
-                state.take_note(signature);
-            }
-            if let Some(unsigned) = unsigned
-                && state.fault.is_none()
-                && !state.is_signing
-                && state.writer.is_newer(&unsigned)
-            {
-                self.give_to_signer(&mut state, unsigned);
-            }
-            state = self.retain(state);
-            if is_stopping {
-                self.wait_for_signer(&mut state);
-                self.finish(&mut state);
-                let _ = state.writer.checkpoint();
-                return;
-            }
-        }
-    }
-
-    fn has_work(&self, state: &State) -> bool {
-        let has_waiters = self.settings.fsync == Fsync::Always
-            && state.on_disk < state.written
-            && state.fault.is_none();
-        has_waiters || state.is_retention_due
-    }
-
-    fn sync<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        let written = state.written;
-        if self.settings.fsync == Fsync::Never || state.on_disk == written {
-            return state;
-        }
-        let unsynced = state.writer.files().take_unsynced();
-        drop(state);
-        let outcome = unsynced.sync();
-        let mut state = self.lock();
-        match outcome {
-            Ok(()) => state.on_disk = state.on_disk.max(written),
-            Err(error) => state.fault = Some(error.to_string()),
-        }
-        self.synced.notify_all();
-        state
-    }
-
-    fn finish(&self, state: &mut State) {
-        while let Some(outcome) = state.waiting.pop_front() {
-            if state.writer.append(&Record::Outcome(&outcome)).is_err() {
-                return;
-            }
-        }
-        if self.settings.fsync != Fsync::Never {
-            let _ = state.writer.files().take_unsynced().sync();
-        }
     }
 }
 
-struct EndOfWork<'s>(&'s Shared);
+impl Tended for Shared {
+    fn take_asked(&self) -> bool {
+        self.is_asked.swap(false, Ordering::AcqRel)
+    }
 
-impl Drop for EndOfWork<'_> {
+    fn tend(&self) {
+        // Nothing stays unwritten for longer than a pause, whoever forgot to settle it.
+        let Ok(mut chain) = self.hold() else { return };
+        let unsynced = self.unsynced(&mut chain);
+        let unsigned = chain.unsigned_if_due(now());
+        let is_retention_due = chain.take_retention_due();
+        drop(chain);
+        // What is signed is on disk before the checkpoint is, but for a burst that leaves no time for it.
+        if !self.sync(unsynced) {
+            return;
+        }
+        if let Some(unsigned) = unsigned
+            && let Ok(mut chain) = self.hold()
+        {
+            chain.sign(unsigned);
+        }
+        if is_retention_due {
+            self.retain();
+        }
+    }
+
+    fn fail(&self, why: &str) {
+        self.progress.fail(why);
+    }
+}
+
+/// Files to bring to the disk, and the records that are on disk then: those below a number.
+struct ToSync {
+    files: Option<Unsynced>,
+    end: u64,
+}
+
+/// The chain, held by this thread alone. Letting go of it wakes who waits for what was written, or for the chain.
+struct Held<'s> {
+    // Dropped in this order.
+    chain: MutexGuard<'s, Chain>,
+    _release: Release<'s>,
+}
+
+impl Deref for Held<'_> {
+    type Target = Chain;
+
+    fn deref(&self) -> &Chain {
+        &self.chain
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Chain {
+        &mut self.chain
+    }
+}
+
+struct Release<'s> {
+    progress: &'s Progress,
+    was_panicking: bool,
+}
+
+impl Drop for Release<'_> {
     fn drop(&mut self) {
-        let ended = || "the thread that syncs has ended".to_owned();
-        self.0.lock().fault.get_or_insert_with(ended);
-        self.0.synced.notify_all();
+        if std::thread::panicking() && !self.was_panicking {
+            self.progress.fail(PANICKED);
+        } else {
+            self.progress.wake();
+        }
     }
 }
 
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// Drops the oldest segments. The reserve makes room for the record that names them.
-fn make_room(journal: &Journal, now: Timestamp) -> Result<(), ReceiptsError> {
-    let folder = journal.folder().path();
-    let _ = fs::remove_file(folder.join(RESERVE));
-    let freed = journal
-        .lock(now)
-        .and_then(|mut journal| retention::free(&mut journal, FREE_AT_LEAST_BYTES, now));
-    // Without its reserve the next full disk is a refusal, which is no worse than this one.
-    let _ = make_reserve(folder);
-    if freed? == 0 { Err(ReceiptsError::Full { path: folder.to_owned() }) } else { Ok(()) }
-}
-
-fn make_reserve(folder: &std::path::Path) -> Result<(), ReceiptsError> {
-    let path = folder.join(RESERVE);
-    let failed = || ReceiptsError::io("make", &path);
-    if fs::metadata(&path).is_ok_and(|found| found.len() >= RESERVE_BYTES as u64) {
-        return Ok(());
-    }
-    let mut file = new_file(&path).map_err(failed())?;
-    file.write_all(&vec![0; RESERVE_BYTES]).map_err(failed())
 }
 
 #[cfg(test)]

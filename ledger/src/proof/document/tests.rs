@@ -364,14 +364,15 @@ fn the_longest_line_is_proven_and_a_longer_one_is_none() {
         chain.append(Place { seq: 0, prev: LineHash::NONE }, &data);
         chain
     };
+    // A writer leaves room for the 20 digits of the largest `seq`, and this one has one.
+    let longest = MAX_LINE_BYTES - 19;
     let around = line_of(0, 0).lines[0].len() + 1;
-    let quotes = (MAX_LINE_BYTES - around) / 2;
-    let chain = line_of(quotes, (MAX_LINE_BYTES - around) % 2);
-    assert_eq!(chain.lines[0].len() + 1, MAX_LINE_BYTES);
+    let chain = line_of((longest - around) / 2, (longest - around) % 2);
+    assert_eq!(chain.lines[0].len() + 1, longest);
     let document = chain.inclusion(0, 1);
     let text = to_text(&document);
     assert!(text.len() < MAX_PROOF_BYTES, "{}", text.len());
     assert!(check(&text, &chain.keys()).is_ok());
-    let longer = with(&document, "line", json!(format!("{} ", chain.lines[0])));
+    let longer = with(&document, "line", json!(format!("{}{}", chain.lines[0], " ".repeat(20))));
     assert!(matches!(check(&longer, &chain.keys()), Err(ProofError::Member("line"))));
 }

@@ -1,0 +1,185 @@
+//! One chain for many: threads and tasks that append at the same time, wait in both ways, and lose interest.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "all of this file is a test, also the functions that are not marked as one"
+)]
+
+use contract::time::Timestamp;
+use ledger::folder::Folder;
+use ledger::line::scan;
+use ledger::lines::{LineReader, Piece};
+use ledger::record::*;
+use ledger::verify::verify;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::Home;
+use store::receipts::*;
+
+const THREADS: u64 = 8;
+const TASKS_A_THREAD: u64 = 5;
+const RECORDS: u64 = 50_000;
+
+/// Small random numbers, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 8) % limit
+    }
+}
+
+fn id(number: u64) -> ReceiptId {
+    ReceiptId(u128::from(number).to_be_bytes())
+}
+
+fn decision(number: u64) -> Decision<'static> {
+    Decision {
+        ts: Timestamp(1_763_253_195_123),
+        receipt_id: id(number),
+        trace_id: None,
+        principal: Principal {
+            actor_type: ActorType::Agent,
+            client_id: None,
+            org_id: None,
+            sub: Text("ada"),
+        },
+        mcp: Mcp {
+            method: Text("tools/call"),
+            server_id: Text("files"),
+            tool_name: Some(Text(["read_file", "write_file", "list"][(number % 3) as usize])),
+            trust_level: TrustLevel::Unknown,
+        },
+        request: Request {
+            args_hash: Some(Digest32([number as u8; 32])),
+            args_hash_kind: ArgsHashKind::Keyed,
+            size_bytes_in: number,
+        },
+        decision: Ruling { policy_id: None, reason_codes: Words(&[]), result: RulingResult::Allow },
+        token_handling: TokenHandling {
+            audience: None,
+            mode: TokenMode::None,
+            passthrough_detected: false,
+        },
+        sandbox: None,
+        approval: None,
+        drift: None,
+        admission: None,
+        incident_mode: false,
+        latency_us: Latency::default(),
+    }
+}
+
+fn outcome(number: u64) -> Outcome {
+    Outcome {
+        ts: Timestamp(1_763_253_195_124),
+        receipt_id: id(number),
+        status: OutcomeStatus::Success,
+        size_bytes_out: 5,
+        latency_us: Latency::default(),
+    }
+}
+
+/// One call of a task: a decision that is waited for, now, later, in another way or not at all, and perhaps an outcome.
+async fn call(receipts: &Receipts, number: u64, random: &mut Random, records: &AtomicU64) {
+    let ticket = receipts.decision_later(&decision(number)).unwrap();
+    records.fetch_add(1, Ordering::Relaxed);
+    match random.below(6) {
+        // Nobody waits for it.
+        0 => drop(ticket),
+        // Polled, and then dropped.
+        1 => {
+            let mut settling = Box::pin(receipts.settling(ticket));
+            let polled = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(settling.as_mut().poll(context).map(|end| end.map(drop)))
+            });
+            if let std::task::Poll::Ready(settled) = polled.await {
+                settled.unwrap();
+            }
+        }
+        2 => drop(receipts.settle(ticket).unwrap()),
+        3 => {
+            tokio::task::yield_now().await;
+            let is_settled = receipts.is_settled(&ticket);
+            assert!(receipts.settling(ticket).await.is_ok() || !is_settled);
+        }
+        _ => drop(receipts.settling(ticket).await.unwrap()),
+    }
+    if random.below(2) == 0 {
+        receipts.outcome_later(&outcome(number)).unwrap();
+        records.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn drive(receipts: &Receipts, seed: u64, numbers: &AtomicU64, records: &AtomicU64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let tasks = futures_util::future::join_all((0..TASKS_A_THREAD).map(|task| async move {
+        let mut random = Random(seed ^ (task + 1));
+        while records.load(Ordering::Relaxed) < RECORDS {
+            let number = numbers.fetch_add(1, Ordering::Relaxed);
+            call(receipts, number, &mut random, records).await;
+            if random.below(4) == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }));
+    runtime.block_on(tasks);
+}
+
+#[test]
+fn many_threads_and_tasks_share_one_chain_and_no_record_is_lost_or_out_of_place() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let seed = (now as u64) | 1;
+    eprintln!("seed {seed}");
+    for (fsync, share) in [(Fsync::Interval, 1), (Fsync::Always, 50)] {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::open(&directory.path().join("home")).unwrap();
+        let receipts = Receipts::open(&home, Settings { fsync, ..Settings::default() }).unwrap();
+        // Under "always" a disk decides how long it takes: fewer records.
+        let (numbers, records) = (AtomicU64::new(0), AtomicU64::new(RECORDS - RECORDS / share));
+        let before = records.load(Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (receipts, numbers, records) = (&receipts, &numbers, &records);
+                let seed = seed.wrapping_mul(thread + 1) | 1;
+                scope.spawn(move || drive(receipts, seed, numbers, records));
+            }
+        });
+        drop(receipts);
+        let (decisions, records) = (numbers.into_inner(), records.into_inner() - before);
+        assert!(records >= RECORDS / share);
+        assert_all_there(&home, decisions, records);
+    }
+}
+
+fn assert_all_there(home: &Home, decisions: u64, records: u64) {
+    let folder = DiskFolder::new(&home.receipts_path());
+    let keys = public_keys(&home.receipts_public_key_path()).unwrap();
+    let report = verify(&folder, &keys, &[], &|_| {}).unwrap();
+    assert_eq!((report.problems.as_slice(), report.uncovered()), (&[][..], 0));
+    assert_eq!(report.chains[1].decisions, decisions);
+    let mut found: HashMap<String, u32> = HashMap::new();
+    let mut seq = 0;
+    for (chain, files) in folder.listing().unwrap().chains {
+        for number in files.segments.keys().filter(|_| !chain.is_index()) {
+            let mut reader = LineReader::new(folder.segment(&chain, *number).unwrap());
+            while let Some(Piece::Line(bytes)) = reader.next_piece().unwrap() {
+                let line = scan(bytes).unwrap();
+                assert_eq!(line.seq, seq);
+                seq += 1;
+                if let Some(id) = line.receipt_id {
+                    *found.entry(id.to_owned()).or_default() += 1;
+                }
+            }
+        }
+    }
+    assert!((0..decisions).all(|number| found.contains_key(&id(number).to_string())));
+    assert_eq!(u64::from(found.values().sum::<u32>()), records);
+}
