@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 mod away;
+mod cleaning;
 mod keys;
 mod reaching;
 
