@@ -1,8 +1,11 @@
 //! Secrets of forty shapes in launches, addresses, variables and hosts' files: every command is run, and then everything
 //! that was written or said is searched for them.
 
+mod every_command;
+
 use crate::bench::*;
 use crate::privacy::Trail;
+use every_command::Pages;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -77,6 +80,7 @@ fn shapes() -> Vec<Shape> {
 /// A folder of launchers, each of which starts the same server whatever it is told.
 fn launchers(bench: &Bench) -> (FolderServer, PathBuf) {
     let server = FolderServer::new(bench, &json!([report_tool()]));
+    server.answers("tools/call", json!({ "content": [] }).to_string());
     let folder = bench.path("launchers");
     fs::create_dir(&folder).unwrap();
     let words = server.launch();
@@ -94,13 +98,15 @@ struct Stage {
     server: FolderServer,
     launchers: PathBuf,
     secrets: Vec<String>,
+    pages: Pages,
 }
 
 impl Stage {
     fn new() -> Stage {
         let trail = Trail::new();
         let (server, launchers) = launchers(&trail.bench);
-        Stage { trail, server, launchers, secrets: Vec::new() }
+        let pages = Pages::of(&trail.bench);
+        Stage { trail, server, launchers, secrets: Vec::new(), pages }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -111,8 +117,15 @@ impl Stage {
         command
     }
 
+    #[track_caller]
     fn run(&self, words: &[&str], exit: i32) -> Answer {
-        self.trail.keep(self.command(words), exit)
+        self.keep(self.command(words), exit)
+    }
+
+    #[track_caller]
+    fn keep(&self, command: Command, exit: i32) -> Answer {
+        self.pages.ran(&command, exit);
+        self.trail.keep(command, exit)
     }
 
     /// A session of a host: the handshake, the tools, a call, and the end.
@@ -124,11 +137,14 @@ impl Stage {
             }}),
             json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
             json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+            json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
+                "name": "make_report", "arguments": { "title": secret(71) },
+            }}),
         ];
         let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let input = self.trail.bench.file("input", lines);
         command.stdin(Stdio::from(fs::File::open(input).unwrap()));
-        self.trail.keep(with(command, words), 0);
+        self.keep(with(command, words), 0);
     }
 
     fn leaks(&self) -> Vec<String> {
@@ -166,13 +182,13 @@ fn secrets_of_forty_shapes_are_written_down_and_said_nowhere() {
     database.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").unwrap();
     for (n, Shape { words, secret }) in shapes().into_iter().enumerate() {
         stage.secrets.push(secret);
-        stage.trail.keep(with(stage.command(&["pin", "-v"]), &words), 0);
-        stage.trail.keep(with(stage.command(&["check", "--json"]), &words), 0);
+        stage.keep(with(stage.command(&["pin", "-v"]), &words), 0);
+        stage.keep(with(stage.command(&["check", "--json"]), &words), 0);
         if n % 4 == 0 {
             stage.host(&words);
         }
     }
-    stage.secrets.push(secret(70));
+    stage.secrets.extend([secret(70), secret(71), secret(72)]);
     let status = stage.run(&["status", "--json", "-v"], 0).json();
     let ids: Vec<String> = status["servers"]
         .as_array()
@@ -185,7 +201,7 @@ fn secrets_of_forty_shapes_are_written_down_and_said_nowhere() {
     stage.server.lists(&json!([report_tool_with_owner()]));
     let shapes = shapes();
     for Shape { words, .. } in shapes.iter().take(4) {
-        stage.trail.keep(with(stage.command(&["check"]), words), 10);
+        stage.keep(with(stage.command(&["check"]), words), 10);
     }
     for id in ids.iter().take(6) {
         stage.run(&["status", id], 0);
@@ -193,29 +209,14 @@ fn secrets_of_forty_shapes_are_written_down_and_said_nowhere() {
         stage.run(&["check", id], 11);
         stage.run(&["pin", id], 11);
     }
-    for words in [
-        &["review"][..],
-        &["review", "--json"],
-        &["stats"],
-        &["stats", "--json"],
-        &["digest"],
-        &["digest", "--json"],
-        &["doctor", "-v"],
-        &["doctor", "--json"],
-        &["hosts", "-v"],
-        &["receipts", "list", "--all"],
-        &["receipts", "verify", "-v"],
-        &["receipts", "export", "--format", "jsonl"],
-        &["receipts", "export", "--format", "csv"],
-        &["receipts", "export", "--format", "ocsf"],
-        &["receipts", "export", "--format", "cef"],
-        &["incident", "status"],
-        &["watch", "--once", "-v"],
-        &["attest", "schemes"],
-    ] {
-        let answer = answer(stage.command(words));
-        stage.trail.keep(stage.command(words), answer.code.unwrap());
-    }
+    let (text, secrets) = host_file(40);
+    stage.secrets.extend(secrets);
+    let path = stage.trail.bench.path(".cursor/mcp.json");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::write(&path, &text).unwrap();
+    every_command::run(&stage, &shapes[0].words);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(stage.pages.not_run(), [""; 0], "commands that this test does not run");
     assert_eq!(stage.leaks(), [""; 0]);
     drop(database);
     stage.run(&["status"], 0);
@@ -235,7 +236,7 @@ fn a_launch_that_fails_says_no_secret() {
         vec![format!("./{}/server", s(2))],
     ] {
         for command in ["pin", "run", "capture"] {
-            stage.trail.keep(with(stage.command(&[command, "-v"]), &words), 11);
+            stage.keep(with(stage.command(&[command, "-v"]), &words), 11);
         }
     }
     let url = format!("https://u:{}@127.0.0.1:1/mcp", s(3));
@@ -309,7 +310,7 @@ fn a_wired_server_is_looked_at_again_with_the_words_of_its_hosts_file() {
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let input = stage.trail.bench.file("input", format!("{line}\n{more}\n{list}\n"));
     host.stdin(Stdio::from(fs::File::open(input).unwrap()));
-    stage.trail.keep(host, 0);
+    stage.keep(host, 0);
     stage.run(&["check", "cursor.mine"], 0);
     stage.run(&["pin", "cursor.mine"], 0);
     stage.server.lists(&json!([report_tool_with_owner()]));

@@ -1,0 +1,189 @@
+//! Every command of the binary, run once at least. Which ones there are, the binary says itself: a new command that this
+//! does not run fails the test.
+
+use super::*;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// The manual pages, one for each command, and the commands that were run.
+pub(super) struct Pages {
+    commands: BTreeSet<String>,
+    ran: RefCell<BTreeSet<String>>,
+}
+
+/// The longest name of a command: `attest trust add`.
+const MAX_WORDS: usize = 3;
+
+impl Pages {
+    pub(super) fn of(bench: &Bench) -> Pages {
+        let folder = bench.path("pages");
+        bench.run(["man", "--out", folder.to_str().unwrap()]).exits(0);
+        let names = fs::read_dir(folder).unwrap().map(|page| page.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        let names: BTreeSet<String> = names
+            .filter_map(|name| {
+                Some(name.strip_prefix("holdpoint-")?.strip_suffix(".1")?.to_owned())
+            })
+            .collect();
+        // What has commands below it is none itself.
+        let is_group =
+            |name: &String| names.iter().any(|other| other.starts_with(&format!("{name}-")));
+        let commands: BTreeSet<String> =
+            names.iter().filter(|name| !is_group(name)).cloned().collect();
+        assert!(commands.len() > 40, "{commands:?}");
+        Pages { commands, ran: RefCell::default() }
+    }
+
+    /// Notes the command, unless it was not understood.
+    pub(super) fn ran(&self, command: &Command, exit: i32) {
+        const USAGE: i32 = 2;
+        let words: Vec<String> =
+            command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let names = (1..=MAX_WORDS.min(words.len())).map(|count| words[..count].join("-"));
+        let names = names.filter(|name| exit != USAGE && self.commands.contains(name));
+        self.ran.borrow_mut().extend(names);
+    }
+
+    pub(super) fn not_run(&self) -> Vec<String> {
+        self.commands.difference(&self.ran.borrow()).cloned().collect()
+    }
+}
+
+/// Runs what was not run yet, on a home with servers, one of which has a change that waits. `words` start a server.
+pub(super) fn run(stage: &Stage, words: &[String]) {
+    looks(stage);
+    captures(stage, words);
+    decisions(stage);
+    receipts(stage);
+    attestations(stage);
+    incident(stage);
+    hosts(stage);
+    stage.run(&["demo"], 0);
+    let moved = format!("sqlite:{}", stage.trail.bench.home().join("moved").display());
+    stage.run(&["store", "migrate", "--from", "sqlite", "--to", &moved], 0);
+    stage.run(&["uninstall", "--yes"], 0);
+}
+
+/// What changes nothing.
+fn looks(stage: &Stage) {
+    for words in [
+        &["review"][..],
+        &["review", "--json"],
+        &["status"],
+        &["stats"],
+        &["stats", "--json"],
+        &["digest"],
+        &["digest", "--json"],
+        &["doctor", "-v"],
+        &["doctor", "--json"],
+        &["hosts", "-v"],
+        &["hosts", "--json"],
+        &["watch", "--once", "-v"],
+        &["watch", "--status", "--json"],
+        &["incident", "status"],
+        &["attest", "schemes"],
+        &["completions", "bash"],
+        &["man"],
+        &["help"],
+        &["help", "doctor#host_unwired"],
+    ] {
+        let command = stage.command(words);
+        let answer = stage.trail.keep_any(stage.command(words));
+        let exit = answer.code.unwrap();
+        assert!(![2, 12].contains(&exit), "{words:?}: {}{}", answer.out, answer.err);
+        stage.pages.ran(&command, exit);
+    }
+}
+
+fn captures(stage: &Stage, words: &[String]) {
+    for name in ["one.json", "two.json"] {
+        let words: Vec<String> = words.to_vec();
+        stage.keep(with(stage.command(&["capture", "-o", name]), &words), 0);
+    }
+    stage.run(&["hash", "one.json"], 0);
+    stage.run(&["diff", "one.json", "two.json"], 0);
+}
+
+/// What a person does with a server whose tool has changed.
+fn decisions(stage: &Stage) {
+    let status = stage.run(&["status", "--json"], 0).json();
+    let servers = status["servers"].as_array().unwrap().iter();
+    let waits = |server: &&Value| !server["waiting"].as_array().unwrap().is_empty();
+    let server = servers.into_iter().find(waits).unwrap();
+    let id = server["id"].as_str().unwrap();
+    let waiting = server["waiting"].as_array().unwrap().iter();
+    let tool = waiting.into_iter().find(|entry| entry["key"] == "make_report").unwrap();
+    let hash = tool["entry_hash"]["after"].as_str().unwrap();
+    stage.run(&["approve", id, "make_report", "--hash", hash], 0);
+    stage.run(&["rollback", id, "make_report"], 0);
+    stage.run(&["quarantine", id], 0);
+    stage.run(&["release", id], 0);
+}
+
+fn receipts(stage: &Stage) {
+    let listed = stage.run(&["receipts", "list", "--all", "--json"], 0).out;
+    let mut lines = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let id = lines.find_map(|line| Some(line["receipt_id"].as_str()?.to_owned()));
+    let id = id.unwrap_or_else(|| panic!("no receipt in {listed}"));
+    stage.run(&["receipts", "list", "--all"], 0);
+    stage.run(&["receipts", "show", &id], 0);
+    stage.run(&["receipts", "show", &id, "--json"], 0);
+    for format in ["jsonl", "csv", "ocsf", "cef"] {
+        stage.run(&["receipts", "export", "--format", format], 0);
+    }
+    stage.run(&["receipts", "verify", "-v"], 0);
+    let proof = stage.run(&["receipts", "prove", &id], 0).out;
+    stage.trail.bench.file("proof.json", proof);
+    stage.run(&["receipts", "verify", "--proof", "proof.json"], 0);
+    stage.run(&["receipts", "prove", "--heads"], 0);
+}
+
+/// The passphrase of the key is a secret, too.
+fn attestations(stage: &Stage) {
+    let document = json!({
+        "v": 1, "id": "mcp.example.mail", "publisher": "acme", "version": "1.0.0", "clearance": "internal",
+        "capabilities": ["mcp-server"], "netAllowedHosts": ["mail.example.com"], "verification": "tested",
+    });
+    stage.trail.bench.file("mail.json", document.to_string());
+    let run = |line: &str| {
+        let mut command = stage.command(&line.split(' ').collect::<Vec<_>>());
+        command.env("PASSPHRASE", secret(72));
+        stage.keep(command, 0);
+    };
+    run("attest keygen key.pem --passphrase env:PASSPHRASE");
+    run("attest trust add root.json key.pem.pub --level internal --key-id acme");
+    run("attest trust list root.json");
+    run(
+        "attest sign mail.json --key key.pem --key-id acme --passphrase env:PASSPHRASE -o signed.json",
+    );
+    run(
+        "attest verify signed.json --trust-root root.json --required internal --host mail.example.com",
+    );
+    run("attest inspect signed.json --trust-root root.json");
+    run("attest trust remove root.json acme");
+}
+
+fn incident(stage: &Stage) {
+    for line in [
+        "incident on --reason drill",
+        "incident revoke principal ada",
+        "incident block-egress",
+        "incident block-egress --off",
+        "incident off",
+    ] {
+        stage.run(&line.split(' ').collect::<Vec<_>>(), 0);
+    }
+}
+
+/// The gate goes into the hosts' files and is taken out with all else.
+fn hosts(stage: &Stage) {
+    for words in [
+        &["wire", "--dry-run", "-v"][..],
+        &["wire", "--yes", "-v"],
+        &["hosts", "-v"],
+        &["unwire", "--yes", "-v"],
+        &["wire", "--yes", "--json"],
+    ] {
+        stage.run(words, 0);
+    }
+}
