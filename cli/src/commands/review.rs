@@ -187,28 +187,51 @@ fn walk(
         }
         for asked in questions(judged) {
             asked.entries.iter().for_each(|entry| show_entry(id, entry, usage));
-            screen::ask(format!(
-                "[a]pprove{}, [s]kip, [q]uarantine the server, [e]nd? ",
-                if asked.is_first { " all of it" } else { "" }
-            ));
-            match approver::read_line()?.to_ascii_lowercase().as_str() {
-                "a" | "approve" => {
+            match choose(asked.is_first)? {
+                Chosen::Approve => {
                     approve_asked(workplace, id, &asked)?;
                     screen::say("approved");
                 }
-                "q" | "quarantine" => {
+                Chosen::Skip => left += 1,
+                Chosen::Quarantine => {
                     let by = approver::name();
                     quarantine(&mut workplace.store, id, approver::by(&by))?;
                     screen::say("quarantined");
                     left += 1;
                     break;
                 }
-                "e" | "end" | "" => return Ok(Exit::Held),
-                _ => left += 1,
+                Chosen::Quit => return Ok(Exit::Held),
             }
         }
     }
     Ok(if left > 0 { Exit::Held } else { Exit::Fine })
+}
+
+/// What a person wants to do with what was shown.
+enum Chosen {
+    Approve,
+    Skip,
+    Quarantine,
+    Quit,
+}
+
+/// Asks until the answer is one of those that were offered. A server is stopped by the whole word alone: `q` quits, as it
+/// does in a pager.
+fn choose(is_first: bool) -> Result<Chosen, Failure> {
+    let all = if is_first { " all of it" } else { "" };
+    loop {
+        screen::ask(format!(
+            "[a]pprove{all}, [s]kip, [q]uit, or type `quarantine` to stop the server: "
+        ));
+        match approver::read_line()?.to_ascii_lowercase().as_str() {
+            "a" | "approve" => return Ok(Chosen::Approve),
+            "s" | "skip" => return Ok(Chosen::Skip),
+            "quarantine" => return Ok(Chosen::Quarantine),
+            // The end of the input is an empty line, too.
+            "q" | "quit" | "" => return Ok(Chosen::Quit),
+            _ => screen::remark("type `a`, `s`, `q` or `quarantine`"),
+        }
+    }
 }
 
 /// What is decided on at once.

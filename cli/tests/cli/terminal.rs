@@ -138,7 +138,7 @@ fn a_review_one_by_one_approves_what_is_confirmed() {
     let (_server, hash) = waiting(&bench);
     let command = || bench.command(["review", "-i"]);
     typed("s\n", command()).exits(10).says("before (approved)");
-    typed("e\n", command()).exits(10);
+    typed("q\n", command()).exits(10);
     typed(&format!("a\n{}\n", &hash[..4]), command()).exits(10);
     bench.run(["check", ID]).exits(10);
     typed(&format!("a\n{YES}"), command()).exits(0).says(&hash).says("approved");
@@ -146,10 +146,17 @@ fn a_review_one_by_one_approves_what_is_confirmed() {
 }
 
 #[test]
-fn a_review_one_by_one_can_stop_the_server() {
+fn a_review_one_by_one_stops_the_server_by_the_whole_word_and_quits_by_q() {
     let bench = Bench::new();
     waiting(&bench);
-    typed("q\n", bench.command(["review", "-i"])).exits(10).says("quarantined");
+    let command = || bench.command(["review", "-i"]);
+    for quits in ["q\n", "Q\n", "quit\n", "\n"] {
+        typed(quits, command()).exits(10).never_says("quarantined");
+    }
+    // What is not offered decides nothing, and is asked again.
+    typed("qu\nx\nq\n", command()).exits(10).says("type `a`");
+    assert_ne!(bench.server_status()["status"], "quarantined");
+    typed("quarantine\n", command()).exits(10).says("quarantined");
     assert_eq!(bench.server_status()["status"], "quarantined");
 }
 
