@@ -50,14 +50,14 @@ pub(crate) fn guarded_ids() -> Vec<String> {
 }
 
 /// How many servers could be guarded and are not, as far as files can be read. One whose entry starts another program
-/// that is only called holdpoint is not guarded.
+/// that is only called holdpoint is not guarded, nor is one that its host may start or reach in a second way.
 pub(crate) fn count_unguarded() -> usize {
     let files = files_of_hosts().unwrap_or_default();
     let servers = files.iter().flat_map(|config| config.servers().unwrap_or_default());
     let is_unguarded = |server: &Server| match &server.state {
         State::Unwired => true,
         State::Wired { .. } => started(server) == Started::Other,
-        State::Unguarded(_) => false,
+        State::Unguarded(_) => server.names_gate,
     };
     servers.filter(is_unguarded).count()
 }

@@ -40,6 +40,12 @@ pub(crate) fn again(
                 kept_command(entry, directory.as_deref(), &workplace.launch_key) == *command
             };
             let words = match entry {
+                Some((path, entry)) if entry.env_file.is_some() => {
+                    return Err(format!(
+                        "its variables are in the file that `envFile` names in `{}`, which only its host reads",
+                        path.display()
+                    ));
+                }
                 Some((_, entry)) if is_same(&entry) && !entry.has_variables => {
                     again.environment = entry.environment;
                     entry.command

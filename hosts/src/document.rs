@@ -148,6 +148,13 @@ impl Map {
         self.member(key).map(|member| &member.node)
     }
 
+    /// A name that is there twice, for a reader that takes upper and lower case for the same.
+    pub(crate) fn repeated_in_any_case(&self) -> Option<&str> {
+        let mut seen = std::collections::HashSet::new();
+        let keys = self.members.iter().map(|member| member.key.as_str());
+        keys.into_iter().find(|key| !seen.insert(key.to_ascii_lowercase()))
+    }
+
     /// A name that is there twice.
     pub(crate) fn repeated(&self) -> Option<&str> {
         let mut seen = std::collections::HashSet::new();

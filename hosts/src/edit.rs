@@ -1,6 +1,7 @@
 //! Changes to a text at named places. What lies between them is not touched.
 
 use crate::document::{List, Map, Member, Node, Style, Syntax};
+use crate::inverse::is_plain;
 use crate::render;
 use std::ops::Range;
 
@@ -59,6 +60,11 @@ impl<'t> Editor<'t> {
     /// A member's name and value, as they are written.
     pub(crate) fn member_span(member: &Member) -> Range<usize> {
         member.key_span.start..member.node.span.end
+    }
+
+    /// Whether there is a comment between a member's name and its value. It stays there: nothing of it is kept elsewhere.
+    pub(crate) fn has_comment_inside(&self, member: &Member) -> bool {
+        !is_plain(self.at(member.key_span.end..member.node.span.start))
     }
 
     /// What stands between a member and one added behind it.

@@ -4,7 +4,7 @@ use crate::address::{Parts, has_variables};
 use crate::document::{List, Map, Member, Node, Style, Value};
 use crate::guard::{self, Behind, Guarded};
 use crate::place::Step;
-use crate::table::{FOREIGN, SIGN_IN, Shape, Transport};
+use crate::table::{ADDRESSES, ENV_FILE, FOREIGN, SIGN_IN, Shape, Transport};
 
 /// A server in a document.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Program<'_> {
 pub(crate) fn launch<'d>(entry: &Entry<'d>, shape: &Shape) -> Result<Launch<'d>, Reason> {
     let is_scattered = entry.map.is_dotted && entry.map.style == Style::Flow;
     let is_odd = entry.is_repeated || is_scattered || entry.node.has_shared();
-    if is_odd || entry.map.repeated().is_some() {
+    if is_odd || entry.map.repeated_in_any_case().is_some() {
         return Err(Reason::Shape);
     }
     if let Some(command) = entry.map.member(shape.command) {
@@ -160,7 +160,7 @@ fn program<'d>(holder: &'d Map, command: &'d Member, shape: &Shape) -> Option<Pr
         }
         // An older spelling of Zed's: the command, its arguments and its variables in a map of their own.
         Value::Map(inner) => {
-            if inner.repeated().is_some() {
+            if inner.repeated_in_any_case().is_some() {
                 return None;
             }
             let command = inner.member("path")?;
@@ -242,10 +242,33 @@ fn is_header_name(name: &str) -> bool {
 }
 
 /// Whether an entry that says a command says an address as well. Which of them counts is the host's affair, and a gate before
-/// the command alone would stand beside the way that is taken.
-pub(crate) fn has_address(entry: &Entry<'_>, shape: &Shape) -> bool {
-    let mut members = shape.addresses.iter().filter_map(|address| entry.map.member(address.member));
-    members.any(says_something)
+/// the command alone would stand beside the way that is taken. Names of other hosts, and in other case, count too: what a host
+/// does with them differs between its versions.
+pub(crate) fn has_address(entry: &Entry<'_>) -> bool {
+    let is_address =
+        |member: &&Member| ADDRESSES.iter().any(|name| member.key.eq_ignore_ascii_case(name));
+    entry.map.members.iter().filter(is_address).any(says_something)
+}
+
+/// Whether any of an entry's commands is our program, also one that its host may not read.
+pub(crate) fn names_gate(entry: &Entry<'_>, shape: &Shape) -> bool {
+    fn is_gate(node: &Node) -> bool {
+        match &node.value {
+            Value::Text(text) => guard::is_program(text),
+            Value::List(list) => {
+                list.items.first().and_then(Node::text).is_some_and(guard::is_program)
+            }
+            Value::Map(map) => map.members.iter().any(|member| is_gate(&member.node)),
+            Value::Other(_) => false,
+        }
+    }
+    let is_command = |member: &&Member| member.key.eq_ignore_ascii_case(shape.command);
+    entry.map.members.iter().filter(is_command).any(|member| is_gate(&member.node))
+}
+
+/// The file that the host reads more variables from.
+pub(crate) fn env_file<'d>(entry: &Entry<'d>) -> Option<&'d str> {
+    entry.map.node(ENV_FILE)?.text().filter(|path| !path.is_empty())
 }
 
 /// The variables of an entry.

@@ -40,10 +40,11 @@ const OWN_VARIABLES: &[&str] = &[
 ];
 
 /// Whether an entry's variable decides how the gate runs. Those that `wire` itself puts in are the server's address and
-/// headers.
-pub(crate) fn is_own_variable(name: &str) -> bool {
-    let is_address = name == ADDRESS_VARIABLE || name.starts_with(HEADER_VARIABLE);
-    OWN_VARIABLES.contains(&name) || name.starts_with("HOLDPOINT_") && !is_address
+/// headers. On Windows names of variables have no case.
+pub fn is_own_variable(name: &str) -> bool {
+    let upper = if cfg!(windows) { name.to_ascii_uppercase() } else { name.to_owned() };
+    let is_address = upper == ADDRESS_VARIABLE || upper.starts_with(HEADER_VARIABLE);
+    OWN_VARIABLES.contains(&upper.as_str()) || upper.starts_with("HOLDPOINT_") && !is_address
 }
 
 /// A command that is ours.

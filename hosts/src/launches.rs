@@ -20,6 +20,8 @@ pub struct GuardedLaunch {
     pub environment: Vec<(String, String)>,
     /// The host replaces something in it before it starts the server.
     pub has_variables: bool,
+    /// The file that the host reads more variables from, as the entry names it.
+    pub env_file: Option<String>,
 }
 
 /// Without values: they may be secrets.
@@ -55,6 +57,15 @@ impl GuardedLaunch {
         let mut texts = command.iter().chain(environment.iter().map(|(_, value)| value));
         let has_variables = texts.any(|text| has_variables(text));
         let allow_private = arguments.contains(&Some("--allow-private"));
-        Some(GuardedLaunch { command, url, headers, allow_private, environment, has_variables })
+        let env_file = None;
+        Some(GuardedLaunch {
+            command,
+            url,
+            headers,
+            allow_private,
+            environment,
+            has_variables,
+            env_file,
+        })
     }
 }

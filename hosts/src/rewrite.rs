@@ -10,6 +10,7 @@ use crate::edit::Editor;
 use crate::entry::{self, Entry, Launch, Reason, launch};
 use crate::guard::{self, Behind, Guarded, is_program};
 use crate::identity::server_id;
+use crate::inverse::Inverse;
 use crate::launches::GuardedLaunch;
 use crate::place::{PlaceError, Step, entries};
 use crate::table::Host;
@@ -83,6 +84,8 @@ pub struct Server {
     /// The id that it has or would have.
     pub id: String,
     pub state: State,
+    /// Whether the entry names our program, also where its host may read another part of the entry instead.
+    pub names_gate: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +102,8 @@ pub enum State {
         /// The entry's variables that decide how the gate itself runs: which home and user it has, where its program is
         /// found, what is loaded into it. The entry's other variables are the server's, and may be secrets.
         variables: Vec<(String, String)>,
+        /// The file that the host reads more variables from, as the entry names it.
+        env_file: Option<String>,
     },
     /// Is left as it is.
     Unguarded(Reason),
@@ -161,7 +166,9 @@ fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Ser
     with_entries
         .map(|(entry, (id, state))| {
             let id = id.unwrap_or_else(|| free_id(entry, manner, &mut taken));
-            Server { name: entry.name.clone(), project: entry.project.clone(), id, state }
+            let (name, project) = (entry.name.clone(), entry.project.clone());
+            let names_gate = entry::names_gate(entry, manner.host.shape);
+            Server { name, project, id, state, names_gate }
         })
         .collect()
 }
@@ -175,7 +182,7 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
             None => (None, State::Unwired),
         },
         // The id stays with it: nobody else may get that one.
-        Ok(Launch::Program(program)) if entry::has_address(entry, shape) => {
+        Ok(Launch::Program(program)) if entry::has_address(entry) => {
             let id = program.guarded().and_then(|guarded| guarded.server);
             (id, State::Unguarded(Reason::TwoWays))
         }
@@ -184,7 +191,8 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
                 let Guarded { server, options, .. } = guarded;
                 let (program, has_id) = (program.name().to_owned(), server.is_some());
                 let variables = own_variables(entry, manner);
-                (server, State::Wired { program, has_id, options, variables })
+                let env_file = entry::env_file(entry).map(str::to_owned);
+                (server, State::Wired { program, has_id, options, variables, env_file })
             }
             // Some other command of ours is not to be wrapped in one more.
             None if is_program(program.name()) => (None, State::Unguarded(Reason::Shape)),
@@ -278,15 +286,19 @@ fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewri
         }
         changed.push(server);
     }
-    let text =
+    let after =
         finish(editor, mark, body, root.as_ref(), &found, &changed, manner, Expected::Wired)?;
-    Ok(Rewritten { text, changed, wirings, parts })
+    // What cannot be taken back without keeping more than punctuation and names is not done.
+    Inverse::of(text, &after).ok_or(TextError::Unsafe)?;
+    Ok(Rewritten { text: after, changed, wirings, parts })
 }
 
-/// Whether an entry's own variables would let the gate find another home than ours.
+/// Whether an entry's own variables would let the gate find another home than ours. What is in a file of variables can
+/// change at any time.
 fn leads_elsewhere(entry: &Entry<'_>, manner: &Manner<'_>) -> bool {
     const NAMES: &[&str] = &["HOME", "USERPROFILE", "HOLDPOINT_HOME"];
-    entry::variables(entry, manner.host.shape).iter().any(|(name, _)| NAMES.contains(name))
+    entry::env_file(entry).is_some()
+        || entry::variables(entry, manner.host.shape).iter().any(|(name, _)| NAMES.contains(name))
 }
 
 /// The entry's variables that the gate itself reads, or that the system reads to start it. A value that is no text is
@@ -406,7 +418,9 @@ pub(crate) fn guarded_launch(
     Ok(found.iter().find_map(|entry| {
         let Ok(Launch::Program(program)) = launch(entry, shape) else { return None };
         let guarded = program.guarded().filter(|guarded| guarded.server.as_deref() == Some(id))?;
-        GuardedLaunch::of(&program.arguments(), guarded.behind, &entry::variables(entry, shape))
+        let variables = entry::variables(entry, shape);
+        let launch = GuardedLaunch::of(&program.arguments(), guarded.behind, &variables)?;
+        Some(GuardedLaunch { env_file: entry::env_file(entry).map(str::to_owned), ..launch })
     }))
 }
 

@@ -114,9 +114,15 @@ pub(crate) const SIGN_IN: &[&str] = &[
     "apiKey",
 ];
 
+/// What an address is called, by any host.
+pub(crate) const ADDRESSES: &[&str] = &["url", "serverUrl", "httpUrl", "uri"];
+
+/// The member that names a file with more variables for a server that is started.
+pub(crate) const ENV_FILE: &str = "envFile";
+
 /// Members of a remote server that only some hosts know: where they are not expected, the entry is another host's.
 pub(crate) const FOREIGN: &[&str] =
-    &["http_headers", "bearer_token_env_var", "httpUrl", "uri", "serverUrl", "headers"];
+    &["http_headers", "bearer_token_env_var", "httpUrl", "uri", "serverUrl", "headers", ENV_FILE];
 
 const STREAMABLE: &[&str] =
     &["http", "streamable-http", "streamable_http", "streamableHttp", "streamableHTTP"];

@@ -83,7 +83,9 @@ fn remote(
         true => editor.at(hidden.ok_or(Unclear)?.node.span.clone()).to_owned(),
     };
     let name = shape.addresses.first().ok_or(Unclear)?.member;
+    let has_comment = editor.has_comment_inside(launch.command);
     let mut address = match &kept.address {
+        _ if has_comment => spelled,
         // Of an address in an argument the quotes are around it, of one in a variable they came with it.
         Some(around) if is_hidden => format!("{}{spelled}", around.before_quotes()),
         // Without quotes an address can be written in YAML alone.
@@ -96,7 +98,14 @@ fn remote(
     if let Some(added) = variables_back(editor, environment, map, headers, kept, shape)? {
         address = format!("{address}{}{added}", editor.separator(map, launch.command));
     }
-    editor.replace(Editor::member_span(launch.command), address);
+    if has_comment {
+        let key = kept.address.as_ref().map(|around| around.name().to_owned());
+        let key = key.unwrap_or_else(|| render::key(syntax, name));
+        editor.replace(launch.command.key_span.clone(), key);
+        editor.replace(launch.command.node.span.clone(), address);
+    } else {
+        editor.replace(Editor::member_span(launch.command), address);
+    }
     if let Form::Apart { arguments: Some((member, _)), .. } = &launch.form {
         editor.remove(launch.holder, member);
     }

@@ -49,7 +49,7 @@ pub(crate) struct Spelled {
     pub(crate) meaning: String,
 }
 
-/// What is before and behind an address in the text of its member.
+/// What is before and behind an address in the text of its member; only the member's name, where a comment is between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Around {
@@ -102,6 +102,11 @@ impl Around {
 
     fn is_plain(&self) -> bool {
         is_plain_text(&self.before) && is_plain_text(&self.behind)
+    }
+
+    /// The name of the member.
+    pub(crate) fn name(&self) -> &str {
+        self.before.split([':', '=']).next().unwrap_or_default().trim_end()
     }
 
     /// What is before a value that has its own quotes.
@@ -215,47 +220,54 @@ pub(crate) fn remote(
         kept.kind = Some(editor.at(span.clone()).to_owned());
         editor.replace(span, render::string(shape.started));
     }
-    let span = Editor::member_span(launch.address);
-    let key = editor.at(span.start..launch.address.node.span.start);
+    let Member { key_span, node, .. } = launch.address;
+    let has_comment = editor.has_comment_inside(launch.address);
+    let key_end = if has_comment { key_span.end } else { node.span.start };
+    let key = editor.at(key_span.start..key_end);
     kept.address = Some(match place.and_then(|place| spelled.split_at_checked(place)) {
-        Some((before, rest)) if !is_hidden => {
+        Some((before, rest)) if !is_hidden && !has_comment => {
             let behind = rest.strip_prefix(launch.url).unwrap_or_default().to_owned();
             Around { before: format!("{key}{before}"), behind }
         }
         _ => Around { before: key.to_owned(), behind: String::new() },
     });
-    let mut members = command_members(syntax, shape, gate.program, &words);
+    let (command, mut others) = command_members(syntax, shape, gate.program, &words);
     if is_hidden {
         let variable = render::member(syntax, ADDRESS_VARIABLE, spelled);
         match launch.headers.or(launch.environment) {
             Some((member, inner)) => editor.insert_first(&member.node, inner, &variable),
             None => {
                 let environment = render::map(&[variable]);
-                members.push(render::member(syntax, shape.environment, &environment));
+                others.push(render::member(syntax, shape.environment, &environment));
             }
         }
     }
     let separator = editor.separator(map, launch.address);
-    editor.replace(span, members.join(&separator));
+    let others: String = others.iter().map(|member| format!("{separator}{member}")).collect();
+    if has_comment {
+        editor.replace(key_span.clone(), render::key(syntax, shape.command));
+        editor.replace(node.span.clone(), format!("{command}{others}"));
+    } else {
+        let command = render::member(syntax, shape.command, &command);
+        editor.replace(Editor::member_span(launch.address), format!("{command}{others}"));
+    }
     kept
 }
 
-/// The members that start a program.
+/// The value of the member that names the program, and the members that have to follow it.
 fn command_members(
     syntax: crate::document::Syntax,
     shape: &Shape,
     program: &str,
     words: &[String],
-) -> Vec<String> {
+) -> (String, Vec<String>) {
     if shape.one_list {
         let all: Vec<String> =
             std::iter::once(program.to_owned()).chain(words.iter().cloned()).collect();
-        return vec![render::member(syntax, shape.command, &render::list(&all))];
+        return (render::list(&all), Vec::new());
     }
-    vec![
-        render::member(syntax, shape.command, &render::string(program)),
-        render::member(syntax, shape.arguments, &render::list(words)),
-    ]
+    let arguments = render::member(syntax, shape.arguments, &render::list(words));
+    (render::string(program), vec![arguments])
 }
 
 /// Headers become variables of the same entry: only names change, so that no value is ever written anew.

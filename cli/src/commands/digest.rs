@@ -165,7 +165,7 @@ fn say_server(told: &Told, is_today: bool, options: &Options) {
 fn happening_line(happening: &Happening) -> String {
     let what = happening.what;
     let style = match what {
-        What::Held | What::Quarantined | What::Discarded => RED.bold(),
+        What::Held | What::Quarantined | What::Discarded | What::Unwired => RED.bold(),
         What::Noted
         | What::Changed
         | What::Pinned

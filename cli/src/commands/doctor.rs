@@ -1,6 +1,7 @@
 //! `holdpoint doctor`: what was found, what works, what is wrong and the line that mends it. It changes nothing.
 
 mod codes;
+mod env_file;
 mod home;
 mod places;
 mod program;
@@ -11,6 +12,7 @@ use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, DIM, GREEN, RED, YELLOW, styled};
 use codes::{Code, State};
+pub(crate) use program::shell_word;
 use serde::Serialize;
 use std::path::Path;
 

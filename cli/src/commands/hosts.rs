@@ -142,6 +142,9 @@ fn line(server: &Server, pins: Option<&Pins>) -> String {
             Started::Other => styled(RED, "wired to another program: holdpoint doctor"),
             Started::Nothing => styled(RED, "wired, and its program is gone: holdpoint doctor"),
         },
+        State::Unguarded(reason) if server.names_gate => {
+            styled(RED, format!("names holdpoint, but {reason}: holdpoint doctor"))
+        }
         State::Unguarded(reason) => styled(YELLOW, reason),
     };
     let project = server

@@ -6,16 +6,18 @@ mod purge;
 use crate::approver;
 use crate::arguments::Options;
 use crate::arguments::uninstall::UninstallCommand;
+use crate::commands::doctor::shell_word;
+use crate::commands::wiring::Witness;
 use crate::commands::{watch, wiring};
 use crate::failure::{Exit, Failure};
 use crate::hosting;
 use crate::screen::{self, DIM, YELLOW, styled};
 use crate::target::home_path;
-use hosts::{Aim, Choice, Plan, State, Workshop};
+use hosts::{Aim, Choice, Plan, Workshop};
 use purge::Purge;
 use serde::Serialize;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What would be done.
 #[derive(Debug)]
@@ -27,7 +29,16 @@ struct Farewell {
     has_watcher: bool,
     /// Where the installer put the binary. One that was installed in another way is left to that way.
     program: Option<PathBuf>,
+    /// The program that runs now, where it stays.
+    kept: Option<Kept>,
     purge: Option<Purge>,
+}
+
+/// What stays, and what to type to remove it.
+#[derive(Debug, Serialize)]
+struct Kept {
+    path: PathBuf,
+    remove: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,6 +54,7 @@ struct Document<'a> {
     left: &'a [Left],
     watcher: bool,
     program: Option<&'a PathBuf>,
+    program_kept: Option<&'a Kept>,
     home: Option<&'a PathBuf>,
 }
 
@@ -58,12 +70,15 @@ pub(crate) fn run(command: &UninstallCommand, options: &Options) -> Result<Exit,
         return Ok(if farewell.left.is_empty() { Exit::Fine } else { stand_in_the_way() });
     }
     confirm(command)?;
+    let witness = Witness::open(options)?;
+    witness.need_person(farewell.plans.iter())?;
     let document = serde_json::json!(farewell.document(true));
-    farewell.carry_out()?;
+    let last = farewell.last_words();
+    farewell.carry_out(witness)?;
     if options.json {
         screen::print_json(&document)?;
     } else {
-        screen::say("done");
+        screen::say(last);
     }
     Ok(Exit::Fine)
 }
@@ -101,16 +116,11 @@ impl Farewell {
         let everything = Choice { by_hand: true, ..Choice::default() };
         for config in hosting::files(options)? {
             match workshop.plan(&config, Aim::Unwire, &everything) {
-                Ok(plan) if plan.is_empty() => {
-                    let is_wired = plan
-                        .unchanged
-                        .iter()
-                        .any(|server| matches!(server.state, State::Wired { .. }));
-                    if is_wired {
-                        let problem = "is wired, and what it was before is not known".to_owned();
-                        left.push(Left { path: config.path, problem });
-                    }
+                Ok(plan) if plan.unchanged.iter().any(|server| server.names_gate) => {
+                    let problem = "has an entry that names holdpoint and cannot be taken apart";
+                    left.push(Left { path: config.path, problem: problem.to_owned() });
                 }
+                Ok(plan) if plan.is_empty() => {}
                 Ok(plan) => match workshop.check(&plan) {
                     Ok(()) => plans.push(plan),
                     Err(error) => {
@@ -130,12 +140,16 @@ impl Farewell {
             true => Purge::of(&home_path(options)?, &user_home)?,
             false => None,
         };
+        let program = Some(installed).filter(|installed| installed.is_file());
+        let kept =
+            std::env::current_exe().ok().filter(|running| !is_same(running, program.as_deref()));
         Ok(Farewell {
             workshop,
             plans,
             left,
             has_watcher: watch::is_installed()?,
-            program: installed.is_file().then_some(installed),
+            program,
+            kept: kept.map(|path| Kept { remove: removal_of(&path), path }),
             purge,
         })
     }
@@ -147,6 +161,7 @@ impl Farewell {
             left: &self.left,
             watcher: self.has_watcher,
             program: self.program.as_ref(),
+            program_kept: self.kept.as_ref(),
             home: self.purge.as_ref().map(|purge| &purge.home),
         }
     }
@@ -173,6 +188,10 @@ impl Farewell {
         if let Some(program) = &self.program {
             screen::say(format!("remove  {}", program.display()));
         }
+        if let Some(Kept { path, remove }) = &self.kept {
+            let how = styled(DIM, format!("(not put there by the installer; remove it: {remove})"));
+            screen::say(format!("keep    {}  {how}", path.display()));
+        }
         match &self.purge {
             Some(Purge { home }) => {
                 screen::say(format!(
@@ -187,9 +206,19 @@ impl Farewell {
         }
     }
 
+    /// What a person is told at the end: all that is left, with what to type.
+    fn last_words(&self) -> String {
+        match &self.kept {
+            None => "done".to_owned(),
+            Some(Kept { path, remove }) => {
+                format!("done, but for the program itself, {}: {remove}", path.display())
+            }
+        }
+    }
+
     /// The watcher goes first, or it would see the hosts' files change; the binary goes last, or an entry could name
     /// what is not there.
-    fn carry_out(self) -> Result<(), Failure> {
+    fn carry_out(self, mut witness: Witness) -> Result<(), Failure> {
         let named = |path: &PathBuf, error: std::io::Error| {
             Failure::internal(format!("`{}`: {error}", path.display()))
         };
@@ -197,8 +226,12 @@ impl Farewell {
             watch::remove_service()?;
         }
         for plan in self.plans {
+            let (host, changed) = (plan.config.host.id, plan.changed.clone());
             unwire(&self.workshop, plan)?;
+            witness.record(Aim::Unwire, host, &changed);
         }
+        // Nothing of the home is open when it goes.
+        drop(witness);
         if let Some(purge) = &self.purge {
             for left in purge.carry_out()? {
                 screen::remark(format!("left, for it is not Holdpoint's: {}", left.display()));
@@ -223,6 +256,23 @@ fn unwire(workshop: &Workshop, plan: Plan) -> Result<(), Failure> {
         "`{}` was written back by its host: close it, then type `holdpoint uninstall` again; the binary is still there",
         config.path.display()
     )))
+}
+
+fn is_same(one: &Path, other: Option<&Path>) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    other.is_some_and(|other| real(one) == real(other))
+}
+
+/// What removes a program that came in another way than by the installer.
+fn removal_of(program: &Path) -> String {
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo = cargo.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    match program.parent() {
+        Some(folder) if is_same(folder, cargo.map(|cargo| cargo.join("bin")).as_deref()) => {
+            "cargo uninstall holdpoint".to_owned()
+        }
+        _ => format!("rm {}", shell_word(program)),
+    }
 }
 
 /// Whether a file that cannot be parsed mentions us at all.

@@ -1,5 +1,9 @@
 //! What `hosts`, `wire`, `unwire`, and whoever else works on hosts' files, have in common.
 
+mod witness;
+
+pub(crate) use witness::Witness;
+
 use crate::arguments::Options;
 use crate::arguments::hosts::Selection;
 use crate::failure::{Exit, Failure};
@@ -129,10 +133,18 @@ enum Outcome {
 }
 
 impl Outcome {
+    fn plan(&self) -> Option<&Plan> {
+        match self {
+            Outcome::Planned(plan) | Outcome::Done(plan, _) => Some(plan),
+            Outcome::Failed(..) => None,
+        }
+    }
+
     fn document(&self) -> FileDocument {
-        let (config, plan) = match self {
-            Outcome::Planned(plan) | Outcome::Done(plan, _) => (&plan.config, Some(plan)),
-            Outcome::Failed(config, _) => (config, None),
+        let plan = self.plan();
+        let config = match self {
+            Outcome::Planned(plan) | Outcome::Done(plan, _) => &plan.config,
+            Outcome::Failed(config, _) => config,
         };
         let documents = |servers: Option<&[Server]>| {
             servers.unwrap_or_default().iter().map(ServerDocument::of).collect()
@@ -202,9 +214,18 @@ pub(crate) fn run(
             }
             ask(aim, servers, files)?;
         }
+        let mut witness = Witness::open(options)?;
+        witness.need_person(outcomes.iter().filter_map(Outcome::plan))?;
         // Made private by whoever comes first.
         store::Home::open(&home_path(options)?)?;
-        outcomes = outcomes.into_iter().map(|outcome| carry_out(workshop, outcome)).collect();
+        let carried_out = outcomes.into_iter().map(|outcome| carry_out(workshop, outcome));
+        outcomes = carried_out
+            .inspect(|outcome| {
+                if let Outcome::Done(plan, done) = outcome {
+                    witness.record(aim, plan.config.host.id, &done.changed);
+                }
+            })
+            .collect();
     }
     if !selection.dry_run {
         // What is left over is no reason to fail.
@@ -265,10 +286,7 @@ fn need_known_servers(outcomes: &[Outcome], choice: &Choice) -> Result<(), Failu
 
 /// The servers of all files that could be read, by name and by id, each once.
 fn names_of(outcomes: &[Outcome]) -> Vec<&str> {
-    let plans = outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Planned(plan) | Outcome::Done(plan, _) => Some(plan),
-        Outcome::Failed(..) => None,
-    });
+    let plans = outcomes.iter().filter_map(Outcome::plan);
     let servers = plans.flat_map(|plan| plan.changed.iter().chain(&plan.unchanged));
     let names: BTreeSet<&str> =
         servers.flat_map(|server| [server.name.as_str(), server.id.as_str()]).collect();

@@ -246,6 +246,37 @@ fn secrets_are_not_printed() {
     }
 }
 
+/// Taking the gate away lets a server go that an incident stops, as ending the incident does.
+#[test]
+fn the_gate_is_taken_away_in_an_incident_by_a_person_alone_and_that_is_recorded() {
+    let (bench, cursor, _) = two();
+    bench.file("capture.json", r#"{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}"#);
+    bench.run(["pin", "--server", "cursor.files", "--file", "capture.json"]).exits(0);
+    bench.run(["wire", "--yes"]).exits(0);
+    let wired = read(&cursor);
+    bench.run(["incident", "on", "--server", "cursor.files"]).exits(0);
+    let unwire = ["unwire", "cursor", "--yes", "--server"];
+    for words in [&[&unwire[..], &["cursor.files"]].concat()[..], &["uninstall", "--yes"]] {
+        bench.run(words).exits(2).says("needs a terminal");
+        assert_eq!(read(&cursor), wired);
+    }
+    typed("n\n", bench.command([&unwire[..], &["cursor.files"]].concat())).exits(10);
+    assert_eq!(read(&cursor), wired);
+    // The incident is about one server: the others' gates can be taken away as ever.
+    bench.run([&unwire[..], &["cursor.docs"]].concat()).exits(0);
+    let command = bench.command([&unwire[..], &["cursor.files"]].concat());
+    typed("y\n", command).exits(0).says("An incident is on");
+    let events = bench.run(["receipts", "list", "--json", "--all"]).exits(0).out;
+    for id in ["cursor.files", "cursor.docs"] {
+        let is_it = |line: &&str| line.contains("server.unwire") && line.contains(id);
+        let line = events.lines().find(is_it).unwrap_or_else(|| panic!("{id}: {events}"));
+        assert!(line.contains(WHO), "{line}");
+    }
+    bench.run(["history", "cursor.files"]).exits(0).says("server.wire").says("server.unwire");
+    bench.run(["digest"]).exits(0).says("the gate was taken out of its host's file");
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
 #[test]
 fn slips_of_the_pen_are_told() {
     let (bench, _, _) = two();

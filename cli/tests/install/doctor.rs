@@ -186,6 +186,65 @@ fn variables_of_an_entry_that_change_its_gate_are_wrong() {
     }
 }
 
+/// JSON readers take the first or the last of two members with one name, and some take no regard of case.
+#[test]
+fn an_entry_that_lost_its_gate_to_a_second_command_or_an_address_is_wrong() {
+    let station = Station::new();
+    let gate = guarded_server("cursor.time", binary()).to_string();
+    let wired = |other: &str| {
+        let entry = format!("{}{other}}}", gate.trim_end_matches('}'));
+        fs::write(station.cursor_path(), format!(r#"{{"mcpServers":{{"time":{entry}}}}}"#))
+            .unwrap();
+    };
+    station.cursor(&json!({}));
+    wired("");
+    finds_no(&doctor(&station, 0), "entry_bypassed");
+    for other in [
+        r#","command":"uvx","args":["mcp-server-time"]"#,
+        r#","Command":"uvx""#,
+        r#","args":["mcp-server-time"]"#,
+        r#","url":"https://time.example.com/mcp""#,
+        r#","httpUrl":"https://time.example.com/mcp""#,
+    ] {
+        wired(other);
+        let document = doctor(&station, 15);
+        let finding = finds(&document, "entry_bypassed");
+        assert_eq!(finding["state"], "wrong");
+        assert!(finding["say"].as_str().unwrap().contains("without the gate"), "{finding}");
+        station.run(&["doctor"]).exits(15).says("help doctor#entry_bypassed");
+        station.run(&["hosts"]).exits(0).says("names holdpoint, but");
+        station.run(&["status"]).exits(0).says("1 server of a host is not guarded");
+    }
+    // Of a variable that is set twice, the host may take either.
+    station.run(&["status"]).exits(0);
+    let home = station.bench.home();
+    let home = home.display();
+    wired(&format!(r#","env":{{"HOLDPOINT_HOME":"{home}","HOLDPOINT_HOME":"/elsewhere"}}"#));
+    finds(&doctor(&station, 15), "entry_home");
+}
+
+#[test]
+fn variables_from_a_file_that_change_the_gate_are_wrong_and_a_file_that_is_not_there_a_note() {
+    let station = Station::new();
+    station.run(&["status"]).exits(0);
+    let mut entry = guarded_server("cursor.time", binary());
+    let file = station.bench.file("variables", "API_KEY=s3cr3t\n");
+    entry["envFile"] = json!(file);
+    station.cursor(&json!({ "time": entry }));
+    let document = doctor(&station, 0);
+    for code in ["entry_variable", "entry_home", "entry_env_file"] {
+        finds_no(&document, code);
+    }
+    fs::write(&file, "API_KEY=s3cr3t\nexport LD_PRELOAD='/tmp/x.so'\nHOLDPOINT_HOME=/elsewhere\n")
+        .unwrap();
+    let document = doctor(&station, 15);
+    assert!(finds(&document, "entry_variable")["say"].as_str().unwrap().contains("LD_PRELOAD"));
+    finds(&document, "entry_home");
+    assert!(!document.to_string().contains("s3cr3t"), "{document:#}");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(finds(&doctor(&station, 0), "entry_env_file")["state"], "note");
+}
+
 #[test]
 fn two_entries_with_one_id_are_a_note() {
     let station = Station::new();

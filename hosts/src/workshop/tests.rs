@@ -255,7 +255,8 @@ fn an_entry_with_a_command_and_an_address_is_left_and_never_told_as_guarded() {
             r#"{{"mcpServers": {{"a": {{"command": "x"{address}}}, "b": {{{gate}{address}}}}}}}"#
         )
     };
-    for address in [r#", "url": "https://a.example""#, r#", "serverUrl": "https://a.example""#] {
+    for name in ["url", "serverUrl", "httpUrl", "uri", "URL"] {
+        let address = &format!(r#", "{name}": "https://a.example""#);
         let bench = Bench::new(&entry(address));
         assert!(bench.wire().changed.is_empty());
         assert_eq!(bench.text(), entry(address));
@@ -367,6 +368,80 @@ fn command_lines_and_comments_are_neither_kept_nor_shown() {
     assert_eq!(bench.text(), SECRETS);
 }
 
+#[test]
+fn a_comment_before_an_address_stays_where_it_is_and_keeps_nothing_from_being_wired() {
+    let json = r#"{
+  "mcpServers": {
+    "block": {"url": /* Sk31tZ */ "https://a.example/mcp", "headers": {"A": "b"}},
+    "line": {
+      "serverUrl": // Sk31tZ
+        "http://127.0.0.1:8080/mcp"
+    },
+    "files": {"command": "npx"}
+  }
+}
+"#;
+    let bench = Bench::new(json);
+    assert_eq!(bench.wire().changed.len(), 3);
+    let wired = bench.text();
+    assert_eq!(wired.matches("Sk31tZ").count(), 2, "{wired}");
+    assert!(bench.states().iter().all(|(_, is_wired)| *is_wired), "{wired}");
+    for name in fs::read_dir(bench.folder.path().join("home/wiring")).unwrap() {
+        let kept = fs::read_to_string(name.unwrap().path()).unwrap();
+        assert!(!kept.contains("Sk31tZ"), "{kept}");
+    }
+    assert!(bench.unwire().is_original);
+    assert_eq!(bench.text(), json);
+    // Also where the host wrote its file in between, and the original is made from the entries.
+    bench.wire();
+    bench.write(&format!("{}\n", bench.text()));
+    bench.unwire();
+    assert_eq!(bench.text(), format!("{json}\n"));
+}
+
+#[test]
+fn an_entry_that_its_host_may_read_in_two_ways_is_told_to_name_the_gate() {
+    let gate = r#""command": "/bin/holdpoint", "args": ["run", "--server=cursor.a", "--", "x"]"#;
+    let bypassed = [
+        r#""command": "evil""#,
+        r#""Command": "evil""#,
+        r#""args": ["-c", "evil"]"#,
+        r#""ARGS": ["-c", "evil"]"#,
+        r#""url": "https://evil.example""#,
+        r#""Url": "https://evil.example""#,
+    ];
+    for other in bypassed {
+        for entry in [format!("{gate}, {other}"), format!("{other}, {gate}")] {
+            let bench = Bench::new(&format!(r#"{{"mcpServers": {{"a": {{{entry}}}}}}}"#));
+            let servers = bench.config.servers().unwrap();
+            assert!(matches!(servers[0].state, State::Unguarded(_)), "{entry}");
+            assert!(servers[0].names_gate, "{entry}");
+        }
+    }
+    for entry in [r#""command": "x", "Command": "y""#, r#""env": {"command": "holdpoint"}"#] {
+        let bench = Bench::new(&format!(r#"{{"mcpServers": {{"a": {{{entry}}}}}}}"#));
+        assert!(!bench.config.servers().unwrap()[0].names_gate, "{entry}");
+    }
+}
+
+#[test]
+fn an_entry_with_a_file_of_variables_is_wired_with_its_home_and_tells_the_file() {
+    let text = r#"{"mcpServers": {
+  "a": {"command": "x", "envFile": "${workspaceFolder}/.env"},
+  "b": {"command": "y"}
+}}"#;
+    let bench = Bench::new(text);
+    assert_eq!(bench.wire().changed.len(), 2);
+    let home = bench.folder.path().join("home");
+    let home = format!(r#""--home", "{}""#, home.display());
+    assert_eq!(bench.text().matches(&home).count(), 1, "{}", bench.text());
+    let launch = |id: &str| bench.config.guarded_launch(id).unwrap().unwrap();
+    assert_eq!(launch("cursor.a").env_file.as_deref(), Some("${workspaceFolder}/.env"));
+    assert_eq!(launch("cursor.b").env_file, None);
+    assert!(bench.unwire().is_original);
+    assert_eq!(bench.text(), text);
+}
+
 /// Makes the record of a wired file what the version before kept, without its copy of the file.
 fn make_old(bench: &Bench, spelled: &[(&str, serde_json::Value)]) -> PathBuf {
     let folder = bench.folder.path().join("home/wiring");
@@ -437,16 +512,17 @@ fn one_entry_that_cannot_be_taken_back_as_it_was_spelled_does_not_stop_the_file(
     assert_eq!(bench.text(), format!("{TEXT}\n"));
 }
 
+/// The name of its member is spelled with numbers, which may be a secret as far as anybody can tell.
 #[test]
-fn a_file_that_cannot_be_restored_without_its_secrets_is_left() {
-    let text =
-        r#"{"mcpServers": {"a": {"url": /* old key: Sk31tZ */ "https://a.example/mcp?x=1"}}}"#;
-    let bench = Bench::new(text);
-    let plan = bench.workshop.plan(&bench.config, Aim::Wire, &Choice::default()).unwrap();
-    let refused = bench.workshop.apply(plan);
-    assert!(matches!(refused, Err(WireError::Journal(JournalError::NotReversible { .. }))));
+fn an_entry_that_cannot_be_restored_without_keeping_a_secret_is_left_and_the_others_are_wired() {
+    let odd = r#"{"\u0075rl": "http://127.0.0.1:8080/mcp"}"#;
+    let text = format!(r#"{{"mcpServers": {{"odd": {odd}, "files": {{"command": "npx"}}}}}}"#);
+    let bench = Bench::new(&text);
+    let done = bench.wire();
+    assert_eq!(done.changed.iter().map(|server| &server.name).collect::<Vec<_>>(), ["files"]);
+    assert!(bench.text().contains(odd), "{}", bench.text());
+    assert!(bench.unwire().is_original);
     assert_eq!(bench.text(), text);
-    assert!(bench.journal().is_empty());
 }
 
 #[test]

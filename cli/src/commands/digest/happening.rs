@@ -35,6 +35,8 @@ pub(crate) enum What {
     Quarantined,
     Released,
     RolledBack,
+    /// Its host starts it without the gate from now on.
+    Unwired,
     /// Pins that did not authenticate were taken out.
     Discarded,
 }
@@ -50,6 +52,7 @@ impl What {
             What::Quarantined => "quarantined",
             What::Released => "released",
             What::RolledBack => "rolled back",
+            What::Unwired => "the gate was taken out of its host's file",
             What::Discarded => "pins were discarded that something else than holdpoint had changed",
         }
     }
@@ -61,7 +64,12 @@ impl What {
             What::Approved => line.action == "pin.added",
             What::RolledBack => line.action == "pin.withdrawn",
             What::Discarded => line.action == "pin.discarded",
-            What::Held | What::Noted | What::Changed | What::Quarantined | What::Released => false,
+            What::Held
+            | What::Noted
+            | What::Changed
+            | What::Quarantined
+            | What::Released
+            | What::Unwired => false,
         }
     }
 }
@@ -96,6 +104,7 @@ fn whats(own: &HistoryEvent, lines: &[HistoryEvent], posture: Posture) -> Vec<Wh
         "server.quarantine" => Some(What::Quarantined),
         "server.release" => Some(What::Released),
         "server.rollback" => Some(What::RolledBack),
+        "server.unwire" => Some(What::Unwired),
         _ => None,
     };
     if by_a_person.is_some() {

@@ -76,6 +76,8 @@ codes! {
     EntryLooser, "entry_looser", Note;
     EntryHome, "entry_home", Wrong;
     EntryVariable, "entry_variable", Wrong;
+    EntryBypassed, "entry_bypassed", Wrong;
+    EntryEnvFile, "entry_env_file", Note;
     ServerNotSeen, "server_not_seen", Note;
     WatcherRuns, "watcher_runs", Ok;
     WatcherAbsent, "watcher_absent", Note;

@@ -86,10 +86,18 @@ fn look_at_file(
         findings.push(Finding::new(Code::HostGuarded, sentence));
     }
     for server in servers {
-        if let State::Unguarded(reason) = &server.state {
-            let sentence = format!("{title}: `{}` {reason} (`{path}`)", screen::name(&server.name));
-            findings.push(Finding::new(Code::ServerUnguardable, sentence));
-        }
+        let State::Unguarded(reason) = &server.state else { continue };
+        let name = screen::name(&server.name);
+        findings.push(if server.names_gate {
+            let sentence = format!(
+                "{title}: `{name}` names holdpoint, but {reason}: its host may start or reach the server without the gate (`{path}`)"
+            );
+            let mend = format!("leave one command and no address in the entry in {path}");
+            Finding::new(Code::EntryBypassed, sentence).mended_by(mend)
+        } else {
+            let sentence = format!("{title}: `{name}` {reason} (`{path}`)");
+            Finding::new(Code::ServerUnguardable, sentence)
+        });
     }
     look_at_programs(config, servers, findings);
     look_at_arguments(config, servers, record, findings);
@@ -154,9 +162,10 @@ fn look_at_arguments(
     let Some(Record { configuration, home, .. }) = record else { return };
     let (title, path) = (config.host.title, config.path.display());
     for server in servers {
-        let State::Wired { options, variables, .. } = &server.state else { continue };
+        let State::Wired { options, .. } = &server.state else { continue };
         let Ok(id) = server.id.parse::<ServerId>() else { continue };
         let name = format!("`{}` of {title}", screen::name(&server.name));
+        let variables = gate_variables(&name, server, config, findings);
         for looser in configuration.loosened_by(&id, options) {
             let (code, sentence, option) = match &looser {
                 Looser::Posture { entry: Posture::Monitor, .. } => {
@@ -172,7 +181,7 @@ fn look_at_arguments(
             let mend = format!("take `{option}` out of the entry in {path}");
             findings.push(Finding::new(code, sentence).mended_by(mend));
         }
-        look_at_home(&name, (options, variables), (home, &config.path), findings);
+        look_at_home(&name, (options, &variables), (home, &config.path), findings);
         for (variable, effect) in
             variables.iter().filter_map(|(name, _)| Some((name, effect(name)?)))
         {
@@ -184,6 +193,36 @@ fn look_at_arguments(
     }
 }
 
+/// The variables that decide how the gate of an entry runs: those of the entry, and those in the file that it names.
+fn gate_variables(
+    name: &str,
+    server: &Server,
+    config: &Config,
+    findings: &mut Vec<Finding>,
+) -> Vec<(String, String)> {
+    let State::Wired { variables, env_file, program, .. } = &server.state else {
+        return Vec::new();
+    };
+    let Some(file) = env_file else { return variables.clone() };
+    let Some(more) = super::env_file::own_variables(file, config) else {
+        let sentence = format!(
+            "{name} gets more variables from `{}`, which cannot be looked at here",
+            screen::name(file)
+        );
+        findings.push(Finding::new(Code::EntryEnvFile, sentence));
+        return variables.clone();
+    };
+    if is_name(program) && more.iter().any(|(name, _)| is_same_name(name, "PATH")) {
+        let sentence = format!(
+            "{name} sets `PATH` in `{}`, which decides what program its gate is",
+            screen::name(file)
+        );
+        let mend = format!("take `PATH` out of {}", screen::name(file));
+        findings.push(Finding::new(Code::EntryVariable, sentence).mended_by(mend));
+    }
+    variables.iter().cloned().chain(more).collect()
+}
+
 type Pairs = [(String, String)];
 
 /// The home that an entry's gate uses: the one that its options name, else its variables.
@@ -193,9 +232,13 @@ fn look_at_home(
     (home, file): (&Path, &Path),
     findings: &mut Vec<Finding>,
 ) {
+    // Of one that is set twice, hosts take the one or the other.
     let value = |pairs: &Pairs, wanted: &str| {
-        let pair = pairs.iter().find(|(name, value)| name == wanted && !value.is_empty());
-        pair.map(|(_, value)| PathBuf::from(value))
+        let is_wanted =
+            |(name, value): &&(String, String)| is_same_name(name, wanted) && !value.is_empty();
+        let mut set = pairs.iter().filter(is_wanted).map(|(_, value)| PathBuf::from(value));
+        let first = set.next();
+        set.find(|other| !is_same_folder(other, home)).or(first)
     };
     let of_user = || value(variables, "HOME").or_else(|| value(variables, "USERPROFILE"));
     let (chosen, way) = match value(options, "--home") {
@@ -221,6 +264,11 @@ fn look_at_home(
         shell_word(&chosen)
     );
     findings.push(Finding::new(Code::EntryHome, sentence).mended_by(mend));
+}
+
+/// On Windows names of variables have no case.
+fn is_same_name(one: &str, other: &str) -> bool {
+    one == other || cfg!(windows) && one.eq_ignore_ascii_case(other)
 }
 
 /// What a variable of an entry does to the gate itself. The home and `PATH` have findings of their own.

@@ -45,7 +45,7 @@ pub(super) fn exposed(program: &Path) -> Vec<Finding> {
 }
 
 /// A path as a shell reads it.
-pub(super) fn shell_word(path: &Path) -> String {
+pub(crate) fn shell_word(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 

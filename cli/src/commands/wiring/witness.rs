@@ -1,0 +1,100 @@
+//! Putting a gate in front of a server, or taking it away, is recorded like other acts. While an incident is on, a person
+//! takes it away: a server that its host starts without the gate is not stopped by the incident.
+
+use crate::approver;
+use crate::arguments::Options;
+use crate::failure::Failure;
+use crate::observation::now;
+use crate::screen;
+use crate::target::{Workplace, home_path};
+use gate::server::ServerId;
+use hosts::{Aim, Plan, Server};
+use ledger::record::{Event, Text};
+use store::{Act, IncidentScope, IncidentStore, Store};
+
+/// Where acts are recorded; nowhere, as long as nothing was ever recorded in the home.
+#[derive(Debug)]
+pub(crate) struct Witness(Option<Workplace>);
+
+impl Witness {
+    /// A home that cannot be used keeps nobody from taking the gate out of a host's file.
+    pub(crate) fn open(options: &Options) -> Result<Witness, Failure> {
+        let home = home_path(options)?;
+        if !["state.db", "receipts", "holdpoint.toml"].iter().any(|name| home.join(name).exists()) {
+            return Ok(Witness(None));
+        }
+        match Workplace::open(options) {
+            Ok(workplace) => Ok(Witness(Some(workplace))),
+            Err(failure) => {
+                unrecorded(&failure.to_string());
+                Ok(Witness(None))
+            }
+        }
+    }
+
+    /// Asks a person before the gate is taken away from servers that an incident stops.
+    pub(crate) fn need_person<'p>(
+        &self,
+        plans: impl Iterator<Item = &'p Plan>,
+    ) -> Result<(), Failure> {
+        let Some(workplace) = &self.0 else { return Ok(()) };
+        let Some((incident, _)) = workplace.store.incident()?.incident else { return Ok(()) };
+        let is_stopped = |server: &Server| match &incident.scope {
+            IncidentScope::All => true,
+            IncidentScope::Servers(ids) => ids.iter().any(|id| id.as_str() == server.id),
+        };
+        let mut servers =
+            plans.filter(|plan| plan.aim == Aim::Unwire).flat_map(|plan| &plan.changed);
+        if !servers.any(is_stopped) {
+            return Ok(());
+        }
+        approver::confirm_yes(
+            &workplace.configuration,
+            "An incident is on, and stops no server that its host starts without the gate. Take the gate away all the same?",
+        )
+    }
+
+    /// Records what was done to the servers of a file.
+    pub(crate) fn record(&mut self, aim: Aim, host: &str, servers: &[Server]) {
+        let Some(workplace) = &mut self.0 else { return };
+        let name = match aim {
+            Aim::Wire => "server.wire",
+            Aim::Unwire => "server.unwire",
+        };
+        for server in servers {
+            if let Err(failure) = record_one(workplace, name, host, &server.id) {
+                unrecorded(&failure.to_string());
+            }
+        }
+    }
+}
+
+fn record_one(
+    workplace: &mut Workplace,
+    name: &'static str,
+    host: &str,
+    server: &str,
+) -> Result<(), Failure> {
+    let (at, by) = (now(), approver::name());
+    let id: Option<ServerId> = server.parse().ok();
+    let is_known = |id: &ServerId| Ok::<_, Failure>(workplace.store.server(id)?.is_some());
+    match &id {
+        Some(id) if is_known(id)? => {
+            let mut act = Act::new(id, at, &by, name);
+            act.detail = Some(format!("host {host}"));
+            workplace.store.record(act)?;
+        }
+        // The database has nothing of a server that was never started through the gate.
+        _ => {
+            let data = serde_json::json!({ "host": host });
+            let (by, server_id) = (Some(Text(&by)), Some(Text(server)));
+            let event = Event { ts: at, name, by, server_id, data: Some(&data) };
+            workplace.store.journal().append(&event)?;
+        }
+    }
+    Ok(())
+}
+
+fn unrecorded(why: &str) {
+    screen::remark(format!("note: this is not recorded: {}", screen::readable(why)));
+}
