@@ -5,10 +5,9 @@
 
 use crate::outlet::Outgoing;
 use crate::reason::ReasonCode;
-use crate::session::Session;
 use crate::session::boundary::trip;
+use crate::session::{DecidedRequest, Session};
 use std::sync::mpsc::Receiver;
-use wire::envelope::OwnedId;
 
 /// Something to be brought to the server.
 #[derive(Debug)]
@@ -17,8 +16,8 @@ pub enum Errand {
     Send(OwnMessage),
     /// A request that was not answered in time, by its id as it was sent, and by its mark where the id may come again.
     GiveUp { id: Vec<u8>, mark: Option<[u8; 16]> },
-    /// A call that waited, by its id: where it gave up meanwhile there is nothing to do.
-    Resume(OwnedId),
+    /// A request that waited and is to be sent. If it has ended meanwhile there is nothing to do.
+    Resume(Box<DecidedRequest>),
 }
 
 /// A request or notification of the gate's own.
@@ -40,7 +39,7 @@ pub fn run(session: &Session, errands: &Receiver<Errand>) {
         };
         if session.contain(bytes, || run_one(session, &errand)).is_none() {
             match &errand {
-                Errand::Resume(id) => session.resume_failed(id),
+                Errand::Resume(decided) => session.release_failed(decided.request.id(), "", 0),
                 Errand::Send(OwnMessage { id: Some(id), .. }) => {
                     let reason = ReasonCode::Internal;
                     session.contain(0, || session.own_request_failed(id.as_bytes(), reason));
@@ -53,11 +52,9 @@ pub fn run(session: &Session, errands: &Receiver<Errand>) {
 
 fn run_one(session: &Session, errand: &Errand) {
     match errand {
-        Errand::Resume(id) => {
-            session.state().is_bringing = true;
+        Errand::Resume(decided) => {
             trip("errands", b"resume");
-            session.resume(id);
-            session.state().is_bringing = false;
+            session.send_decided(decided);
         }
         Errand::GiveUp { id, mark } => session.give_up(id, *mark),
         Errand::Send(message) => {

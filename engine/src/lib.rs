@@ -21,6 +21,7 @@ pub mod program;
 pub mod reason;
 pub mod recorder;
 pub mod refusal;
+pub mod requests;
 pub mod run;
 pub mod sentinel;
 pub mod server;

@@ -168,7 +168,7 @@ impl Running {
         let status = loop {
             match self.happenings.recv_timeout(self.patience(stage)) {
                 Ok(Happening::ServerEnded(ended)) => break ended,
-                Ok(Happening::ServerClosed) => say_ended(&self.session, "it closed its output"),
+                Ok(Happening::ServerClosed) => say_ended(&self.session),
                 Ok(Happening::ClientEnded) if matches!(stage, Stage::Open | Stage::HungUp(_)) => {
                     stage = Stage::Draining(Instant::now() + self.grace);
                 }
@@ -212,7 +212,7 @@ impl Running {
             }
         };
         join_within(self.server_reader, LAST_WORDS);
-        say_ended(&self.session, "it has ended");
+        say_ended(&self.session);
         self.session.wake(Wake::End);
         join_within(self.keeper, LAST_WORDS);
         self.session.recorder.finish();
@@ -289,9 +289,9 @@ fn join_within(thread: JoinHandle<()>, patience: Duration) {
 }
 
 /// Answers all that waits for the server. A client that does not read is not waited for.
-fn say_ended(session: &Arc<Session>, why: &'static str) {
+fn say_ended(session: &Arc<Session>) {
     let session = session.clone();
-    if let Ok(last_words) = spawn("last-words", move || session.server_ended(why)) {
+    if let Ok(last_words) = spawn("last-words", move || session.server_ended()) {
         join_within(last_words, LAST_WORDS);
     }
 }

@@ -13,12 +13,14 @@ mod handshake;
 pub mod input;
 mod outgoing;
 mod overdue;
+mod resuming;
 mod server;
 pub mod state;
 mod stopped;
 
 pub(crate) use admission::LateGreeting;
 pub(crate) use client::version_in;
+pub use resuming::DecidedRequest;
 pub use server::OwnAnswer;
 
 use crate::admission::Admittance;
@@ -33,6 +35,10 @@ use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::recorder::{Circumstances, Recorded, Recorder};
 use crate::refusal::Refusal;
+use crate::requests::{
+    Asked, Asking, Awaited, Dispatched, DispatchedKind, EndedRequests, OwnedRequest, ParsedRequest,
+    Refused, RequestRef, SessionKey,
+};
 use crate::sentinel::Sentinel;
 use crate::server::driver::Wake;
 use crate::situation::Situation;
@@ -44,18 +50,16 @@ use contract::surface::{EntryId, ListKind};
 use gate::counters::Counter;
 use gate::reason::Reason;
 use gate::server::ServerId;
-use input::Asking;
-use ledger::record::OutcomeStatus;
-use outgoing::{ClientSide, ServerSide, both};
+use ledger::record::{OutcomeStatus, ReceiptId};
+use outgoing::{ClientSide, Last, ServerSide, both};
 use serde_json::json;
-use state::{MAX_FOLLOWED_HOLDS, MAX_PENDING, Pending, State, Waiting};
+use state::{MAX_FOLLOWED_HOLDS, State};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use store::receipts::Ticket;
-use wire::envelope::Id;
 use wire::remote::ParameterHeader;
 
 /// How a session behaves.
@@ -110,6 +114,7 @@ pub(crate) enum Cause {
 pub type Remark = dyn Fn(&str) + Send + Sync;
 
 pub struct Session {
+    key: SessionKey,
     pub(crate) server: ServerId,
     faults: Faults,
     pub(crate) settings: SessionSettings,
@@ -130,6 +135,8 @@ pub struct Session {
     has_unsettled: AtomicBool,
     /// Whether the client has ended, so that the server is asked nothing more.
     is_closing: AtomicBool,
+    /// How many threads go on with a request that waited.
+    resuming: AtomicUsize,
     keeper: Sender<Wake>,
     errands: Sender<Errand>,
     errors: ErrorLog,
@@ -167,18 +174,18 @@ impl std::fmt::Debug for Parts {
 /// A request on its way through the gate.
 #[derive(Clone, Copy)]
 struct Passage<'a> {
-    id: &'a Id<'a>,
-    call: Call<'a>,
-    outgoing: Outgoing<'a>,
-    is_handshake: bool,
+    request: ParsedRequest<'a>,
     begun: Instant,
     asking: Asking,
-    /// It was released: it is in the state until it is answered or has left.
+    /// When its time is over. A handshake has another limit, which counts from when it is sent.
+    deadline: Option<Instant>,
+    /// It waited: this thread has claimed its entry in the table.
     has_waited: bool,
 }
 
 /// What a request is decided on, as it was at one moment.
-struct Met {
+#[derive(Debug)]
+pub(crate) struct Met {
     situation: Arc<Situation>,
     principal: Arc<Principal>,
     view_age: Option<Duration>,
@@ -208,6 +215,7 @@ impl Session {
             state.situation = Arc::new(Situation { admission, ..(*state.situation).clone() });
         }
         Session {
+            key: SessionKey::default(),
             server: state.situation.server.clone(),
             faults: Faults::default(),
             settings: parts.settings,
@@ -230,6 +238,7 @@ impl Session {
             is_gathering: AtomicBool::new(false),
             has_unsettled: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
+            resuming: AtomicUsize::new(0),
             keeper: parts.keeper,
             errands: parts.errands,
             errors: parts.errors,
@@ -239,6 +248,11 @@ impl Session {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.lock(&self.state)
+    }
+
+    /// What a request of this session is looked up by.
+    pub(crate) fn at<'a>(&self, id: &'a [u8]) -> RequestRef<'a> {
+        RequestRef { session: self.key, id }
     }
 
     pub(crate) fn judge(&self) -> MutexGuard<'_, Judge> {
@@ -286,11 +300,6 @@ impl Session {
     /// Nothing is recorded any more, and so nothing is dispatched.
     pub fn stop_recording(&self) {
         self.recorder.finish();
-    }
-
-    /// Whether requests still wait here for a view.
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.is_broken() && self.state.lock().is_ok_and(|state| state.has_waiting())
     }
 
     pub(crate) fn situation(&self) -> Arc<Situation> {
@@ -395,28 +404,31 @@ impl Session {
 
     /// Decides on a request, records it, and passes it on or refuses it.
     fn pass(&self, passage: &Passage<'_>, met: &Met) {
-        let Passage { id, call, begun, .. } = *passage;
+        let ruling = self.decide(&passage.request.call, met);
+        self.carry_out(passage, met, &ruling);
+    }
+
+    /// Records what was decided on a request, and passes it on or refuses it.
+    fn carry_out(&self, passage: &Passage<'_>, met: &Met, ruling: &Ruling) {
         let situation = &met.situation;
-        let ruling = self.decide(&call, met);
-        if let Ruling::Hold(standing) = &ruling
+        let (begun, call, id) = (passage.begun, passage.request.call, passage.request.id);
+        if let Ruling::Hold(standing) = ruling
             && self.may_ask(passage, standing)
             && self.ask(passage, standing)
         {
             return;
         }
         boundary::note_decided();
-        let Recorded { receipt_id, ticket, decided } =
-            match self.recorder.decision(&call, &ruling, met.circumstances(begun)) {
-                Ok(recorded) => recorded,
-                Err(error) => {
-                    self.remark(&format!(
-                        "a call was refused because it cannot be recorded: {error}"
-                    ));
-                    self.tally.add(Counter::Failed);
-                    self.end_wait(passage);
-                    return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
-                }
-            };
+        let recorded = match self.recorder.decision(&call, ruling, met.circumstances(begun)) {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
+                self.tally.add(Counter::Failed);
+                self.end_wait(passage);
+                return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
+            }
+        };
+        let Recorded { receipt_id, ticket, decided } = recorded;
         // Who is refused has a receipt as well, and it is written before anybody hears of it.
         let mut ticket = Some(ticket);
         if !matches!(ruling, Ruling::Allow) {
@@ -427,26 +439,14 @@ impl Session {
                 return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
             }
         }
-        let is_call = call.target.is_some();
-        match &ruling {
+        match ruling {
             Ruling::Allow => {
-                let pending = Pending {
-                    receipt_id,
-                    is_handshake: passage.is_handshake,
-                    is_ping: call.kind == Method::Ping,
-                    is_call,
-                    bytes: call.bytes,
-                    begun,
-                    dispatched: decided,
-                    deadline: self.deadline(passage.is_handshake, begun, decided),
-                    is_cancelled: false,
-                    is_leaving: false,
-                    cancellation: None,
-                };
+                let dispatched = self.dispatched(passage, receipt_id, decided);
                 let parameters = parameter_headers(&call, situation);
                 let mark = Some(receipt_id.0);
-                let outgoing = Outgoing { parameters: &parameters, mark, ..passage.outgoing };
-                self.dispatch(&Passage { outgoing, ..*passage }, pending, ticket);
+                let outgoing =
+                    Outgoing { parameters: &parameters, mark, ..passage.request.outgoing() };
+                self.dispatch(passage, &outgoing, dispatched, ticket);
             }
             Ruling::Hold(standing) => {
                 self.follow_hold(&call, standing);
@@ -465,12 +465,40 @@ impl Session {
                 self.tell_client(&refusal.to_message(id.raw()));
             }
         }
-        if is_call {
-            let found = call.target.map(|target| situation.view.find(target));
+        if let Some(target) = call.target {
             let ours = decided.saturating_duration_since(begun);
-            self.tally.call(&call, &ruling, found, ours);
+            self.tally.call(&call, ruling, Some(situation.view.find(target)), ours);
         } else {
             self.tally.add(Counter::Requests);
+        }
+    }
+
+    /// What the table keeps of a request that is dispatched.
+    fn dispatched(
+        &self,
+        passage: &Passage<'_>,
+        receipt_id: ReceiptId,
+        decided: Instant,
+    ) -> Dispatched {
+        let call = &passage.request.call;
+        let kind = match (call.kind, call.target) {
+            (Method::Handshake, _) => DispatchedKind::Handshake,
+            (Method::Ping, _) => DispatchedKind::Ping,
+            (_, Some(_)) => DispatchedKind::Call,
+            (_, None) => DispatchedKind::Other,
+        };
+        let deadline = match kind {
+            DispatchedKind::Handshake => decided.checked_add(self.settings.start_timeout),
+            DispatchedKind::Ping | DispatchedKind::Call | DispatchedKind::Other => passage.deadline,
+        };
+        Dispatched {
+            receipt_id,
+            kind,
+            bytes: call.bytes,
+            begun: passage.begun,
+            dispatched: decided,
+            deadline,
+            doubted_until: None,
         }
     }
 
@@ -479,106 +507,97 @@ impl Session {
         self.settings.asks_in_client
             && is_settleable(standing)
             && passage.asking == Asking::Open
-            && passage.call.target.is_some()
+            && passage.request.call.target.is_some()
             && self.state().client.can_be_asked
     }
 
-    /// Has the person asked about a call, which waits for what they say. Answers whether anything becomes of the call by
-    /// that: of one that was cancelled nobody is asked.
+    /// Has the person asked about a call, which waits for what they say. Returns whether the call is taken care of; if not,
+    /// it is refused like one that nobody can be asked about.
     fn ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
-        let (Some(target), Some(list)) =
-            (passage.call.target, passage.call.target.and_then(|target| target.entry_type.list()))
-        else {
-            return false;
-        };
+        let Some(target) = passage.request.call.target else { return false };
         let entry = EntryId::new(target.entry_type, target.key);
-        let waiting = Waiting {
-            id: passage.id.to_owned(),
-            frame: passage.outgoing.frame.into(),
-            list: Some(list),
-            is_unadmitted: false,
-            is_handshake: false,
-            begun: passage.begun,
-            asking: Asking::Done,
-            asked_about: Some(entry.clone()),
-            cancellation: None,
-            is_claimed: false,
-        };
-        let has_room = {
-            let mut state = self.state();
-            let released = state.released.get(passage.id.key());
-            if released.is_some_and(|waiting| waiting.cancellation.is_some()) {
-                return false;
+        if passage.has_waited {
+            let at = self.at(passage.request.id.key());
+            match self.state().requests.ask(at, entry.clone()) {
+                Asked::Waits => {}
+                Asked::Cancelled => return false,
             }
-            let has_room = state.has_room_to_wait(waiting.frame.len());
-            if has_room {
-                state.released.remove(passage.id.key());
-                state.wait(waiting);
-            }
-            has_room
-        };
-        if has_room {
-            let banner = standing.message().to_owned();
-            self.wake(Wake::Ask { entry, banner });
-        } else {
-            let (id, bytes) = (passage.id.to_owned(), passage.call.bytes);
-            let reason = ReasonCode::RateLimited;
-            let reason = self.record_denial(passage.call.method, bytes, reason, passage.begun);
-            self.end_wait(passage);
-            self.refuse_sized(id.raw(), reason, bytes);
+        } else if !self.wait_for(passage, Awaited::Person(entry.clone())) {
+            return true;
         }
+        let banner = standing.message().to_owned();
+        self.wake(Wake::Ask { entry, banner });
         true
     }
 
-    /// INVARIANT: a request is known to be pending before its first byte is written, so its answer is always expected.
-    fn dispatch(&self, passage: &Passage<'_>, pending: Pending, ticket: Option<Ticket>) {
-        let receipt_id = pending.receipt_id;
-        let refused = {
-            let mut state = self.state();
-            let refused = match state.ended {
-                Some(_) => Some(ReasonCode::UpstreamUnreachable),
-                None if state.pending.len() < MAX_PENDING => None,
-                None => Some(ReasonCode::RateLimited),
-            };
-            if refused.is_none() {
-                state.dispatch(passage.id.to_owned(), pending, passage.has_waited);
-            }
-            refused
+    /// Puts a request that has not waited yet into the table, where it waits. Returns whether it could: if not, it is
+    /// refused.
+    fn wait_for(&self, passage: &Passage<'_>, awaited: Awaited) -> bool {
+        // A person may take longer than a server, and a server may take longer to start than to answer a call.
+        let (asking, deadline) = match awaited {
+            Awaited::Person(_) => (Asking::Done, None),
+            Awaited::List(_) | Awaited::Admission => (passage.asking, passage.deadline),
         };
-        if let Some(reason) = refused {
-            self.recorder.outcome(
-                receipt_id,
-                OutcomeStatus::Error,
-                0,
-                Duration::ZERO,
-                Duration::ZERO,
-            );
+        let waits = OwnedRequest::of(&passage.request, passage.begun)
+            .ok_or(ReasonCode::Internal)
+            .and_then(|request| {
+                let requests = &mut self.state().requests;
+                let waits = requests.wait(self.key, request, awaited, asking, deadline);
+                waits.map_err(Refused::reason)
+            });
+        if let Err(reason) = waits {
+            let (id, call) = (passage.request.id.to_owned(), &passage.request.call);
+            self.deny(&id, call.method, call.bytes, reason, passage.begun);
+        }
+        waits.is_ok()
+    }
+
+    /// INVARIANT: a request is in the table before its first byte is written, so its answer is always expected.
+    fn dispatch(
+        &self,
+        passage: &Passage<'_>,
+        outgoing: &Outgoing<'_>,
+        dispatched: Dispatched,
+        ticket: Option<Ticket>,
+    ) {
+        let id = passage.request.id;
+        let entered = {
+            let requests = &mut self.state().requests;
+            if passage.has_waited {
+                requests.leave(self.at(id.key()), dispatched)
+            } else {
+                requests.dispatch(self.key, id.to_owned(), dispatched)
+            }
+        };
+        if let Err(refused) = entered {
+            let (receipt_id, status) = (dispatched.receipt_id, OutcomeStatus::Error);
+            self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, Duration::ZERO);
             self.end_wait(passage);
-            return self.refuse_sized(passage.id.raw(), reason, passage.call.bytes);
+            return self.refuse_sized(id.raw(), refused.reason(), passage.request.call.bytes);
         }
         if self.is_gathering.load(Ordering::Acquire) {
             let is_enough = {
                 let mut side = self.server_side();
-                side.gathered.push(passage.id.to_owned());
+                side.gathered.push(id.to_owned());
                 // One that is not written ends all that was gathered with it.
                 side.ticket = both(side.ticket.take(), ticket);
-                side.outlet.gather(&passage.outgoing)
+                side.outlet.gather(outgoing)
             };
             if is_enough {
                 self.send_gathered();
             }
         } else {
             // Nothing comes behind it: it goes as it lies in the reader's buffer.
-            self.send_with(Some(passage), ticket);
+            self.send_with(Some(Last { id, outgoing }), ticket);
         }
     }
 
     /// A request that has no decision can have no outcome: it was never there.
     fn drop_unrecorded(&self, key: &[u8]) {
-        let found = self.state().pending.remove_entry(key);
+        let found = self.state().requests.take_dispatched(self.at(key));
         self.tally.add(Counter::Failed);
-        if let Some((id, pending)) = found {
-            self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, pending.bytes);
+        if let Some((id, dispatched)) = found {
+            self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, dispatched.bytes);
         }
     }
 
@@ -594,9 +613,10 @@ impl Session {
     }
 
     fn words_of(&self, reason: ReasonCode) -> &'static str {
-        match reason {
-            ReasonCode::LedgerUnavailable if self.recorder.is_disk_full() => WORDS_OF_FULL_DISK,
-            _ => words_of(reason),
+        if reason == ReasonCode::LedgerUnavailable && self.recorder.is_disk_full() {
+            WORDS_OF_FULL_DISK
+        } else {
+            words_of(reason)
         }
     }
 
@@ -611,44 +631,33 @@ impl Session {
     }
 
     /// The server is gone: every request that waits gets its answer, and so will every one that comes.
-    pub fn server_ended(&self, why: &'static str) {
-        self.contain(0, || self.end_all(why, ReasonCode::UpstreamUnreachable));
+    pub fn server_ended(&self) {
+        self.contain(0, || self.end_all(ReasonCode::UpstreamUnreachable));
     }
 
     /// The session ends because of faults of its own.
     pub(crate) fn end_by_fault(&self) {
-        self.contain(0, || self.end_all("it was ended", ReasonCode::Internal));
+        self.contain(0, || self.end_all(ReasonCode::Internal));
         self.close_broken();
     }
 
-    fn end_all(&self, why: &'static str, reason: ReasonCode) {
-        let (pending, waiting) = {
-            let mut state = self.state();
-            state.ended = Some(why);
-            state.own.clear();
-            state.doubtful.clear();
-            state.waiting_bytes = 0;
-            let mut waiting = std::mem::take(&mut state.waiting);
-            // Of what is claimed somebody else sees the end.
-            let released = state.released.extract_if(|_, waiting| !waiting.is_claimed);
-            waiting.extend(released.map(|(_, waiting)| waiting));
-            (std::mem::take(&mut state.pending), waiting)
-        };
+    fn end_all(&self, reason: ReasonCode) {
+        let EndedRequests { dispatched, kept } = self.state().requests.end_all();
         // All of it is recorded before anybody is told: the client may not read.
-        for pending in pending.values() {
-            let theirs = pending.dispatched.elapsed();
-            let (receipt_id, status) = (pending.receipt_id, OutcomeStatus::Error);
+        for (_, dispatched) in &dispatched {
+            let theirs = dispatched.dispatched.elapsed();
+            let (receipt_id, status) = (dispatched.receipt_id, OutcomeStatus::Error);
             self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, theirs);
             self.tally.add(Counter::Failed);
         }
         let unseen: Vec<ReasonCode> =
-            waiting.iter().map(|waiting| self.record_unseen(waiting, reason)).collect();
+            kept.iter().map(|(_, request)| self.record_unseen(request, reason)).collect();
         let _ = self.recorder.flush();
-        for (id, pending) in &pending {
-            self.refuse_sized(id.raw(), reason, pending.bytes);
+        for (key, dispatched) in &dispatched {
+            self.refuse_sized(key.id.raw(), reason, dispatched.bytes);
         }
-        for (waiting, reason) in waiting.iter().zip(unseen) {
-            self.refuse_sized(waiting.id.raw(), reason, waiting.frame.len());
+        for ((key, request), reason) in kept.iter().zip(unseen) {
+            self.refuse_sized(key.id.raw(), reason, request.bytes());
         }
         self.refuse_handshakes(reason);
     }
@@ -692,6 +701,16 @@ fn words_of(reason: ReasonCode) -> &'static str {
         }
         ReasonCode::BadFrame => "○ holdpoint — this is not one JSON-RPC message",
         ReasonCode::PayloadTooLarge => "○ holdpoint — the message is too large",
-        _ => "○ holdpoint — something went wrong here, so the call was not made",
+        ReasonCode::Drift(_)
+        | ReasonCode::Admission(_)
+        | ReasonCode::UnknownServer
+        | ReasonCode::UnknownTool
+        | ReasonCode::SchemaViolation
+        | ReasonCode::TooDeep
+        | ReasonCode::KillSwitch
+        | ReasonCode::SessionQuarantined
+        | ReasonCode::Internal => {
+            "○ holdpoint — something went wrong here, so the call was not made"
+        }
     }
 }

@@ -177,13 +177,11 @@ impl Driver {
                 self.looked_around_at = Instant::now();
                 self.look_around();
             }
-            session.state().is_resuming = false;
         });
         if taken.is_none() {
             session.contain(0, || {
                 session.state().is_unjudged = true;
                 self.tell(Event::Faulted);
-                session.state().is_resuming = false;
             });
             session.close_broken();
         }
@@ -255,13 +253,13 @@ impl Driver {
             lacks_check: is_asked && state.checked.is_none(),
             is_greeted: state.handshake.is_some(),
             has_kept_greeting: state.kept_greeting.is_some(),
-            is_greeting: state.pending.values().any(|pending| pending.is_handshake),
+            is_greeting: state.requests.has_handshakes(),
             is_stateless: state.client.stateless_meta.is_some(),
             // A subscription may be open for as long as the session is, and keeps no server from answering.
-            is_busy: state.pending.values().any(|pending| pending.is_call),
-            has_ended: state.ended.is_some(),
-            waited: state.waited_lists(),
-            asked: state.asked_entries(),
+            is_busy: state.requests.has_calls(),
+            has_ended: state.requests.is_ended(),
+            waited: state.requests.waited_lists(),
+            asked: state.requests.asked_entries(),
             offered,
         }
     }
@@ -301,14 +299,14 @@ impl Driver {
             }
             Command::DeliverHandshakes { before } => self.session.deliver_handshakes(before),
             Command::ReleaseUnadmitted => {
-                let released = self.session.state().release_unadmitted();
-                released.into_iter().for_each(|id| self.session.resume_admitted(id));
+                let released = self.session.state().requests.release_unadmitted();
+                released.iter().for_each(|key| self.session.resume_admitted(key));
             }
             Command::RefuseUnadmitted => self.session.refuse_unadmitted(),
             Command::RefuseWaiting(reason) => self.refuse_waiting(reason),
             Command::RefuseAll(reason) => {
-                let waiting = self.session.state().release_all();
-                waiting.into_iter().for_each(|id| self.session.refuse_unseen(&id, reason));
+                let waiting = self.session.state().requests.release_all();
+                waiting.iter().for_each(|key| self.session.refuse_unseen(key, reason));
             }
             Command::Announce => self.session.announce(),
             Command::TellOffered => self.tell_offered(),
@@ -328,13 +326,15 @@ impl Driver {
             }
             Command::Approve { entry, hash } => self.session.approve_for(&entry, hash),
             Command::ReleaseAsked(entry) => {
-                let calls = self.session.state().release_asked(&entry);
-                calls.into_iter().for_each(|id| self.session.resume_soon(id));
+                let timeout = self.session.settings.call_timeout;
+                let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+                let calls = self.session.state().requests.release_asked(&entry, deadline);
+                calls.iter().for_each(|key| self.session.resume(key));
             }
             Command::Remark(remark) => self.session.remark(&self.words_of(remark)),
             Command::End(why) => {
                 self.session.remark(&format!("the server cannot be used in this session: {why}"));
-                self.session.server_ended(why);
+                self.session.server_ended();
             }
         }
         None
@@ -404,12 +404,12 @@ impl Driver {
                     freshness.listed_at = Some(begun);
                 }
             }
-            state.release_listed(&kinds)
+            state.requests.release_listed(&kinds)
         };
-        for id in released {
+        for key in released {
             match is_reliable {
-                true => self.session.resume_listed(id),
-                false => self.session.refuse_unseen(&id, ReasonCode::Internal),
+                true => self.session.resume_listed(&key),
+                false => self.session.refuse_unseen(&key, ReasonCode::Internal),
             }
         }
     }
@@ -420,19 +420,19 @@ impl Driver {
             let freshness = state.freshness.entry(list).or_default();
             freshness.is_listing = false;
             freshness.is_stale = true;
-            state.release_listed(&[list])
+            state.requests.release_listed(&[list])
         };
-        released.into_iter().for_each(|id| self.session.end_unfetched(id, reason));
+        released.iter().for_each(|key| self.session.end_unfetched(key, reason));
     }
 
     fn refuse_waiting(&mut self, reason: ReasonCode) {
         let waiting = {
             let mut state = self.session.state();
-            let mut waiting = state.release_listed(&ListKind::ALL);
-            waiting.extend(state.release_unadmitted());
+            let mut waiting = state.requests.release_listed(&ListKind::ALL);
+            waiting.extend(state.requests.release_unadmitted());
             waiting
         };
-        waiting.into_iter().for_each(|id| self.session.refuse_unseen(&id, reason));
+        waiting.iter().for_each(|key| self.session.refuse_unseen(key, reason));
     }
 
     /// Sends a request of the gate's own.
@@ -446,7 +446,7 @@ impl Driver {
         let mut params = Vec::new();
         let meta = {
             let mut state = self.session.state();
-            state.own.insert(id.clone().into_bytes());
+            state.requests.add_own(id.clone().into_bytes());
             state.client.stateless_meta.clone()
         };
         if let Some(cursor) = cursor {
@@ -475,7 +475,7 @@ impl Driver {
         let params = String::from_utf8_lossy(&kept.params).into_owned();
         let frame =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        self.session.state().own.insert(id.clone().into_bytes());
+        self.session.state().requests.add_own(id.clone().into_bytes());
         let own = OwnMessage { frame, method, id: Some(id), protocol_version: None };
         self.session.errand(Errand::Send(own));
         None
@@ -483,7 +483,7 @@ impl Driver {
 
     fn give_up(&mut self, request: RequestNumber) {
         if let Some(id) = self.forget_number(request) {
-            self.session.state().own.remove(&id);
+            self.session.state().requests.end_own(&id);
             self.session.errand(Errand::GiveUp { id, mark: None });
         }
     }

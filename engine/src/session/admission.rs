@@ -9,6 +9,7 @@ use crate::decide::{Denial, Ruling};
 use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
+use crate::requests::{Awaited, ParsedRequest, RequestKey};
 use crate::server::driver::Wake;
 use crate::situation::Situation;
 use attest::{Reason, TOOL_DENIED_EVENT};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::Revision;
 use wire::attestation::Greeting;
-use wire::envelope::{Kind, Outcome, OwnedId, Scanned, scan};
+use wire::envelope::{Kind, Outcome, Scanned, scan};
 use wire::listing::is_offered;
 
 /// What becomes of the answer to a handshake.
@@ -80,37 +81,32 @@ impl Session {
         }
     }
 
-    /// Whether the allowlist refuses a call, whatever is known of the server.
-    pub(super) fn is_off_list(&self, call: &Call<'_>, met: &Met) -> bool {
+    /// The allowlist's refusal of a call, whatever is known of the server.
+    pub(super) fn off_list(&self, call: &Call<'_>, met: &Met) -> Option<Ruling> {
+        let ruling = self.decide(call, met);
         let denial = ReasonCode::Admission(Reason::ToolNotAdmitted);
-        self.decide(call, met).reason() == Some(denial)
+        (ruling.reason() == Some(denial)).then_some(ruling)
     }
 
     /// Answers a handshake or `ping` in place of a server that is not admitted. Nothing is sent to the server; the client's
     /// `initialize` is kept for when it is admitted.
-    pub(super) fn answer_unadmitted(
-        &self,
-        passage: &Passage<'_>,
-        sort: Method,
-        params: Option<&[u8]>,
-        met: &Met,
-    ) {
+    pub(super) fn answer_unadmitted(&self, passage: &Passage<'_>, met: &Met) {
+        let ParsedRequest { id, call, params, .. } = passage.request;
         let begun = passage.begun;
-        let about = met.circumstances(begun);
-        let recorded = self.recorder.decision(&passage.call, &Ruling::Allow, about);
+        let recorded = self.recorder.decision(&call, &Ruling::Allow, met.circumstances(begun));
         let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
             self.recorder.settle(ticket).map(|_| receipt_id)
         });
         self.end_wait(passage);
         let Ok(receipt_id) = settled else {
-            return self.refuse(passage.id.raw(), ReasonCode::LedgerUnavailable);
+            return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
         };
         self.tally.add(Counter::Requests);
-        let result = match sort {
+        let result = match call.kind {
             Method::Handshake => self.own_handshake(),
-            _ => "{}".to_owned(),
+            Method::Ping | Method::List(_) | Method::Use(_) | Method::Other => "{}".to_owned(),
         };
-        if passage.call.method == "initialize" {
+        if call.method == "initialize" {
             let mut state = self.state();
             let version = own_version(state.client.asked_version.as_deref()).to_string();
             state.client.protocol_version = Some(version.clone());
@@ -119,10 +115,9 @@ impl Session {
             let params = params.unwrap_or(b"{}").to_vec();
             state.kept_greeting = is_new.then_some(KeptGreeting { params, version });
         }
-        let id = passage.id.raw();
         let message = [
             br#"{"jsonrpc":"2.0","id":"#.as_slice(),
-            id,
+            id.raw(),
             br#","result":"#,
             result.as_bytes(),
             b"}",
@@ -256,31 +251,32 @@ impl Session {
     }
 
     /// Goes on with a request that waited for the check: it may still have to wait for its list.
-    pub(crate) fn resume_admitted(&self, id: OwnedId) {
+    pub(crate) fn resume_admitted(&self, key: &RequestKey) {
         let stale = {
             let mut state = self.state();
-            let list = state.released.get(id.key()).and_then(|waiting| waiting.list);
+            let released = state.requests.released(key.as_ref());
+            let list = released.and_then(|request| request.kind().list());
             let is_closed = state.situation.admission.is_closed();
             let max_age = self.settings.relist_max_age;
             let now = Instant::now();
             let stale =
                 list.filter(|list| !is_closed && !state.freshness(*list).is_fresh(now, max_age));
-            if stale.is_some() {
-                state.wait_again(id.key(), |waiting| waiting.is_unadmitted = false);
+            if let Some(list) = stale {
+                state.requests.wait_again(key.as_ref(), Awaited::List(list));
             }
             stale
         };
         match stale {
             Some(list) => self.wake(Wake::Relist(list)),
-            None => self.resume_soon(id),
+            None => self.resume(key),
         }
     }
 
     /// Goes on with a request that waited for its list. Meanwhile the check may have grown too old.
-    pub(crate) fn resume_listed(&self, id: OwnedId) {
+    pub(crate) fn resume_listed(&self, key: &RequestKey) {
         let is_fresh = {
             let mut state = self.state();
-            let begun = state.released.get(id.key()).map(|waiting| waiting.begun);
+            let begun = state.requests.released(key.as_ref()).map(|request| request.begun());
             let is_fresh = self.settings.admission_max_age.is_none_or(|max_age| {
                 let now = Instant::now();
                 // One that was made for this request counts for it, however long its list took.
@@ -290,12 +286,12 @@ impl Session {
                 })
             });
             if !is_fresh {
-                state.wait_again(id.key(), |waiting| waiting.is_unadmitted = true);
+                state.requests.wait_again(key.as_ref(), Awaited::Admission);
             }
             is_fresh
         };
         if is_fresh {
-            self.resume_soon(id);
+            self.resume(key);
         } else {
             self.wake(Wake::Admit);
         }
@@ -303,23 +299,21 @@ impl Session {
 
     /// Ends a request whose list could not be fetched. It is refused for that reason, unless it is decided without any
     /// list: where nothing of the server may be used a person is told why, and monitor stops no call.
-    pub(crate) fn end_unfetched(&self, id: OwnedId, reason: ReasonCode) {
-        let frame = self.state().released.get(id.key()).map(|waiting| waiting.frame.clone());
-        if frame.is_some_and(|frame| self.needs_no_list(&frame)) {
-            self.resume_listed(id);
+    pub(crate) fn end_unfetched(&self, key: &RequestKey, reason: ReasonCode) {
+        let kind = self.state().requests.released(key.as_ref()).map(|request| request.kind());
+        if kind.is_some_and(|kind| self.needs_no_list(kind)) {
+            self.resume_listed(key);
         } else {
-            self.refuse_unseen(&id, reason);
+            self.refuse_unseen(key, reason);
         }
     }
 
-    fn needs_no_list(&self, frame: &[u8]) -> bool {
-        let Ok(Scanned::Message(envelope)) = scan(frame) else { return false };
-        let Kind::Request { method, .. } = &envelope.kind else { return false };
+    fn needs_no_list(&self, kind: Method) -> bool {
         let (situation, principal) = {
             let state = self.state();
             (state.situation.clone(), state.client.principal.clone())
         };
-        match Method::of(method) {
+        match kind {
             Method::List(list) => situation.is_closed() && !situation.view.lacks(list),
             Method::Use(_) => {
                 let is_stopped = situation.is_closed() || situation.switches.is_incident;
@@ -331,9 +325,9 @@ impl Session {
 
     /// Nobody can say whether the server may be used, so it is not.
     pub(crate) fn refuse_unadmitted(&self) {
-        let waiting = self.state().release_unadmitted();
-        for id in waiting {
-            self.refuse_unseen(&id, ReasonCode::Internal);
+        let waiting = self.state().requests.release_unadmitted();
+        for key in waiting {
+            self.refuse_unseen(&key, ReasonCode::Internal);
         }
         self.deliver_handshakes(Instant::now());
     }
@@ -356,7 +350,7 @@ impl Session {
     /// Keeps the answer to a handshake from the client until the server was checked again.
     pub(super) fn keep_handshake(&self, state: &mut State, frame: &[u8]) -> Keeping {
         state.checked = None;
-        if state.ended.is_some() {
+        if state.requests.is_ended() {
             return Keeping::Refused(ReasonCode::UpstreamUnreachable);
         }
         if !state.has_room_to_keep_handshake(frame.len()) {

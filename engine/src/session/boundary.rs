@@ -7,6 +7,7 @@
 use super::Session;
 use crate::reason::ReasonCode;
 use crate::refusal::Refusal;
+use crate::requests::{EndedRequests, Phase};
 use ledger::record::{OutcomeStatus, ReceiptId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -122,36 +123,30 @@ impl Session {
     }
 
     /// Refuses the request that was being handled when something panicked, unless it was answered already.
-    pub(super) fn release_failed(&self, id: &OwnedId, method: &str, bytes: usize) {
+    pub(crate) fn release_failed(&self, id: &OwnedId, method: &str, bytes: usize) {
         let (is_decided, is_answered) =
             PROGRESS.with(|progress| (progress.is_decided.get(), progress.is_answered.get()));
         let released = catch_unwind(AssertUnwindSafe(|| {
-            let pending = {
-                let mut state = self.state();
-                state.forget(id.key());
-                state.pending.remove(id.key())
-            };
-            match pending {
-                Some(pending) => self.record_failure(&pending, OutcomeStatus::Error),
-                None if !is_decided => {
-                    let begun = Instant::now();
-                    self.record_denial(method, bytes, ReasonCode::Internal, begun);
-                }
-                None => {}
+            let ended = self.state().requests.end(self.at(id.key()));
+            if let Some(dispatched) = ended.as_ref().and_then(Phase::dispatched) {
+                self.record_failure(dispatched, OutcomeStatus::Error);
+            } else if !is_decided {
+                match ended.as_ref().and_then(Phase::kept) {
+                    Some(kept) => self.record_unseen(&kept.request, ReasonCode::Internal),
+                    None => self.record_denial(method, bytes, ReasonCode::Internal, Instant::now()),
+                };
             }
         }));
         if !is_answered {
             self.refuse_failed(id.raw());
         }
         if released.is_err() {
+            // It was answered just now, so it is not one of those that are refused for that.
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.requests.end(self.at(id.key()));
+            drop(state);
             self.close_broken();
         }
-    }
-
-    /// Refuses a request that had waited, and that was being brought to the server when something panicked.
-    pub(crate) fn resume_failed(&self, id: &OwnedId) {
-        self.release_failed(id, "", 0);
-        self.contain(0, || self.state().is_bringing = false);
     }
 
     /// Refuses the request whose answer was being passed on when something panicked.
@@ -191,20 +186,17 @@ impl Session {
         self.remark(
             "a fault of the gate itself: everything is refused until the server is started again",
         );
-        let (pending, waiting) = {
-            // Read for the ids of those that wait, and for nothing else.
+        let EndedRequests { dispatched, kept } = {
+            // Read for the requests that are unanswered, and for nothing else.
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let waiting: Vec<OwnedId> = std::mem::take(&mut state.waiting)
-                .into_iter()
-                .chain(std::mem::take(&mut state.released).into_values())
-                .map(|waiting| waiting.id)
-                .collect();
-            (std::mem::take(&mut state.pending), waiting)
+            state.requests.abandon_all()
         };
-        for pending in pending.values() {
-            self.record_failure(pending, OutcomeStatus::Error);
+        for (_, dispatched) in &dispatched {
+            self.record_failure(dispatched, OutcomeStatus::Error);
         }
-        pending.keys().chain(&waiting).for_each(|id| self.refuse_failed(id.raw()));
+        let dispatched = dispatched.iter().map(|(key, _)| key);
+        let unanswered = dispatched.chain(kept.iter().map(|(key, _)| key));
+        unanswered.for_each(|key| self.refuse_failed(key.id.raw()));
     }
 }
 

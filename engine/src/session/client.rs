@@ -1,15 +1,15 @@
 //! What the client sends.
 
 use super::boundary::{note_decided, trip};
-use super::input::{Asking, Returned};
-use super::state::{Cancelling, State, Waiting};
+use super::input::Returned;
+use super::state::State;
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};
-use crate::errands::Errand;
 use crate::outlet::Outgoing;
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
+use crate::requests::{Asking, Awaited, Cancelling, ParsedRequest};
 use crate::server::driver::Wake;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
@@ -28,23 +28,6 @@ const BATCHES: Revision = Revision::March2025;
 const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 /// What each request carries where there is no session.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-
-/// What a request waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Awaited {
-    List(ListKind),
-    /// That the server's admission is checked, and then its list.
-    Admission(Option<ListKind>),
-}
-
-impl Awaited {
-    fn list(self) -> Option<ListKind> {
-        match self {
-            Awaited::List(list) => Some(list),
-            Awaited::Admission(list) => list,
-        }
-    }
-}
 
 impl Session {
     /// Takes one frame of the client's. Where more of them were read already, what it leads to may wait for theirs,
@@ -144,21 +127,12 @@ impl Session {
         asking: Asking,
     ) {
         let params = envelope.params.as_ref();
-        let sort = Method::of(method);
-        let call = call_of(envelope, method, sort);
         let version = params.and_then(|params| stateless_version(params));
-        let outgoing = Outgoing {
-            frame: envelope.raw,
-            method: Some(method),
-            id: Some(id.raw()),
-            name: call.target.map(|target| target.key),
-            protocol_version: version.as_deref(),
-            ..Outgoing::default()
-        };
-        let is_handshake = sort == Method::Handshake;
-        let has_waited = false;
-        let passage = Passage { id, call, outgoing, is_handshake, begun, asking, has_waited };
-        if let Err(reason) = self.prepare(&passage, sort, params) {
+        let request = ParsedRequest::of(envelope, id, method, version.as_deref());
+        let (call, sort) = (request.call, request.call.kind);
+        let (deadline, has_waited) = (self.deadline(sort, begun), false);
+        let passage = Passage { request, begun, asking, deadline, has_waited };
+        if let Err(reason) = self.prepare(&passage, params) {
             return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
         }
         // All that the request is decided on is taken together: each look under the lock costs as much as a check.
@@ -168,8 +142,9 @@ impl Session {
             if let Some(params) = params.filter(|_| version.is_some()) {
                 state.client.hear(params.meta);
             }
-            if let Some(reason) = state.reason_against(id.key()) {
+            if let Err(refused) = state.requests.admits(self.at(id.key())) {
                 drop(state);
+                let reason = refused.reason();
                 return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
             }
             let freshness = sort.list().map(|list| state.freshness(list));
@@ -178,26 +153,35 @@ impl Session {
             let is_admitted = self.is_admission_fresh(&state, sort, begun);
             (met, is_admitted, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
+        // The allowlist comes before admission: what it refuses needs neither a check nor a list.
+        if matches!(sort, Method::Use(_))
+            && (!is_admitted || !is_fresh)
+            && let Some(refusal) = self.off_list(&call, &met)
+        {
+            return self.carry_out(&passage, &met, &refusal);
+        }
         // Skip the re-list: an unadmitted server must not be contacted.
         let is_asked = !met.situation.admission.is_closed();
         match (sort, sort.list()) {
-            // The allowlist comes before admission: what it refuses needs neither a check nor a list.
-            (Method::Use(_), _) if (!is_admitted || !is_fresh) && self.is_off_list(&call, &met) => {
-                self.pass(&passage, &met);
+            _ if !is_admitted => {
+                if self.wait_for(&passage, Awaited::Admission) {
+                    self.wake(Wake::Admit);
+                }
             }
-            _ if !is_admitted => self.wait_for(&passage, Awaited::Admission(sort.list()), envelope),
             _ if self.answers_itself(sort, &met.situation) => {
-                self.answer_unadmitted(&passage, sort, params.map(|params| params.raw), &met);
+                self.answer_unadmitted(&passage, &met);
             }
             (_, Some(list)) if !is_fresh && is_asked => {
-                self.wait_for(&passage, Awaited::List(list), envelope);
+                if self.wait_for(&passage, Awaited::List(list)) {
+                    self.wake(Wake::Relist(list));
+                }
             }
-            (Method::List(list), _) => self.answer_list(&passage, list, envelope, &met),
+            (Method::List(list), _) => self.answer_list(&passage, list, &met),
             _ => self.pass(&passage, &met),
         }
     }
 
-    fn met(&self, state: &State, view_age: Option<Duration>) -> Met {
+    pub(super) fn met(&self, state: &State, view_age: Option<Duration>) -> Met {
         Met {
             situation: state.situation.clone(),
             principal: state.client.principal.clone(),
@@ -210,23 +194,23 @@ impl Session {
     fn prepare(
         &self,
         passage: &Passage<'_>,
-        sort: Method,
         params: Option<&Params<'_>>,
     ) -> Result<(), ReasonCode> {
-        match sort {
-            Method::Handshake if passage.call.method == "initialize" => self.meet(params),
+        let call = &passage.request.call;
+        match call.kind {
+            Method::Handshake if call.method == "initialize" => self.meet(params),
             Method::Handshake | Method::Ping => {}
             Method::List(_) | Method::Use(_) | Method::Other => {
                 if let Err(error) = self.look_for_changes(passage.begun) {
                     self.remark(&format!("the store cannot be read: {error}"));
                     // A list may be shown as it was last judged; nothing is asked of the server on that.
-                    if !matches!(sort, Method::List(_)) {
+                    if !matches!(call.kind, Method::List(_)) {
                         return Err(ReasonCode::Internal);
                     }
                 }
             }
         }
-        if passage.call.method == "logging/setLevel" {
+        if call.method == "logging/setLevel" {
             let level = params.and_then(|params| params.level.as_deref());
             self.state().client.log_level = level.map(str::to_owned);
         }
@@ -257,144 +241,26 @@ impl Session {
         state.client.stateless_meta = None;
     }
 
-    fn wait_for(&self, passage: &Passage<'_>, awaited: Awaited, envelope: &Envelope<'_>) {
-        let id = passage.id.to_owned();
-        let has_room = {
-            let mut state = self.state();
-            let has_room = state.has_room_to_wait(envelope.raw.len());
-            if has_room {
-                state.wait(Waiting {
-                    id: id.clone(),
-                    frame: envelope.raw.into(),
-                    list: awaited.list(),
-                    is_unadmitted: matches!(awaited, Awaited::Admission(_)),
-                    is_handshake: passage.is_handshake,
-                    begun: passage.begun,
-                    asking: passage.asking,
-                    asked_about: None,
-                    cancellation: None,
-                    is_claimed: false,
-                });
-            }
-            has_room
-        };
-        if has_room {
-            self.wake(match awaited {
-                Awaited::List(list) => Wake::Relist(list),
-                Awaited::Admission(_) => Wake::Admit,
-            });
-        } else {
-            let reason = ReasonCode::RateLimited;
-            self.deny(&id, passage.call.method, envelope.raw.len(), reason, passage.begun);
-        }
-    }
-
-    /// Goes on with a request that was released. What has to be brought to the server is brought by somebody who may wait
-    /// for it; everything else is answered at once.
-    pub(crate) fn resume_soon(&self, id: OwnedId) {
-        let frame = self.state().released.get(id.key()).map(|waiting| waiting.frame.clone());
-        if frame.is_some_and(|frame| self.goes_up(&frame)) {
-            self.errand(Errand::Resume(id));
-        } else {
-            self.resume(&id);
-        }
-    }
-
-    fn goes_up(&self, frame: &[u8]) -> bool {
-        let Ok(Scanned::Message(envelope)) = scan(frame) else { return false };
-        let Kind::Request { method, .. } = &envelope.kind else { return false };
-        let sort = Method::of(method);
-        let call = call_of(&envelope, method, sort);
-        let met = self.met(&self.state(), None);
-        !matches!(sort, Method::List(_))
-            && !self.answers_itself(sort, &met.situation)
-            && matches!(self.decide(&call, &met), Ruling::Allow)
-    }
-
-    /// Decides on a request that was released, unless somebody else does or it came to its end meanwhile.
-    pub(crate) fn resume(&self, id: &OwnedId) {
-        let Some(waiting) = self.state().claim(id.key()) else { return };
-        let Ok(Scanned::Message(envelope)) = scan(&waiting.frame) else { return };
-        let Kind::Request { id, method } = &envelope.kind else { return };
-        let sort = Method::of(method);
-        let call = call_of(&envelope, method, sort);
-        let version = envelope.params.as_ref().and_then(|params| stateless_version(params));
-        let outgoing = Outgoing {
-            frame: &waiting.frame,
-            method: Some(method),
-            id: Some(id.raw()),
-            name: call.target.map(|target| target.key),
-            protocol_version: version.as_deref(),
-            ..Outgoing::default()
-        };
-        let begun = waiting.begun;
-        // About a call that nobody waits for nobody is asked.
-        let asking = if waiting.cancellation.is_some() { Asking::Done } else { waiting.asking };
-        let (is_handshake, has_waited) = (sort == Method::Handshake, true);
-        let passage = Passage { id, call, outgoing, is_handshake, begun, asking, has_waited };
-        let met = {
-            let state = self.state();
-            let freshness = waiting.list.map(|list| state.freshness(list));
-            let age = freshness.and_then(|freshness| freshness.age(Instant::now()));
-            self.met(&state, age)
-        };
-        match sort {
-            Method::List(list) => self.answer_list(&passage, list, &envelope, &met),
-            _ if self.answers_itself(sort, &met.situation) => {
-                let params = envelope.params.as_ref().map(|params| params.raw);
-                self.answer_unadmitted(&passage, sort, params, &met);
-            }
-            _ => {
-                self.pass(&passage, &met);
-                self.cancel_behind(id);
-                self.send_gathered();
-            }
-        }
-    }
-
-    /// Cancels a call that was cancelled before it left. One that was refused has nothing to be cancelled.
-    fn cancel_behind(&self, id: &Id<'_>) {
-        let until = Instant::now().checked_add(self.settings.cancelled_patience);
-        let cancellation = self.state().left(id.key(), until);
-        if let Some(frame) = &cancellation {
-            let method = Some("notifications/cancelled");
-            self.gather_for_server(&Outgoing { frame, method, ..Outgoing::default() });
-        }
-    }
-
-    /// A request that waited is answered here, so that it has come to its end.
-    pub(super) fn end_wait(&self, passage: &Passage<'_>) {
-        if passage.has_waited {
-            self.state().released.remove(passage.id.key());
-        }
-    }
-
     /// Answers a list from the view. It is a request like others: it has a decision, and an outcome or a refusal.
-    fn answer_list(
-        &self,
-        passage: &Passage<'_>,
-        list: ListKind,
-        envelope: &Envelope<'_>,
-        met: &Met,
-    ) {
-        let ruling = self.decide(&passage.call, met);
+    pub(super) fn answer_list(&self, passage: &Passage<'_>, list: ListKind, met: &Met) {
+        let ParsedRequest { id, call, cursor, .. } = passage.request;
+        let ruling = self.decide(&call, met);
         if !matches!(ruling, Ruling::Allow) {
-            // Refused where calls are, and decided there on the same value. It is no call: it counts as a request.
-            return self.pass(passage, met);
+            // Refused where calls are. It is no call: it counts as a request.
+            return self.carry_out(passage, met, &ruling);
         }
-        let (id, begun) = (passage.id.raw(), passage.begun);
+        let begun = passage.begun;
         note_decided();
-        let recorded = self.recorder.decision(&passage.call, &ruling, met.circumstances(begun));
+        let recorded = self.recorder.decision(&call, &ruling, met.circumstances(begun));
         let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
             self.recorder.settle(ticket).map(|_| receipt_id)
         });
         self.end_wait(passage);
         let Ok(receipt_id) = settled else {
-            return self.refuse_sized(id, ReasonCode::LedgerUnavailable, passage.call.bytes);
+            return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
         };
         self.tally.add(Counter::Requests);
-        let cursor = envelope.params.as_ref().and_then(|params| params.cursor);
-        let answer = crate::lists::answer(&met.situation.view, list, cursor, id);
+        let answer = crate::lists::answer(&met.situation.view, list, cursor, id.raw());
         self.tell_client_in_parts(&answer.parts());
         let ours = begun.elapsed();
         self.recorder.outcome(receipt_id, answer.status, answer.bytes(), ours, Duration::ZERO);
@@ -438,13 +304,13 @@ impl Session {
         let until = Instant::now().checked_add(self.settings.cancelled_patience);
         let key = key_of(id);
         self.release_from_batch(&key);
-        let cancelling = self.state().cancel(&key, envelope.raw, until);
+        let cancelling = self.state().requests.cancel(self.at(&key), envelope.raw, until);
         match cancelling {
             Cancelling::Goes => true,
             Cancelling::Unknown => !is_closed,
             Cancelling::Follows => false,
-            Cancelling::Resumes(id) => {
-                self.resume_soon(id);
+            Cancelling::Resumes(key) => {
+                self.resume(&key);
                 false
             }
         }
@@ -565,43 +431,12 @@ impl Session {
         self.tally.add(Counter::Denied);
         if recorded.is_ok() { reason } else { ReasonCode::LedgerUnavailable }
     }
-
-    /// The same for a request that waited for a view that never came.
-    pub(crate) fn refuse_unseen(&self, id: &OwnedId, reason: ReasonCode) {
-        let Some(waiting) = self.state().claim(id.key()) else { return };
-        let reason = self.record_unseen(&waiting, reason);
-        self.state().released.remove(id.key());
-        self.refuse_sized(id.raw(), reason, waiting.frame.len());
-    }
-
-    /// Answers what the client is told.
-    pub(crate) fn record_unseen(&self, waiting: &Waiting, reason: ReasonCode) -> ReasonCode {
-        let method = match scan(&waiting.frame) {
-            Ok(Scanned::Message(Envelope { kind: Kind::Request { method, .. }, .. })) => {
-                method.into_owned()
-            }
-            _ => String::new(),
-        };
-        self.record_denial(&method, waiting.frame.len(), reason, waiting.begun)
-    }
 }
 
 /// Whether a line that is no JSON was meant to be a request.
 fn is_broken_request(error: &ScanError, line: &[u8]) -> bool {
     let is_broken = matches!(error.kind, ScanErrorKind::NotJson | ScanErrorKind::NotUtf8);
     is_broken && names_protocol(line) && !ids_of_broken(line).is_empty()
-}
-
-fn call_of<'a>(envelope: &'a Envelope<'_>, method: &'a str, sort: Method) -> Call<'a> {
-    let params = envelope.params.as_ref();
-    Call {
-        method,
-        kind: sort,
-        target: sort.target(params),
-        arguments: params.and_then(|params| params.arguments),
-        bytes: envelope.raw.len(),
-        depth: envelope.depth,
-    }
 }
 
 /// What an id in the parameters of a message is compared by, as [`Id::key`] has it.

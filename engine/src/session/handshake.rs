@@ -1,9 +1,10 @@
 //! The answer to `initialize` or `server/discover`: what the server says of itself before anything is listed.
 
+use super::Session;
 use super::admission::Keeping;
 use super::state::State;
 use super::stopped::without_words;
-use super::{Session, SessionSettings};
+use crate::call::Method;
 use crate::judge::FirstUsePolicy;
 use crate::server::driver::Wake;
 use crate::view::{shaped_handshake, with_member};
@@ -133,20 +134,15 @@ impl Session {
         }
     }
 
-    /// Until when the server may answer a request.
-    pub(super) fn deadline(
-        &self,
-        is_handshake: bool,
-        begun: Instant,
-        sent: Instant,
-    ) -> Option<Instant> {
-        let SessionSettings { call_timeout, start_timeout, .. } = self.settings;
-        // A server that takes long to start may yet have to answer calls soon. Its time counts from when it was greeted:
-        // checking its admission is not its delay.
-        if is_handshake {
-            return sent.checked_add(start_timeout);
+    /// When the time of a request is over. A handshake has none here: a server that takes long to start may yet have to
+    /// answer calls soon, and its time counts from when it was greeted.
+    pub(super) fn deadline(&self, sort: Method, begun: Instant) -> Option<Instant> {
+        match sort {
+            Method::Handshake => None,
+            Method::List(_) | Method::Use(_) | Method::Ping | Method::Other => {
+                begun.checked_add(self.settings.call_timeout?)
+            }
         }
-        call_timeout.and_then(|timeout| begun.checked_add(timeout))
     }
 }
 

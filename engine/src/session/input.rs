@@ -5,6 +5,7 @@
 
 use super::{Passage, Session, is_settleable};
 use crate::recorder::now;
+use crate::requests::Asking;
 use crate::server::asking::{ANSWER_PATIENCE, MAX_QUESTIONS, Said, parameters, read_answer};
 use crate::view::{Standing, with_member};
 use contract::client::ClientCapabilities;
@@ -13,7 +14,7 @@ use contract::surface::{Entry, EntryId};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
-use wire::envelope::{Envelope, Kind, Params, Scanned, members, scan};
+use wire::envelope::{Envelope, Kind, Params, members};
 
 /// Our tokens begin so; a server's own would not be one of ours.
 const TOKEN: &str = "holdpoint-input-";
@@ -22,17 +23,6 @@ const QUESTION: &str = "holdpoint";
 /// The most tokens of one question. A further one takes the place of the oldest.
 const MAX_TOKENS: usize = 10;
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-
-/// Whether a person may be asked about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asking {
-    #[default]
-    Open,
-    /// They were, and want to see the change.
-    Shows,
-    /// They were.
-    Done,
-}
 
 /// A question that a client has not come back with.
 #[derive(Debug)]
@@ -93,10 +83,10 @@ impl Session {
     ) -> Option<Vec<u8>> {
         let may_ask = self.settings.asks_in_client
             && passage.asking != Asking::Done
-            && passage.outgoing.protocol_version.is_some()
+            && passage.request.protocol_version.is_some()
             && is_settleable(standing)
-            && can_be_asked(passage.outgoing.frame);
-        let target = passage.call.target.filter(|_| may_ask)?;
+            && passage.request.params.is_some_and(can_be_asked);
+        let target = passage.request.call.target.filter(|_| may_ask)?;
         let entry = EntryId::new(target.entry_type, target.key);
         let change = {
             let seen = self.state().seen.clone();
@@ -122,7 +112,8 @@ impl Session {
         });
         let beginning = br#"{"jsonrpc":"2.0","id":"#.as_slice();
         let result = result.to_string();
-        Some([beginning, passage.id.raw(), br#","result":"#, result.as_bytes(), b"}"].concat())
+        let id = passage.request.id.raw();
+        Some([beginning, id, br#","result":"#, result.as_bytes(), b"}"].concat())
     }
 
     /// Takes what the person said out of a call that a client came back with. Nothing where it is not one of ours.
@@ -172,22 +163,21 @@ impl Session {
     }
 }
 
-/// Whether a call says that its client shows questions, and carries no answers to others: those would get lost.
-fn can_be_asked(frame: &[u8]) -> bool {
-    let Ok(Scanned::Message(Envelope { params: Some(params), .. })) = scan(frame) else {
-        return false;
-    };
+/// Whether the parameters of a call say that its client shows questions, and carry no answers to others: those would get
+/// lost.
+fn can_be_asked(params: &[u8]) -> bool {
     let is_answer = |(name, _): (std::borrow::Cow<'_, str>, &[u8])| {
         matches!(&*name, "requestState" | "inputResponses")
     };
-    let capabilities = params.meta.and_then(|meta| member(meta, META_CAPABILITIES));
+    let meta = member(params, "_meta");
+    let capabilities = meta.and_then(|meta| member(meta, META_CAPABILITIES));
     let asked = capabilities.and_then(|capabilities| member(capabilities, "elicitation"));
     // One that names its ways names this one, or has none to name.
     let shows_forms = asked.is_some_and(|asked| {
         asked.first() == Some(&b'{')
             && (members(asked).next().is_none() || member(asked, "form").is_some())
     });
-    shows_forms && !members(params.raw).any(is_answer)
+    shows_forms && !members(params).any(is_answer)
 }
 
 /// What a client says in a `_meta` that it can do, where that can be remembered.

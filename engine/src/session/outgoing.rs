@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: nothing is sent to the server before every decision that it rests on is written.
 
-use super::{ClientOutlet, Passage, Session, boundary};
+use super::{ClientOutlet, Session, boundary};
 use crate::batches::{OpenBatches, Passage as Passed};
 use crate::outlet::{Outgoing, ServerOutlet};
 use crate::reason::ReasonCode;
@@ -12,7 +12,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, TryLockError};
 use store::receipts::Ticket;
-use wire::envelope::OwnedId;
+use wire::envelope::{Id, OwnedId};
 
 /// The way to the client, and what of it goes back in batches.
 pub(super) struct ClientSide {
@@ -49,6 +49,13 @@ pub(super) struct ServerSide {
     pub(super) gathered: Vec<OwnedId>,
     /// What has to be settled before they are sent.
     pub(super) ticket: Option<Ticket>,
+}
+
+/// A request that is sent behind what was gathered.
+#[derive(Clone, Copy)]
+pub(super) struct Last<'a> {
+    pub(super) id: &'a Id<'a>,
+    pub(super) outgoing: &'a Outgoing<'a>,
 }
 
 impl Session {
@@ -148,7 +155,7 @@ impl Session {
     /// Sends what was gathered, and one more behind it.
     ///
     /// INVARIANT: nothing is sent before every decision that it rests on is written.
-    pub(super) fn send_with(&self, last: Option<&Passage<'_>>, ticket: Option<Ticket>) {
+    pub(super) fn send_with(&self, last: Option<Last<'_>>, ticket: Option<Ticket>) {
         let failed = {
             let mut side = self.server_side();
             let ticket = both(side.ticket.take(), ticket);
@@ -158,12 +165,11 @@ impl Session {
             if settled.is_err() {
                 side.outlet.discard();
             }
-            let sent =
-                settled.is_ok() && side.outlet.flush(last.map(|passage| &passage.outgoing)).is_ok();
+            let sent = settled.is_ok() && side.outlet.flush(last.map(|last| last.outgoing)).is_ok();
             if sent {
                 None
             } else {
-                gathered.extend(last.map(|passage| passage.id.to_owned()));
+                gathered.extend(last.map(|last| last.id.to_owned()));
                 let reason = match settled {
                     Ok(_) => ReasonCode::UpstreamUnreachable,
                     Err(_) => ReasonCode::LedgerUnavailable,

@@ -3,8 +3,9 @@
 use super::Session;
 use super::boundary::{note_taken, trip};
 use super::client::key_of;
-use super::state::{MAX_SERVER_REQUESTS, Pending};
+use super::state::MAX_SERVER_REQUESTS;
 use crate::reason::ReasonCode;
+use crate::requests::{Answered, Dispatched, DispatchedKind};
 use crate::server::driver::Wake;
 use contract::surface::ListKind;
 use gate::counters::Counter;
@@ -78,7 +79,7 @@ impl Session {
     /// Notes that a line may have been the answer to a request. Returns whether it was meant for anybody.
     fn doubt(&self, ids: &[Id<'_>], is_message: bool) -> bool {
         let until = Instant::now() + DOUBT;
-        self.state().doubt(ids, is_message, until)
+        self.state().requests.doubt(self.key, ids, is_message, until)
     }
 
     /// Takes one message. A panic refuses the request whose answer it is.
@@ -118,49 +119,53 @@ impl Session {
         has_more: bool,
     ) {
         let arrived = Instant::now();
-        let (pending, stopped) = {
+        let (answered, stopped) = {
             let mut state = self.state();
-            if state.own.remove(id.key()) {
-                state.doubtful.remove(id.key());
-                drop(state);
+            let stopped = state.situation.is_closed().then(|| state.situation.clone());
+            (state.requests.answer(self.at(id.key())), stopped)
+        };
+        let dispatched = match answered {
+            None => return self.unsolicited(),
+            Some(Answered::Own) => {
                 let answer = OwnAnswer::Answer(Answer::of(*outcome).without_words());
                 return self.wake(Wake::Answered { id: id.key().to_vec(), answer });
             }
-            state.doubtful.remove(id.key());
-            let stopped = state.situation.is_closed().then(|| state.situation.clone());
-            (state.pending.remove_entry(id.key()), stopped)
+            Some(Answered::Client(id, dispatched)) => {
+                note_taken(id, dispatched.receipt_id);
+                dispatched
+            }
         };
-        let Some((owned, pending)) = pending else { return self.unsolicited() };
-        note_taken(owned, pending.receipt_id);
         trip("answer", envelope.raw);
         let status = match outcome {
             Outcome::Result(_) => OutcomeStatus::Success,
             Outcome::Error(_) => OutcomeStatus::Error,
         };
+        let is_handshake = dispatched.kind == DispatchedKind::Handshake;
         match (outcome, stopped) {
-            (Outcome::Result(result), _) if pending.is_handshake => {
+            (Outcome::Result(result), _) if is_handshake => {
                 self.answer_handshake(envelope, id, result);
             }
-            (Outcome::Error(error), _) if pending.is_handshake => {
+            (Outcome::Error(error), _) if is_handshake => {
                 self.answer_refused_handshake(envelope, id, error);
             }
-            (_, Some(situation)) => self.answer_stopped(id, &pending, outcome, &situation),
-            _ if has_more => self.gather_for_client(envelope.raw),
-            _ => self.tell_client(envelope.raw),
+            (_, Some(situation)) => self.answer_stopped(id, &dispatched, outcome, &situation),
+            (_, None) if has_more => self.gather_for_client(envelope.raw),
+            (_, None) => self.tell_client(envelope.raw),
         }
-        self.record_end(&pending, status, envelope.raw.len(), arrived);
+        self.record_end(&dispatched, status, envelope.raw.len(), arrived);
     }
 
-    fn record_end(&self, pending: &Pending, status: OutcomeStatus, bytes: usize, arrived: Instant) {
-        let theirs = arrived.saturating_duration_since(pending.dispatched);
-        let before = pending.dispatched.saturating_duration_since(pending.begun);
-        self.recorder.outcome(
-            pending.receipt_id,
-            status,
-            bytes,
-            before + arrived.elapsed(),
-            theirs,
-        );
+    fn record_end(
+        &self,
+        dispatched: &Dispatched,
+        status: OutcomeStatus,
+        bytes: usize,
+        arrived: Instant,
+    ) {
+        let theirs = arrived.saturating_duration_since(dispatched.dispatched);
+        let before = dispatched.dispatched.saturating_duration_since(dispatched.begun);
+        let ours = before + arrived.elapsed();
+        self.recorder.outcome(dispatched.receipt_id, status, bytes, ours, theirs);
     }
 
     /// An answer that names no request, as a server gives it to a request that it cannot parse. It may have been meant for
@@ -309,20 +314,12 @@ impl Session {
             FailureKind::TimedOut => (ReasonCode::Timeout, OutcomeStatus::Timeout),
             FailureKind::Internal => (ReasonCode::Internal, OutcomeStatus::Error),
         };
-        let key = {
-            let state = self.state();
-            let pending = state.pending.keys().find(|pending| pending.raw() == id);
-            pending.map_or_else(|| id.to_vec(), |pending| pending.key().to_vec())
-        };
+        let key = key_of(id);
         if failure.kind() == FailureKind::Cancelled {
-            let is_cancelled = {
-                let state = self.state();
-                let pending = state.pending.get(key.as_slice());
-                pending.is_some_and(|pending| pending.is_cancelled || pending.is_handshake)
-            };
-            // Whoever cancelled it does not wait for an answer. One that nobody cancelled only has the id of an earlier one.
-            if is_cancelled {
-                self.abandon(&key);
+            let cancelled = self.state().requests.take_cancelled(self.at(&key));
+            if let Some((_, dispatched)) = cancelled {
+                self.forget_unanswered(&dispatched);
+                self.record_failure(&dispatched, OutcomeStatus::Error);
             }
             return;
         }
@@ -330,13 +327,14 @@ impl Session {
         if reason != ReasonCode::UpstreamUnreadable && self.own_request_failed(&key, reason) {
             return;
         }
-        let words = match failure.kind() {
-            FailureKind::NeedsSignIn => WORDS_OF_SIGN_IN,
-            _ => self.words_of(reason),
+        let words = if failure.kind() == FailureKind::NeedsSignIn {
+            WORDS_OF_SIGN_IN
+        } else {
+            self.words_of(reason)
         };
-        if let Some((id, pending)) = self.end_pending(&key) {
-            self.record_failure(&pending, status);
-            self.note_fault(reason, pending.bytes as u64);
+        if let Some((id, dispatched)) = self.end_dispatched(&key) {
+            self.record_failure(&dispatched, status);
+            self.note_fault(reason, dispatched.bytes as u64);
             self.refuse_with(id.raw(), reason, words);
         }
     }
@@ -344,7 +342,7 @@ impl Session {
     /// One of our own requests could not be sent, or got no answer. At the end of a session that says nothing of the
     /// server. Returns whether it was one of ours.
     pub(crate) fn own_request_failed(&self, id: &[u8], reason: ReasonCode) -> bool {
-        let is_own = self.state().own.remove(id);
+        let is_own = self.state().requests.end_own(id);
         if is_own && !self.is_closing.load(Ordering::Acquire) {
             let answer = OwnAnswer::Failed(reason);
             self.wake(Wake::Answered { id: id.to_vec(), answer });
@@ -352,35 +350,27 @@ impl Session {
         is_own
     }
 
-    /// Ends a pending request with a fault. One of our own ends as unreadable.
+    /// Ends a dispatched request with a fault. One of our own ends as unreadable.
     pub(crate) fn fail(&self, key: &[u8], reason: ReasonCode, status: OutcomeStatus) {
-        let Some((id, pending)) = self.end_pending(key) else { return };
-        self.record_failure(&pending, status);
+        if let Some((id, dispatched)) = self.end_dispatched(key) {
+            self.refuse_dispatched(&id, &dispatched, reason, status);
+        }
+    }
+
+    /// Answers a dispatched request that was taken out of the table with a fault.
+    pub(super) fn refuse_dispatched(
+        &self,
+        id: &OwnedId,
+        dispatched: &Dispatched,
+        reason: ReasonCode,
+        status: OutcomeStatus,
+    ) {
+        self.record_failure(dispatched, status);
         // A frame that cannot be read was noted when it came, with its own length.
         if reason != ReasonCode::UpstreamUnreadable {
-            self.note_fault(reason, pending.bytes as u64);
+            self.note_fault(reason, dispatched.bytes as u64);
         }
         self.refuse_with(id.raw(), reason, self.words_of(reason));
-    }
-
-    /// Ends a request that the server did not answer in time.
-    pub(crate) fn time_out(&self, key: &[u8]) {
-        let Some((id, pending)) = self.end_pending(key) else { return };
-        self.record_failure(&pending, OutcomeStatus::Timeout);
-        if !pending.is_handshake {
-            return self.refuse_sized(id.raw(), ReasonCode::Timeout, pending.bytes);
-        }
-        self.note_fault(ReasonCode::Timeout, pending.bytes as u64);
-        let words = self.words_of_no_start();
-        self.remark(&words);
-        self.refuse_with(id.raw(), ReasonCode::Timeout, &format!("○ holdpoint — {words}"));
-    }
-
-    /// Forgets a request that was cancelled and that the server never answered. Nobody waits for it.
-    pub(crate) fn abandon(&self, key: &[u8]) {
-        if let Some((_, pending)) = self.end_pending(key) {
-            self.record_failure(&pending, OutcomeStatus::Error);
-        }
     }
 
     /// What a person is told of a server that says nothing.
@@ -393,27 +383,38 @@ impl Session {
     }
 
     /// Takes out a request that gets no answer. One of our own ends as unreadable.
-    fn end_pending(&self, key: &[u8]) -> Option<(OwnedId, Pending)> {
-        let mut state = self.state();
-        state.doubtful.remove(key);
-        if state.own.remove(key) {
-            drop(state);
-            let why = "it cannot be read in exactly one way".to_owned();
-            let answer = OwnAnswer::Answer(Answer::Unreadable(why));
-            self.wake(Wake::Answered { id: key.to_vec(), answer });
-            return None;
+    fn end_dispatched(&self, key: &[u8]) -> Option<(OwnedId, Dispatched)> {
+        let answered = self.state().requests.answer(self.at(key));
+        match answered? {
+            Answered::Own => {
+                self.own_unreadable(key.to_vec());
+                None
+            }
+            Answered::Client(id, dispatched) => {
+                self.forget_unanswered(&dispatched);
+                Some((id, dispatched))
+            }
         }
-        let ended = state.pending.remove_entry(key)?;
-        if ended.1.is_handshake {
-            self.forget_greeting(&mut state);
-        }
-        Some(ended)
     }
 
-    pub(super) fn record_failure(&self, pending: &Pending, status: OutcomeStatus) {
-        let theirs = pending.dispatched.elapsed();
-        self.recorder.outcome(pending.receipt_id, status, 0, Duration::ZERO, theirs);
-        if pending.is_call {
+    /// What a server said in an earlier handshake does not count after one that got no answer.
+    pub(super) fn forget_unanswered(&self, dispatched: &Dispatched) {
+        if dispatched.kind == DispatchedKind::Handshake {
+            self.forget_greeting(&mut self.state());
+        }
+    }
+
+    /// The answer to one of our own requests cannot be read.
+    pub(crate) fn own_unreadable(&self, id: Vec<u8>) {
+        let why = "it cannot be read in exactly one way".to_owned();
+        let answer = OwnAnswer::Answer(Answer::Unreadable(why));
+        self.wake(Wake::Answered { id, answer });
+    }
+
+    pub(super) fn record_failure(&self, dispatched: &Dispatched, status: OutcomeStatus) {
+        let theirs = dispatched.dispatched.elapsed();
+        self.recorder.outcome(dispatched.receipt_id, status, 0, Duration::ZERO, theirs);
+        if dispatched.kind == DispatchedKind::Call {
             self.tally.add(Counter::Failed);
         }
     }

@@ -1,11 +1,11 @@
 //! What the client hears of a server that is stopped: that it greets and that it lives, and nothing that it says.
 
 use super::Session;
-use super::state::Pending;
 use crate::call::{Call, Method};
 use crate::decide::Ruling;
 use crate::reason::ReasonCode;
 use crate::refusal::Refusal;
+use crate::requests::{Dispatched, DispatchedKind};
 use crate::situation::Situation;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -21,19 +21,20 @@ impl Session {
     pub(super) fn answer_stopped(
         &self,
         id: &Id<'_>,
-        pending: &Pending,
+        dispatched: &Dispatched,
         outcome: &Outcome<'_>,
         situation: &Situation,
     ) {
+        let is_ping = dispatched.kind == DispatchedKind::Ping;
         match outcome {
-            Outcome::Result(_) if pending.is_ping => self.tell_client(&answer(id, "result", "{}")),
-            Outcome::Error(error) if pending.is_ping => self.tell_client(&without_words(id, error)),
-            Outcome::Result(_) | Outcome::Error(_) => self.withhold(id, pending, situation),
+            Outcome::Result(_) if is_ping => self.tell_client(&answer(id, "result", "{}")),
+            Outcome::Error(error) if is_ping => self.tell_client(&without_words(id, error)),
+            Outcome::Result(_) | Outcome::Error(_) => self.withhold(id, dispatched, situation),
         }
     }
 
     /// Refuses a request whose answer is withheld, for the reason that it would be refused for now.
-    fn withhold(&self, id: &Id<'_>, pending: &Pending, situation: &Situation) {
+    fn withhold(&self, id: &Id<'_>, dispatched: &Dispatched, situation: &Situation) {
         let server = situation.server.as_str();
         let data = json!({"count": 1, "reason": "server_stopped"});
         self.recorder.event(server, "mcp.response.dropped", None, &data);
@@ -42,16 +43,16 @@ impl Session {
             kind: Method::Other,
             target: None,
             arguments: None,
-            bytes: pending.bytes,
+            bytes: dispatched.bytes,
             depth: 0,
         };
         let principal = self.state().client.principal.clone();
-        let receipt_id = pending.receipt_id.to_string();
+        let receipt_id = dispatched.receipt_id.to_string();
         let refusal = match self.path.decide(&any, &principal, situation, Instant::now()) {
             Ruling::Hold(standing) => Refusal::held(&standing, server, None, &receipt_id),
             Ruling::Deny(denial) => Refusal::denied(&denial, server, &receipt_id),
             Ruling::Allow => {
-                return self.refuse_sized(id.raw(), ReasonCode::Internal, pending.bytes);
+                return self.refuse_sized(id.raw(), ReasonCode::Internal, dispatched.bytes);
             }
         };
         self.tell_client(&refusal.after_dispatch().to_message(id.raw()));

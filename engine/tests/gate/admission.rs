@@ -7,8 +7,8 @@ use attest::{
     Binding, Digest, Draft, Flavor, Program, Scheme, SigningKey, ToolAllowlist, TrustRoot,
 };
 use engine::admission::{Checker, Source, Subject, Terms};
+use engine::requests::MAX_WAITING;
 use engine::session::SessionSettings;
-use engine::session::state::MAX_WAITING;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -569,7 +569,7 @@ fn a_greeting_that_waits_for_the_check_is_answered_when_the_server_ends() {
     let stage = Stage::new(setting);
     greet_as(&stage, 1);
     greet_as(&stage, 2);
-    stage.session.server_ended("it ended");
+    stage.session.server_ended();
     for id in [1, 2] {
         let refused = stage.answer(&json!(id));
         assert_eq!(refused["error"]["data"]["reason"], "upstream_unreachable", "{refused}");

@@ -1,16 +1,21 @@
 //! Asking the person at the client.
 
-use crate::stage::{QUIET, Setting, Stage, server_id, tool, tools};
+use crate::stage::{QUIET, Script, Setting, Stage, server_id, tool, tools};
 use contract::surface::{EntryId, EntryType};
 use engine::server::driver::Wake;
 use engine::session::SessionSettings;
 use gate::pins::Basis;
 use serde_json::{Value, json};
+use std::time::Duration;
 use store::Store;
 
 fn asking(capabilities: &Value) -> Stage {
-    let session = SessionSettings { asks_in_client: true, ..SessionSettings::default() };
-    let stage = Stage::new(Setting { session, ..Setting::default() });
+    asking_with(Setting::default(), capabilities)
+}
+
+fn asking_with(setting: Setting, capabilities: &Value) -> Stage {
+    let session = SessionSettings { asks_in_client: true, ..setting.session };
+    let stage = Stage::new(Setting { session, ..setting });
     stage.greet(capabilities);
     stage.list(1);
     stage.change(tools(&[tool("add", "Adds zebra7 numbers.")]));
@@ -47,6 +52,24 @@ fn a_yes_approves_and_the_call_goes_on() {
     let newest = pins.iter().find(|(id, _)| id.key == "add").and_then(|(_, pins)| pins.accepted());
     let newest = newest.expect("a pin");
     assert_eq!((newest.basis, newest.by.as_str()), (Basis::Person, "ada"));
+}
+
+#[test]
+fn the_time_that_a_person_takes_is_not_counted_against_the_call() {
+    let call_timeout = Duration::from_millis(1_500);
+    let session =
+        SessionSettings { call_timeout: Some(call_timeout), ..SessionSettings::default() };
+    let script = Script { answers_calls: false, ..Script::default() };
+    let setting = Setting { session, script, ..Setting::default() };
+    let stage = asking_with(setting, &json!({"elicitation": {}}));
+    let asked = question(&stage, 0);
+    std::thread::sleep(call_timeout);
+    answer(&stage, &asked, "approve");
+    stage.server_hears("the call", |message| message["id"] == 5);
+    // Longer than until the keeper next looks for requests whose time is over.
+    std::thread::sleep(Duration::from_millis(600));
+    stage.server_says(br#"{"jsonrpc":"2.0","id":5,"result":{"done":1}}"#);
+    assert_eq!(stage.answer(&json!(5))["result"]["done"], 1);
 }
 
 #[test]

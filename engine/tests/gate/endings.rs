@@ -111,7 +111,7 @@ fn a_call_that_was_cancelled_while_a_person_was_asked_is_not_made_when_they_say_
 #[test]
 fn calls_that_a_person_is_asked_about_are_bounded_at_the_limit_and_not_before() {
     let stage = asking();
-    let most = engine::session::state::MAX_WAITING;
+    let most = engine::requests::MAX_WAITING;
     say_call(&stage, &json!(0));
     question(&stage);
     for number in 1..most {

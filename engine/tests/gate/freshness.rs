@@ -143,7 +143,7 @@ fn when_the_server_ends_everything_that_waits_is_answered() {
         &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}}),
     );
     stage.server_hears("the call", |message| message["id"] == 5);
-    stage.session.server_ended("it has ended");
+    stage.session.server_ended();
     assert_eq!(stage.answer(&json!(5))["error"]["code"], -32011);
     assert_eq!(stage.call(6, "add", json!({}))["error"]["data"]["reason"], "upstream_unreachable");
 }

@@ -2,7 +2,8 @@
 
 use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
 use engine::decide::PreflightLimits;
-use engine::session::state::{MAX_SERVER_REQUESTS, MAX_WAITING};
+use engine::requests::MAX_WAITING;
+use engine::session::state::MAX_SERVER_REQUESTS;
 use serde_json::{Value, json};
 
 /// Invariant 7: breaking it on purpose (parsing and printing messages) makes this fail.

@@ -44,10 +44,7 @@ impl<'a> Id<'a> {
     }
 
     pub fn to_owned(&self) -> OwnedId {
-        let key = match &self.key {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(key) => Some(key.as_slice().into()),
-        };
+        let key = (*self.key != *self.raw).then(|| self.key.as_ref().into());
         OwnedId { raw: self.raw.into(), key }
     }
 }
@@ -69,6 +66,10 @@ impl OwnedId {
     /// See [`Id::key`].
     pub fn key(&self) -> &[u8] {
         self.key.as_deref().unwrap_or(&self.raw)
+    }
+
+    pub fn as_id(&self) -> Id<'_> {
+        Id { raw: &self.raw, key: Cow::Borrowed(self.key()) }
     }
 }
 

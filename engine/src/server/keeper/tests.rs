@@ -201,9 +201,10 @@ impl World {
                 let asked = self.open.remove(&request).expect("it is open");
                 let answer = match (asked, how) {
                     (_, 0) => OwnAnswer::Failed(ReasonCode::UpstreamUnreachable),
-                    (_, 1) => {
-                        OwnAnswer::Answer(Answer::Error { code: -32601, message: Default::default() })
-                    }
+                    (_, 1) => OwnAnswer::Answer(Answer::Error {
+                        code: -32601,
+                        message: Default::default(),
+                    }),
                     (_, 2) => OwnAnswer::Answer(Answer::Unreadable("broken".to_owned())),
                     (Asked::List(list), 3) => {
                         let number = request.0;

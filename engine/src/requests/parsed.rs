@@ -1,0 +1,163 @@
+//! A client's request as the scan found it: as spans of the message it came in, or as an owned copy that outlives the
+//! message. The copy keeps the spans, so a request that waits is not scanned again.
+
+use crate::call::{Call, Method, Target};
+use crate::outlet::Outgoing;
+use contract::surface::EntryId;
+use std::ops::Range;
+use std::time::Instant;
+use wire::envelope::{Envelope, Id, OwnedId};
+
+/// A request as spans of its message.
+#[derive(Debug, Clone, Copy)]
+pub struct ParsedRequest<'a> {
+    pub id: &'a Id<'a>,
+    pub call: Call<'a>,
+    /// The bytes as they are forwarded.
+    pub frame: &'a [u8],
+    pub params: Option<&'a [u8]>,
+    /// The cursor of a list request.
+    pub cursor: Option<&'a [u8]>,
+    /// The protocol version that the request itself names, as requests without a session do.
+    pub protocol_version: Option<&'a str>,
+}
+
+impl<'a> ParsedRequest<'a> {
+    /// The request that a message is. `id` and `method` are those of the message.
+    pub fn of(
+        envelope: &'a Envelope<'_>,
+        id: &'a Id<'a>,
+        method: &'a str,
+        protocol_version: Option<&'a str>,
+    ) -> ParsedRequest<'a> {
+        let kind = Method::of(method);
+        let params = envelope.params.as_ref();
+        let call = Call {
+            method,
+            kind,
+            target: kind.target(params),
+            arguments: params.and_then(|params| params.arguments),
+            bytes: envelope.raw.len(),
+            depth: envelope.depth,
+        };
+        ParsedRequest {
+            id,
+            call,
+            frame: envelope.raw,
+            params: params.map(|params| params.raw),
+            cursor: params.and_then(|params| params.cursor),
+            protocol_version,
+        }
+    }
+
+    /// The message to the server.
+    pub fn outgoing(&self) -> Outgoing<'a> {
+        Outgoing {
+            frame: self.frame,
+            method: Some(self.call.method),
+            id: Some(self.id.raw()),
+            name: self.call.target.map(|target| target.key),
+            protocol_version: self.protocol_version,
+            ..Outgoing::default()
+        }
+    }
+}
+
+/// A request that outlives its message.
+#[derive(Debug)]
+pub struct OwnedRequest {
+    id: OwnedId,
+    kind: Method,
+    method: Box<str>,
+    target: Option<EntryId>,
+    frame: Box<[u8]>,
+    params: Option<Range<usize>>,
+    arguments: Option<Range<usize>>,
+    cursor: Option<Range<usize>>,
+    depth: usize,
+    protocol_version: Option<Box<str>>,
+    begun: Instant,
+}
+
+impl OwnedRequest {
+    /// Copies a request that was read at `begun`. Returns `None` if one of its spans is not part of its frame.
+    pub fn of(request: &ParsedRequest<'_>, begun: Instant) -> Option<OwnedRequest> {
+        let range = |part: Option<&[u8]>| {
+            part.map(|part| range_in(request.frame, part).ok_or(())).transpose().ok()
+        };
+        let call = &request.call;
+        Some(OwnedRequest {
+            id: request.id.to_owned(),
+            kind: call.kind,
+            method: call.method.into(),
+            target: call.target.map(|target| EntryId::new(target.entry_type, target.key)),
+            frame: request.frame.into(),
+            params: range(request.params)?,
+            arguments: range(call.arguments)?,
+            cursor: range(request.cursor)?,
+            depth: call.depth,
+            protocol_version: request.protocol_version.map(Into::into),
+            begun,
+        })
+    }
+
+    pub fn id(&self) -> &OwnedId {
+        &self.id
+    }
+
+    pub fn kind(&self) -> Method {
+        self.kind
+    }
+
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The length of its message.
+    pub fn bytes(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// When its message was read.
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    pub fn call(&self) -> Call<'_> {
+        Call {
+            method: &self.method,
+            kind: self.kind,
+            target: self.target.as_ref().map(target_of),
+            arguments: self.part(self.arguments.as_ref()),
+            bytes: self.frame.len(),
+            depth: self.depth,
+        }
+    }
+
+    /// The request as it was parsed. `id` is the id of this request, which the caller keeps.
+    pub fn parsed<'a>(&'a self, id: &'a Id<'a>) -> ParsedRequest<'a> {
+        ParsedRequest {
+            id,
+            call: self.call(),
+            frame: &self.frame,
+            params: self.part(self.params.as_ref()),
+            cursor: self.part(self.cursor.as_ref()),
+            protocol_version: self.protocol_version.as_deref(),
+        }
+    }
+
+    fn part(&self, range: Option<&Range<usize>>) -> Option<&[u8]> {
+        self.frame.get(range?.clone())
+    }
+}
+
+fn target_of(entry: &EntryId) -> Target<'_> {
+    Target { entry_type: entry.entry_type, key: &entry.key }
+}
+
+/// Where a part lies in the whole.
+fn range_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+    let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    let end = start.checked_add(part.len()).filter(|end| *end <= whole.len())?;
+    Some(start..end)
+}

@@ -1,0 +1,144 @@
+//! How a request goes on that waited. It was scanned when it came and is decided on once, by the thread that claims it.
+//!
+//! A request that has to be sent is handed to the thread that may block on the server; everything else is answered at once.
+
+use super::{Met, Passage, Session};
+use crate::call::Method;
+use crate::decide::Ruling;
+use crate::errands::Errand;
+use crate::outlet::Outgoing;
+use crate::reason::ReasonCode;
+use crate::requests::{Asking, Kept, OwnedRequest, RequestKey};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use wire::envelope::Id;
+
+/// A request that waited and is to be sent, with what that was decided on.
+#[derive(Debug)]
+pub struct DecidedRequest {
+    pub(crate) request: Arc<OwnedRequest>,
+    met: Met,
+}
+
+/// Counts a thread that goes on with a request that waited. Its entry in the table may be gone before the client is answered.
+struct Resuming<'a>(&'a AtomicUsize);
+
+impl<'a> Resuming<'a> {
+    fn new(count: &'a AtomicUsize) -> Resuming<'a> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Resuming(count)
+    }
+}
+
+impl Drop for Resuming<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Session {
+    /// Whether requests that waited are still to be sent or answered.
+    pub(crate) fn has_waiting(&self) -> bool {
+        // The table first: a thread is counted before it takes a request out of there.
+        let has_unfinished =
+            || self.state.lock().is_ok_and(|state| state.requests.has_unfinished());
+        !self.is_broken() && (has_unfinished() || self.resuming.load(Ordering::SeqCst) > 0)
+    }
+
+    /// Goes on with a request that was released, unless another thread does or it has ended meanwhile.
+    pub(crate) fn resume(&self, key: &RequestKey) {
+        self.go_on_with(key, || {
+            let claimed = self.state().requests.claim(key.as_ref());
+            if let Some(kept) = claimed {
+                self.decide_on(&kept);
+            }
+        });
+    }
+
+    /// A panic refuses the request.
+    fn go_on_with(&self, key: &RequestKey, work: impl FnOnce()) {
+        let _resuming = Resuming::new(&self.resuming);
+        if self.contain(0, work).is_none() {
+            self.release_failed(&key.id, "", 0);
+        }
+    }
+
+    fn decide_on(&self, kept: &Kept) {
+        let Kept { request, .. } = kept;
+        let (id, kind) = (request.id().as_id(), request.kind());
+        let passage = passage_of(kept, &id);
+        let met = {
+            let state = self.state();
+            let freshness = kind.list().map(|list| state.freshness(list));
+            let age = freshness.and_then(|freshness| freshness.age(Instant::now()));
+            self.met(&state, age)
+        };
+        if let Method::List(list) = kind {
+            return self.answer_list(&passage, list, &met);
+        }
+        if self.answers_itself(kind, &met.situation) {
+            return self.answer_unadmitted(&passage, &met);
+        }
+        match self.decide(&passage.request.call, &met) {
+            Ruling::Allow => {
+                self.state().requests.decide(self.at(id.key()));
+                let decided = DecidedRequest { request: request.clone(), met };
+                self.errand(Errand::Resume(Box::new(decided)));
+            }
+            refusal @ (Ruling::Hold(_) | Ruling::Deny(_)) => {
+                self.carry_out(&passage, &met, &refusal);
+            }
+        }
+    }
+
+    /// Sends a request that waited, unless it has ended meanwhile. Its cancellation follows it.
+    pub(crate) fn send_decided(&self, decided: &DecidedRequest) {
+        let _resuming = Resuming::new(&self.resuming);
+        let brought = self.state().requests.bring(self.key, &decided.request);
+        let Some(kept) = brought else { return };
+        let id = kept.request.id().as_id();
+        self.carry_out(&passage_of(&kept, &id), &decided.met, &Ruling::Allow);
+        self.send_gathered();
+        let until = Instant::now().checked_add(self.settings.cancelled_patience);
+        let cancellation = self.state().requests.left(self.at(id.key()), until);
+        if let Some(frame) = &cancellation {
+            let method = Some("notifications/cancelled");
+            self.gather_for_server(&Outgoing { frame, method, ..Outgoing::default() });
+            self.send_gathered();
+        }
+    }
+
+    /// The gate answers a request itself. One that waited is taken out of the table.
+    pub(super) fn end_wait(&self, passage: &Passage<'_>) {
+        if passage.has_waited {
+            self.state().requests.end(self.at(passage.request.id.key()));
+        }
+    }
+
+    /// Refuses a request that was released, because what it waited for did not come.
+    pub(crate) fn refuse_unseen(&self, key: &RequestKey, reason: ReasonCode) {
+        self.go_on_with(key, || {
+            let Some(kept) = self.state().requests.claim(key.as_ref()) else { return };
+            let reason = self.record_unseen(&kept.request, reason);
+            self.state().requests.end(key.as_ref());
+            self.refuse_sized(key.id.raw(), reason, kept.request.bytes());
+        });
+    }
+
+    /// Records that a request is refused. Returns what the client is told.
+    pub(super) fn record_unseen(&self, request: &OwnedRequest, reason: ReasonCode) -> ReasonCode {
+        self.record_denial(request.method(), request.bytes(), reason, request.begun())
+    }
+}
+
+fn passage_of<'a>(kept: &'a Kept, id: &'a Id<'a>) -> Passage<'a> {
+    Passage {
+        request: kept.request.parsed(id),
+        begun: kept.request.begun(),
+        // About a call that the client does not wait for nobody is asked.
+        asking: if kept.cancellation.is_some() { Asking::Done } else { kept.asking },
+        deadline: kept.deadline,
+        has_waited: true,
+    }
+}
