@@ -32,6 +32,10 @@ fn main() -> ExitCode {
 }
 
 fn command() -> ExitCode {
+    #[cfg(debug_assertions)]
+    if let Ok(asked) = std::env::var("HOLDPOINT_TEST_PANIC") {
+        contract::trip::arm(&asked);
+    }
     if let Some(words) = commands::run::words_to_become() {
         return commands::run::become_server(words);
     }

@@ -19,3 +19,4 @@ pub mod origin;
 pub mod schema;
 pub mod surface;
 pub mod time;
+pub mod trip;

@@ -91,6 +91,8 @@ pub enum Report {
         count: u64,
         why: String,
     },
+    /// A bug of ours ended the export. The next process goes on from where the collector has everything.
+    Fault,
     Note(String),
 }
 
@@ -109,6 +111,9 @@ impl fmt::Display for Report {
             Report::Rejected { to, count, why } => {
                 write!(formatter, "{to}: {count} not accepted by the collector: {why}")
             }
+            Report::Fault => formatter.write_str(
+                "live export has ended by a fault of this program; the next run goes on where it ended",
+            ),
             Report::Note(text) => formatter.write_str(text),
         }
     }
@@ -169,7 +174,7 @@ impl LiveExport {
         };
         let thread = std::thread::Builder::new()
             .name("live-export".to_owned())
-            .spawn(move || job.run())
+            .spawn(move || job.run_contained())
             .map_err(StartError::Thread)?;
         Ok(LiveExport { stop, thread: Some(thread) })
     }

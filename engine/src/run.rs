@@ -348,6 +348,7 @@ fn read_behind(
                     session.server_paused();
                 }
                 Inbound::Failed { id, failure } => session.request_failed(&id, &failure),
+                Inbound::Fault => session.way_failed(),
                 Inbound::Ended(failure) => ended = Ended::Lost(failure),
             });
             let _ = happens.send(Happening::ServerEnded(Ok(ended)));

@@ -70,6 +70,8 @@ pub enum Inbound<'a> {
     Message(&'a [u8]),
     /// This request will get no answer.
     Failed { id: Vec<u8>, failure: RemoteFailure },
+    /// A bug of ours: something panicked that no request is about, or that ended several. The connection goes on.
+    Fault,
     /// Nothing can be reached any more. Nothing is heard after it.
     Ended(RemoteFailure),
 }

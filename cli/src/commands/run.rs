@@ -14,13 +14,14 @@ use engine::admission::Checker;
 use engine::decide::Path;
 use engine::errands::Errand;
 use engine::errors::ErrorLog;
-use engine::export::{LiveExport, do_not_track};
+use engine::export::{LiveExport, Report, do_not_track};
 use engine::handover::{Handover, handover};
 use engine::judge::Judge;
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::principal::Principal;
 use engine::process::{BECOME, ServerGroup, ServerProcess};
 use engine::program::{digest_of, find_program};
+use engine::reason::ReasonCode;
 use engine::recorder::{Recorder, now};
 use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
 use engine::sentinel::Sentinel;
@@ -359,7 +360,13 @@ fn start_export(
         return Ok(None);
     }
     let folder = DiskFolder::new(&home.receipts_path());
-    let export = LiveExport::start(home.path(), folder, settings, |_| {});
+    let errors = ErrorLog::new(home.path().join("errors.jsonl"));
+    let export = LiveExport::start(home.path(), folder, settings, move |report| {
+        if report == Report::Fault {
+            errors.note(ReasonCode::Internal, 0);
+            screen::remark(format!("holdpoint: {report}"));
+        }
+    });
     export.map(Some).map_err(Failure::usage)
 }
 

@@ -4,6 +4,7 @@
 
 use crate::bench::*;
 use crate::client::*;
+use crate::http_server::{Server, accepted, json as body, respond, result as answer};
 use crate::script::*;
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ fn report(client: &mut Client, title: &str) -> Value {
 #[track_caller]
 fn leaves_its_place_only(bench: &Bench, ended: &Ended, faults: usize) {
     assert!(ended.errors.contains("a fault of this program itself ("), "{}", ended.errors);
-    assert!(ended.errors.contains("boundary.rs:"), "{}", ended.errors);
+    assert!(ended.errors.contains("trip.rs:"), "{}", ended.errors);
     assert!(!ended.errors.contains("payload"), "{}", ended.errors);
     let log = std::fs::read_to_string(bench.home().join("errors.jsonl")).unwrap();
     assert_eq!(log.matches(r#""class":"internal""#).count(), faults, "{log}");
@@ -120,4 +121,93 @@ fn a_panic_while_the_admission_is_checked_admits_nothing_and_it_is_checked_again
     refused(&report(&mut client, "fine"), DENIED);
     let ended = client.end().exits(0);
     leaves_its_place(&bench, &ended);
+}
+
+/// The gate in front of a remote server, which answers every call with `done`.
+fn remote_gate(bench: &Bench, panic: &str) -> (Server, Client) {
+    let server = Server::start(|request| {
+        let said = match request.rpc_method() {
+            "initialize" => {
+                json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "far", "version": "1" } })
+            }
+            "tools/list" => json!({ "tools": [report_tool()] }),
+            "tools/call" => json!({ "content": [{ "type": "text", "text": "done" }] }),
+            _ if request.method == "GET" => return respond("405 Method Not Allowed", "", ""),
+            _ => return accepted(),
+        };
+        body(&answer(request, &said.to_string()))
+    });
+    let mut command = bench.command(["run", "--server", ID, "--url", &server.url()]);
+    command.env("HOLDPOINT_TEST_PANIC", panic);
+    let mut client = Client::start(command);
+    client.begin();
+    assert_eq!(client.tool_names(), ["make_report"]);
+    (server, client)
+}
+
+#[test]
+fn a_panic_on_the_way_to_a_remote_server_refuses_its_call() {
+    for panic in ["exchange:boom", "relay:boom"] {
+        let bench = Bench::new();
+        let (server, mut client) = remote_gate(&bench, panic);
+        assert_eq!(
+            refused(&report(&mut client, "boom"), INTERNAL)["reason"],
+            "internal",
+            "{panic}"
+        );
+        assert_eq!(text(&report(&mut client, "fine")), "done", "{panic}");
+        let calls = server.seen().into_iter().filter(|seen| seen.rpc_method() == "tools/call");
+        assert_eq!(calls.count(), 1, "{panic}");
+        let requests = client.requests();
+        let ended = client.end().exits(0);
+        leaves_its_place(&bench, &ended);
+        receipts_are_complete(&bench, requests);
+    }
+}
+
+#[test]
+fn three_panics_on_the_way_to_a_remote_server_end_the_session() {
+    let bench = Bench::new();
+    let (_server, mut client) = remote_gate(&bench, "exchange:boom*9");
+    for _ in 0..2 {
+        refused(&report(&mut client, "boom"), INTERNAL);
+    }
+    let arguments = json!({ "name": "make_report", "arguments": { "title": "boom" } });
+    client.request("tools/call", &arguments);
+    client.ended().exits(12);
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
+fn a_panic_over_the_stream_of_a_remote_server_opens_the_stream_again() {
+    let bench = Bench::new();
+    let (server, mut client) = remote_gate(&bench, "listen:open");
+    server.wait_for(|seen| seen.method == "GET", 1);
+    assert_eq!(text(&report(&mut client, "fine")), "done");
+    let ended = client.end().exits(0);
+    leaves_its_place_only(&bench, &ended, 1);
+}
+
+#[test]
+fn a_panic_of_the_live_export_ends_the_export_and_no_call() {
+    let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let bench = Bench::unattended();
+    bench.configure(&format!("[export]\nsyslog = \"udp://{}\"\n", collector.local_addr().unwrap()));
+    let mut client = gate(&bench, "export:send", &[]);
+    text(&report(&mut client, "fine"));
+    let log = bench.home().join("errors.jsonl");
+    let deadline = std::time::Instant::now() + DEADLINE;
+    while !log.exists() {
+        assert!(std::time::Instant::now() < deadline, "no line in the error log");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    text(&report(&mut client, "fine"));
+    let requests = client.requests();
+    let ended = client.end().exits(0);
+    assert!(ended.errors.contains("live export has ended"), "{}", ended.errors);
+    leaves_its_place_only(&bench, &ended, 1);
+    receipts_are_complete(&bench, requests);
+    let mut command = bench.command(["receipts", "export", "--live"]);
+    command.env("HOLDPOINT_TEST_PANIC", "export:send");
+    assert_eq!(command.output().unwrap().status.code(), Some(12));
 }

@@ -5,10 +5,12 @@ use super::cursor::{CursorFile, ExportLock, Kind};
 use super::otlp::Verdict;
 use super::sink::Sink;
 use super::{Pace, Report, Settings};
+use contract::trip::trip;
 use ledger::folder::Folder;
 use ledger::receipt::Item;
 use std::cell::RefCell;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +40,15 @@ pub(super) struct Job<F> {
 }
 
 impl<F: Folder + Clone> Job<F> {
-    pub(super) fn run(self) {
+    /// Runs until it is told to end. A panic ends the export and nothing else.
+    pub(super) fn run_contained(self) {
+        let report = Arc::clone(&self.report);
+        if catch_unwind(AssertUnwindSafe(|| self.run())).is_err() {
+            report(Report::Fault);
+        }
+    }
+
+    fn run(self) {
         let report = Arc::clone(&self.report);
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
@@ -211,6 +221,7 @@ impl<F: Folder + Clone> Courier<'_, F> {
     }
 
     async fn attempt(&mut self, chunk: &[Item]) -> Result<Verdict, Stopped> {
+        trip("export", b"send");
         let grace = async {
             let _ = self.stopped.wait_for(|stopped| *stopped).await;
             tokio::time::sleep(STOP_GRACE).await;

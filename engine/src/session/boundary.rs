@@ -4,6 +4,8 @@
 //! A lock that was held during a panic may guard something that is half changed. Nothing is decided on that: the session
 //! refuses whatever comes from then on. Several panics within a short time end the session.
 
+pub(crate) use contract::trip::trip;
+
 use super::Session;
 use crate::reason::ReasonCode;
 use crate::refusal::Refusal;
@@ -99,12 +101,23 @@ impl Session {
             Err(_) => {}
         }
         self.note_fault(ReasonCode::Internal, bytes as u64);
+        self.count_fault();
+        None
+    }
+
+    /// Counts a panic that was noted. Too many end the session.
+    pub(super) fn count_fault(&self) {
         if self.faults.count(Instant::now())
             && let Some(end) = self.faults.ending.get()
         {
             end();
         }
-        None
+    }
+
+    /// Something panicked on the way to a remote server that no request is about, or that ended several.
+    pub(crate) fn way_failed(&self) {
+        self.note_fault(ReasonCode::Internal, 0);
+        self.count_fault();
     }
 
     /// Locks what calls are decided on. Unwinds to the boundary where it may be half changed.
@@ -199,33 +212,3 @@ impl Session {
         unanswered.for_each(|key| self.refuse_failed(key.id.raw()));
     }
 }
-
-/// Panics where a test asks for it: `HOLDPOINT_TEST_PANIC=PART:WORD[*COUNT]` names the part of the gate and a word of what it
-/// handles. Only in builds with debug assertions, so that no release has it.
-#[cfg(debug_assertions)]
-pub(crate) fn trip(part: &str, handled: &[u8]) {
-    use std::sync::LazyLock;
-    use std::sync::atomic::AtomicUsize;
-    static ASKED: LazyLock<Option<(String, String, AtomicUsize)>> = LazyLock::new(|| {
-        let asked = std::env::var("HOLDPOINT_TEST_PANIC").ok()?;
-        let (part, word) = asked.split_once(':')?;
-        let (word, count) = word.split_once('*').unwrap_or((word, "1"));
-        Some((part.to_owned(), word.to_owned(), AtomicUsize::new(count.parse().ok()?)))
-    });
-    let Some((asked, word, left)) = &*ASKED else { return };
-    let is_met =
-        asked == part && handled.windows(word.len().max(1)).any(|at| at == word.as_bytes());
-    let count = |left: usize| left.checked_sub(1);
-    if is_met && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok() {
-        resume_or_panic(word);
-    }
-}
-
-#[cfg(debug_assertions)]
-#[expect(clippy::panic, reason = "this is what a test asked for")]
-fn resume_or_panic(word: &str) -> ! {
-    panic!("a payload that nobody may see: {word}")
-}
-
-#[cfg(not(debug_assertions))]
-pub(crate) fn trip(_: &str, _: &[u8]) {}

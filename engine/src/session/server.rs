@@ -335,6 +335,9 @@ impl Session {
         if let Some((id, dispatched)) = self.end_dispatched(&key) {
             self.record_failure(&dispatched, status);
             self.note_fault(reason, dispatched.bytes as u64);
+            if failure.is_panic() {
+                self.count_fault();
+            }
             self.refuse_with(id.raw(), reason, words);
         }
     }

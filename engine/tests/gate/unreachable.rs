@@ -84,7 +84,8 @@ fn nothing_is_pinned_of_a_server_that_could_not_be_reached_yet() {
     assert_eq!(refused["error"]["data"]["reason"], "upstream_unreachable");
     assert_eq!(status(&stage), None);
     answer_lists(&stage, true);
-    assert!(stage.call(2, "add", json!({})).get("result").is_some());
+    let answer = stage.call(2, "add", json!({}));
+    assert!(answer.get("result").is_some(), "{answer}");
     assert_eq!(status(&stage), Some(ServerStatus::Verified));
 }
 

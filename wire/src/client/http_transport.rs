@@ -171,6 +171,7 @@ fn unanswered(failure: RemoteFailure, awaited: Awaited) -> Result<Asked, Observe
         | RemoteFailure::Closing
         | RemoteFailure::NeverReached
         | RemoteFailure::NoRuntime { .. }
+        | RemoteFailure::Panicked
         | RemoteFailure::Internal => Ok(Asked::Nothing),
     }
 }

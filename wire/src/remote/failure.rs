@@ -37,6 +37,10 @@ pub enum RemoteFailure {
     #[error("the server could not be reached when the request came")]
     NeverReached,
     #[error("the exchange with the server broke off by a fault of Holdpoint")]
+    Panicked,
+    #[error(
+        "other exchanges with the server broke off by a fault of Holdpoint, and this one with them"
+    )]
     Internal,
 }
 
@@ -72,6 +76,11 @@ pub enum FailureKind {
 }
 
 impl RemoteFailure {
+    /// Whether a panic over this very request ended it.
+    pub fn is_panic(&self) -> bool {
+        matches!(self, RemoteFailure::Panicked)
+    }
+
     pub fn kind(&self) -> FailureKind {
         match self {
             RemoteFailure::NotReached(_)
@@ -85,7 +94,9 @@ impl RemoteFailure {
             RemoteFailure::NeedsSignIn { .. } => FailureKind::NeedsSignIn,
             RemoteFailure::Unreadable(_) => FailureKind::Unreadable,
             RemoteFailure::Cancelled => FailureKind::Cancelled,
-            RemoteFailure::NoRuntime { .. } | RemoteFailure::Internal => FailureKind::Internal,
+            RemoteFailure::NoRuntime { .. } | RemoteFailure::Panicked | RemoteFailure::Internal => {
+                FailureKind::Internal
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use super::failure::RemoteFailure;
 use super::link::Link;
 use super::stream::{EventStream, Place, StreamEnd};
 use crate::http::headers;
+use contract::trip::trip;
 use http::StatusCode;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -16,6 +17,7 @@ pub(super) async fn listen(
 ) -> Result<(), RemoteFailure> {
     let mut place = Place::start();
     loop {
+        trip("listen", b"open");
         match open(link, &place).await? {
             Opened::Stream(mut stream) => loop {
                 let text = match stream.next(&mut place).await {

@@ -9,7 +9,9 @@ use super::link::{Link, is_initialize};
 use super::listen::listen;
 use super::{Inbound, Outbound};
 use crate::limits::GOODBYE_TIMEOUT;
+use contract::trip::trip;
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -49,6 +51,8 @@ pub(super) struct Relay<'h> {
     /// The message that has to be through before any other is sent.
     barrier: Option<u64>,
     tickets: u64,
+    /// The request that is being taken or launched, which is in none of the others meanwhile.
+    handled: Option<Vec<u8>>,
 }
 
 impl<'h> Relay<'h> {
@@ -66,6 +70,7 @@ impl<'h> Relay<'h> {
             listener: None,
             barrier: None,
             tickets: 0,
+            handled: None,
         }
     }
 
@@ -73,7 +78,7 @@ impl<'h> Relay<'h> {
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Outbound>) {
         let mut deadline = None;
         loop {
-            self.dispatch();
+            self.contain(Relay::dispatch);
             if deadline.is_some() && self.is_done() {
                 break;
             }
@@ -85,15 +90,19 @@ impl<'h> Relay<'h> {
                 }
             };
             tokio::select! {
-                Some(report) = self.heard.recv() => self.pass(report),
+                Some(report) = self.heard.recv() => {
+                    self.contain(|relay| relay.pass(report));
+                }
                 Some(joined) = self.tasks.join_next_with_id() => {
-                    if let Err(failure) = self.land(joined) {
+                    if let Some(Err(failure)) = self.contain(|relay| relay.land(joined)) {
                         self.fail_all(&|| RemoteFailure::SessionEnded);
                         return refuse_all(&mut queue, self.hear, failure);
                     }
                 }
                 message = queue.recv(), if deadline.is_none() && has_room => match message {
-                    Some(message) => self.take(message),
+                    Some(message) => {
+                        self.contain(|relay| relay.take(message));
+                    }
                     None => deadline = Some(Instant::now() + self.link.limits.shutdown_grace),
                 },
                 () = over => break,
@@ -103,6 +112,24 @@ impl<'h> Relay<'h> {
         if let Some(goodbye) = self.link.delete() {
             let _ = timeout(GOODBYE_TIMEOUT, self.link.send(goodbye)).await;
         }
+    }
+
+    /// Does one step. After a panic nothing here is trusted to be whole: every request that is under way is said to have
+    /// failed, and the next message finds everything as at the beginning.
+    fn contain<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if let Ok(done) = catch_unwind(AssertUnwindSafe(|| step(self))) {
+            return Some(done);
+        }
+        (self.hear)(Inbound::Fault);
+        if let Some(id) = self.handled.take() {
+            (self.hear)(Inbound::Failed { id, failure: RemoteFailure::Internal });
+        }
+        self.fail_all(&|| RemoteFailure::Internal);
+        (self.waiting_bytes, self.barrier) = (0, None);
+        if self.listener.take().is_some() {
+            self.listen();
+        }
+        None
     }
 
     fn has_room(&self) -> bool {
@@ -116,6 +143,8 @@ impl<'h> Relay<'h> {
 
     /// Takes a message from the queue.
     fn take(&mut self, message: Outbound) {
+        self.handled.clone_from(&message.id);
+        trip("relay", &message.body);
         if let Some(key) = answer::cancelled(&message)
             && self.cancel(&key, &message)
         {
@@ -123,6 +152,7 @@ impl<'h> Relay<'h> {
         }
         self.waiting_bytes = self.waiting_bytes.saturating_add(message.body.len());
         self.waiting.push_back(message);
+        self.handled = None;
     }
 
     /// Cancels a request as far as that is done here. Answers whether the server need not be told.
@@ -189,6 +219,7 @@ impl<'h> Relay<'h> {
     }
 
     fn launch(&mut self, message: Outbound, lane: Lane) -> u64 {
+        self.handled.clone_from(&message.id);
         let ticket = self.next_ticket();
         let (cancel, cancelled) = oneshot::channel();
         let flight = Flight {
@@ -205,6 +236,7 @@ impl<'h> Relay<'h> {
         let handle = self.tasks.spawn(async move {
             let exchange = Exchange { link: &link, ticket, reports };
             let talk = async {
+                trip("exchange", &message.body);
                 match message.id.clone() {
                     Some(id) => exchange.ask(message, &id).await,
                     None => exchange.tell(message).await,
@@ -216,6 +248,7 @@ impl<'h> Relay<'h> {
             }
         });
         self.flights.insert(handle.id(), flight);
+        self.handled = None;
         ticket
     }
 
@@ -273,11 +306,19 @@ impl<'h> Relay<'h> {
         }
         let (task, outcome) = match joined {
             Ok((task, outcome)) => (task, outcome),
-            // A task that is not cancelled from here and yet did not come to its end.
-            Err(error) => (error.id(), Err(RemoteFailure::Internal)),
+            Err(error) if error.is_panic() => (error.id(), Err(RemoteFailure::Panicked)),
+            // A stream that was given up for another one.
+            Err(error) => (error.id(), Err(RemoteFailure::Cancelled)),
         };
         let Some(flight) = self.flights.remove(&task) else { return Ok(()) };
         self.lift(flight.ticket);
+        if matches!(outcome, Err(RemoteFailure::Panicked)) && flight.id.is_none() {
+            (self.hear)(Inbound::Fault);
+            if flight.lane.is_none() {
+                self.listen();
+            }
+            return Ok(());
+        }
         let failure = match outcome {
             Ok(()) if flight.announces && self.link.has_begun() => {
                 self.listen();

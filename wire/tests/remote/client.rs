@@ -13,6 +13,7 @@ use wire::remote::{
 pub enum Heard {
     Message(String),
     Failed { id: String, kind: FailureKind, text: String },
+    Fault,
     Ended { kind: FailureKind, text: String },
 }
 
@@ -51,6 +52,7 @@ impl Client {
                         kind: failure.kind(),
                         text: failure.to_string(),
                     },
+                    Inbound::Fault => Heard::Fault,
                     Inbound::Ended(failure) => {
                         Heard::Ended { kind: failure.kind(), text: failure.to_string() }
                     }

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use store::Home;
 use store::receipts::DiskFolder;
 
@@ -142,6 +142,8 @@ fn live(options: &Options) -> Result<Exit, Failure> {
     let end = runtime.block_on(async { Ending::listen() })?;
     let sent = Arc::new(AtomicU64::new(0));
     let (counter, quiet, verbose) = (Arc::clone(&sent), options.quiet, options.verbose);
+    let (fault, faulted) = tokio::sync::oneshot::channel();
+    let fault = Mutex::new(Some(fault));
     let folder = DiskFolder::new(&home.receipts_path());
     let export = LiveExport::start(home.path(), folder, settings, move |report| {
         let is_told = match &report {
@@ -150,6 +152,12 @@ fn live(options: &Options) -> Result<Exit, Failure> {
                 verbose
             }
             Report::Started { .. } | Report::Waiting => !quiet,
+            Report::Fault => {
+                if let Some(fault) = fault.lock().ok().and_then(|mut fault| fault.take()) {
+                    let _ = fault.send(());
+                }
+                true
+            }
             Report::Trouble { .. }
             | Report::Recovered { .. }
             | Report::Rejected { .. }
@@ -165,12 +173,17 @@ fn live(options: &Options) -> Result<Exit, Failure> {
         }
         StartError::Tls(_) | StartError::Thread(_) => Failure::internal(error),
     })?;
-    runtime.block_on(end.wait());
+    let is_faulty = runtime.block_on(async {
+        tokio::select! {
+            () = end.wait() => false,
+            Ok(()) = faulted => true,
+        }
+    });
     export.stop();
     if options.json {
         screen::print_json(&json!({ "sent": sent.load(Ordering::Relaxed) }))?;
     }
-    Ok(Exit::Fine)
+    Ok(if is_faulty { Exit::Internal } else { Exit::Fine })
 }
 
 /// What tells a service to end.
