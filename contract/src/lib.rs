@@ -16,6 +16,7 @@ pub mod json;
 pub mod markers;
 pub mod names;
 pub mod origin;
+pub mod percent;
 pub mod schema;
 pub mod surface;
 pub mod time;

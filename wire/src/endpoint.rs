@@ -1,25 +1,15 @@
-//! The URL of a streamable HTTP endpoint, read once and carried as parts.
+//! URLs, read once by the `url` crate and carried as parts.
 
-use http::Uri;
+use std::cell::Cell;
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
+use url::{Host, Position, SyntaxViolation, Url};
 
-/// The longest URL that is read.
+/// The longest URL of an endpoint that is read.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// An `https` URL, or an `http` one (which is only ever used for loopback addresses).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndpointUrl {
-    text: String,
-    secure: bool,
-    host: String,
-    port: u16,
-    path_and_query: String,
-}
-
-/// Why a text is not an endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a text is not a URL that is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
     #[error("not a URL that can be used; expected something like `https://example.com/mcp`")]
     NotAUrl,
@@ -33,53 +23,105 @@ pub enum BadUrl {
     TooLong,
 }
 
+/// A URL with a host and without credentials, which no reader has to repair: another one may repair it in another way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainUrl {
+    pub url: Url,
+    /// In lower case; an IPv6 address without its brackets.
+    pub host: String,
+    /// As it is written, also where it is the scheme's own.
+    pub port: Option<u16>,
+}
+
+impl FromStr for PlainUrl {
+    type Err = BadUrl;
+
+    fn from_str(text: &str) -> Result<PlainUrl, BadUrl> {
+        let repaired = Cell::new(None);
+        let note = |violation| match violation {
+            SyntaxViolation::EmbeddedCredentials | SyntaxViolation::UnencodedAtSign => {
+                repaired.set(Some(BadUrl::Credentials));
+            }
+            SyntaxViolation::Backslash
+            | SyntaxViolation::C0SpaceIgnored
+            | SyntaxViolation::ExpectedDoubleSlash
+            | SyntaxViolation::TabOrNewlineIgnored => repaired.set(Some(BadUrl::NotAUrl)),
+            // Characters of a path or query that are sent in their `%` form.
+            _ => {}
+        };
+        let url = Url::options().syntax_violation_callback(Some(&note)).parse(text);
+        let url = url.map_err(|_| BadUrl::NotAUrl)?;
+        if let Some(bad) = repaired.get() {
+            return Err(bad);
+        }
+        let host = match url.host().ok_or(BadUrl::NotAUrl)? {
+            Host::Domain(name) => name.to_ascii_lowercase(),
+            Host::Ipv4(address) => address.to_string(),
+            Host::Ipv6(address) => address.to_string(),
+        };
+        let port = match written_port(text) {
+            Some(port) => Some(port.parse().map_err(|_| BadUrl::NotAUrl)?),
+            None => None,
+        };
+        Ok(PlainUrl { url, host, port })
+    }
+}
+
+/// What is written for a port: `url` drops one that is the scheme's own, and an empty one.
+fn written_port(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let after_address = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
+    after_address.rsplit_once(':').map(|(_, port)| port)
+}
+
+/// The URL of a streamable HTTP endpoint: `https`, or `http` (which is only ever used for loopback addresses).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointUrl {
+    /// As it was given. Pins, ids and messages name it so.
+    text: String,
+    /// In a box, so that what holds an endpoint among other things stays small.
+    plain: Box<PlainUrl>,
+}
+
 impl EndpointUrl {
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     pub fn is_secure(&self) -> bool {
-        self.secure
+        self.plain.url.scheme() == "https"
     }
 
     /// The host's name or address; an IPv6 address without its brackets.
     pub fn host(&self) -> &str {
-        &self.host
+        &self.plain.host
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        let usual = if self.is_secure() { 443 } else { 80 };
+        self.plain.port.unwrap_or(usual)
     }
 
     /// The host with its port, an IPv6 address in brackets.
     pub fn host_and_port(&self) -> String {
-        match self.host.parse::<IpAddr>() {
-            Ok(IpAddr::V6(_)) => format!("[{}]:{}", self.host, self.port),
-            _ => format!("{}:{}", self.host, self.port),
-        }
+        format!("{}:{}", self.plain.url.host_str().unwrap_or_default(), self.port())
     }
 
     pub(crate) fn without_query(&self) -> EndpointUrl {
-        let before = |text: &str| text.split('?').next().unwrap_or_default().to_owned();
-        EndpointUrl {
-            text: before(&self.text),
-            path_and_query: before(&self.path_and_query),
-            ..self.clone()
-        }
+        let text = self.text.split('?').next().unwrap_or_default().to_owned();
+        let mut plain = self.plain.clone();
+        plain.url.set_query(None);
+        EndpointUrl { text, plain }
     }
 
     pub(crate) fn path_and_query(&self) -> &str {
-        &self.path_and_query
+        &self.plain.url[Position::BeforePath..Position::AfterQuery]
     }
 
     /// What the `Host` header says: the port only where it is not the scheme's own.
-    pub(crate) fn authority(&self) -> String {
-        let host = match self.host.parse::<IpAddr>() {
-            Ok(IpAddr::V6(_)) => format!("[{}]", self.host),
-            _ => self.host.clone(),
-        };
-        let usual = if self.secure { 443 } else { 80 };
-        if self.port == usual { host } else { format!("{host}:{}", self.port) }
+    pub(crate) fn authority(&self) -> &str {
+        &self.plain.url[Position::BeforeHost..Position::AfterPort]
     }
 }
 
@@ -96,35 +138,17 @@ impl FromStr for EndpointUrl {
         if text.len() > MAX_URL_BYTES {
             return Err(BadUrl::TooLong);
         }
-        if text.contains('#') {
+        let plain: PlainUrl = text.parse()?;
+        if !matches!(plain.url.scheme(), "https" | "http") {
+            return Err(BadUrl::Scheme);
+        }
+        if plain.url.fragment().is_some() {
             return Err(BadUrl::Fragment);
         }
-        let uri: Uri = text.parse().map_err(|_| BadUrl::NotAUrl)?;
-        let secure = match uri.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            _ => return Err(BadUrl::Scheme),
-        };
-        let authority = uri.authority().ok_or(BadUrl::NotAUrl)?;
-        if authority.as_str().contains('@') {
-            return Err(BadUrl::Credentials);
-        }
-        let host = authority.host();
-        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-        // `host:` and `host:99999` are read as a host without a port, which would connect elsewhere than it says.
-        let port_text = authority.as_str().rsplit_once(']').map_or(authority.as_str(), |(_, r)| r);
-        if host.is_empty() || (port_text.contains(':') && authority.port_u16().is_none()) {
-            return Err(BadUrl::NotAUrl);
-        }
-        let port = authority.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        Ok(EndpointUrl {
-            text: text.to_owned(),
-            secure,
-            host: host.to_ascii_lowercase(),
-            port,
-            path_and_query,
-        })
+        let url = EndpointUrl { text: text.to_owned(), plain: Box::new(plain) };
+        // A request must be able to name it.
+        url.path_and_query().parse::<http::uri::PathAndQuery>().map_err(|_| BadUrl::NotAUrl)?;
+        Ok(url)
     }
 }
 
@@ -137,10 +161,10 @@ mod tests {
         let url: EndpointUrl = "https://Example.com/mcp?x=1".parse().unwrap();
         assert!(url.is_secure());
         assert_eq!((url.host(), url.port()), ("example.com", 443));
-        assert_eq!((url.path_and_query(), url.authority().as_str()), ("/mcp?x=1", "example.com"));
+        assert_eq!((url.path_and_query(), url.authority()), ("/mcp?x=1", "example.com"));
         let url: EndpointUrl = "http://[::1]:3001".parse().unwrap();
         assert_eq!((url.host(), url.port()), ("::1", 3001));
-        assert_eq!((url.path_and_query(), url.authority().as_str()), ("/", "[::1]:3001"));
+        assert_eq!((url.path_and_query(), url.authority()), ("/", "[::1]:3001"));
     }
 
     #[test]
@@ -149,13 +173,20 @@ mod tests {
             assert_eq!(text.parse::<EndpointUrl>(), Err(expected), "{text}");
         };
         check("example.com/mcp", BadUrl::NotAUrl);
-        check("/mcp", BadUrl::Scheme);
+        check("/mcp", BadUrl::NotAUrl);
+        check("localhost:3000/mcp", BadUrl::NotAUrl);
         check("ftp://example.com/", BadUrl::Scheme);
         check("https://user:secret@example.com/", BadUrl::Credentials);
         check("https://example.com/#a", BadUrl::Fragment);
         check("https://example.com:99999/", BadUrl::NotAUrl);
         check("https://[::1]:x/", BadUrl::NotAUrl);
         check("https:///mcp", BadUrl::NotAUrl);
+        check("https://example.com:/", BadUrl::NotAUrl);
+        check("https:\\\\example.com/", BadUrl::NotAUrl);
+        check(" https://example.com/", BadUrl::NotAUrl);
+        check("https://exa\tmple.com/", BadUrl::NotAUrl);
+        check("https://b\u{fc}cher.example/", BadUrl::NotAUrl);
+        check("https://@example.com/", BadUrl::Credentials);
         check(&format!("https://example.com/{}", "a".repeat(MAX_URL_BYTES)), BadUrl::TooLong);
     }
 
@@ -165,5 +196,34 @@ mod tests {
         let text = format!("{head}{}", "a".repeat(MAX_URL_BYTES - head.len()));
         assert!(text.parse::<EndpointUrl>().is_ok());
         assert_eq!(format!("{text}a").parse::<EndpointUrl>(), Err(BadUrl::TooLong));
+    }
+
+    /// Pins and ids are made of the text, so no spelling of it may be lost.
+    #[test]
+    fn a_url_is_named_as_it_was_given_and_asked_as_it_reads() {
+        let check = |text: &str, place: &str, path: &str| {
+            let url: EndpointUrl = text.parse().unwrap();
+            assert_eq!(url.as_str(), text);
+            assert_eq!((url.host_and_port().as_str(), url.path_and_query()), (place, path));
+        };
+        check("https://Example.com", "example.com:443", "/");
+        check("HTTPS://example.com:443/Mcp?", "example.com:443", "/Mcp?");
+        check("http://[::1]:80/a/../b", "[::1]:80", "/b");
+        check("http://127.1/mcp", "127.0.0.1:80", "/mcp");
+        check(
+            "https://example.com./a%2fb?k=v%20w&q={x}",
+            "example.com.:443",
+            "/a%2fb?k=v%20w&q={x}",
+        );
+        check("https://xn--bcher-kva.example/b\u{fc}", "xn--bcher-kva.example:443", "/b%C3%BC");
+    }
+
+    #[test]
+    fn a_port_is_known_as_it_is_written() {
+        let port = |text: &str| text.parse::<PlainUrl>().unwrap().port;
+        assert_eq!(port("https://example.com:443/a:1"), Some(443));
+        assert_eq!(port("https://example.com/a:1?b:2"), None);
+        assert_eq!(port("udp://[::1]"), None);
+        assert_eq!(port("udp://[::1]:514"), Some(514));
     }
 }

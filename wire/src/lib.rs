@@ -24,7 +24,7 @@ mod upstream;
 
 pub use crate::http::address::AddressClass;
 pub use answer::Answer;
-pub use endpoint::{BadUrl, EndpointUrl};
+pub use endpoint::{BadUrl, EndpointUrl, PlainUrl};
 pub use error::{Awaited, ObserveError};
 pub use limits::{MAX_STDERR_TAIL_BYTES, ObserveLimits};
 pub use listing::ListOutcome;

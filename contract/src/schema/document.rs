@@ -3,6 +3,7 @@
 use super::path::Path;
 use crate::canonical::Position;
 use crate::json::{Kind, Node};
+use crate::percent::percent_decoded;
 use std::borrow::Cow;
 
 /// A schema and where it stands.
@@ -198,7 +199,7 @@ impl<'a> SchemaDocument<'a> {
             return Target::Schema(self.root.clone());
         }
         *work = work.saturating_sub(fragment.len() as u64 / 32);
-        let Some(decoded) = percent_decode(fragment) else { return Target::Elsewhere };
+        let Some(decoded) = percent_decoded(fragment) else { return Target::Elsewhere };
         if !decoded.starts_with('/') {
             return Target::Elsewhere;
         }
@@ -223,19 +224,4 @@ impl<'a> SchemaDocument<'a> {
             Err(_) => Target::Elsewhere,
         }
     }
-}
-
-pub(super) fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let high = char::from(rest.next()?).to_digit(16)?;
-            let low = char::from(rest.next()?).to_digit(16)?;
-            bytes.push(u8::try_from(high * 16 + low).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }

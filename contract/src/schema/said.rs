@@ -6,11 +6,12 @@
 
 use super::MAX_FINDINGS;
 use super::compare::is_spelling_of;
-use super::document::{Place, percent_decode};
+use super::document::Place;
 use super::path::Path;
 use crate::canonical::{Position, canonical, canonical_text};
 use crate::change::{ChangeKind, Finding};
 use crate::json::{Kind, Node};
+use crate::percent::percent_decoded;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -215,7 +216,7 @@ fn add_definitions(added: &mut BTreeSet<String>, old: Node<'_>, new: &Sayings<'_
     let mut within: BTreeMap<Option<String>, Vec<(String, String)>> = BTreeMap::new();
     for reference in &new.references {
         let Some(text) = reference.node.as_str() else { continue };
-        let Some(target) = text.strip_prefix('#').and_then(percent_decode) else { continue };
+        let Some(target) = text.strip_prefix('#').and_then(percent_decoded) else { continue };
         let steps: Vec<&str> = target.split('/').collect();
         let ["", container @ ("$defs" | "definitions"), name] = steps.as_slice() else { continue };
         let name = name.replace("~1", "/").replace("~0", "~");

@@ -1,9 +1,10 @@
 //! Where receipts go: read once, from what the operator wrote.
 
-use http::{HeaderMap, Uri};
+use http::HeaderMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use wire::{BadUrl, PlainUrl};
 
 /// The longest address that is read.
 const MAX_URL_BYTES: usize = 2 * 1024;
@@ -59,19 +60,20 @@ impl Otlp {
     /// Reads `http(s)://host[:port][/path]`; headers are sent with every request.
     pub fn new(text: &str, mut headers: HeaderMap) -> Result<Otlp, BadDestination> {
         const EXAMPLE: &str = "https://collector.example.com:4318";
-        let parts = Parts::read(text, EXAMPLE)?;
-        let is_secure = match parts.scheme.as_str() {
+        let plain = read(text, EXAMPLE)?;
+        let is_secure = match plain.url.scheme() {
             "https" => true,
             "http" => false,
             _ => return Err(BadDestination::NotAnAddress(EXAMPLE)),
         };
-        let address = Address { host: parts.host, port: parts.port.unwrap_or(OTLP_PORT) };
+        let path = plain.url.path().to_owned();
+        let address = Address { host: plain.host, port: plain.port.unwrap_or(OTLP_PORT) };
         if !is_secure && !headers.is_empty() && !is_this_machine(&address.host) {
             return Err(BadDestination::HeaderInClear);
         }
         // They are credentials: nothing may print them.
         headers.values_mut().for_each(|value| value.set_sensitive(true));
-        let base = parts.path.trim_end_matches('/');
+        let base = path.trim_end_matches('/');
         let path =
             if base.ends_with(LOGS_PATH) { base.to_owned() } else { format!("{base}{LOGS_PATH}") };
         Ok(Otlp { is_secure, address, path, headers })
@@ -106,17 +108,17 @@ impl FromStr for Syslog {
     /// Reads `udp://host[:port]`, `tcp://…` or `tls://…`.
     fn from_str(text: &str) -> Result<Self, BadDestination> {
         const EXAMPLE: &str = "tls://logs.example.com:6514";
-        let parts = Parts::read(text, EXAMPLE)?;
-        let (transport, usual) = match parts.scheme.as_str() {
+        let plain = read(text, EXAMPLE)?;
+        let (transport, usual) = match plain.url.scheme() {
             "udp" => (Transport::Udp, SYSLOG_PORT),
             "tcp" => (Transport::Tcp, SYSLOG_PORT),
             "tls" => (Transport::Tls, SYSLOG_TLS_PORT),
             _ => return Err(BadDestination::NotAnAddress(EXAMPLE)),
         };
-        if !matches!(parts.path.as_str(), "" | "/") {
+        if !matches!(plain.url.path(), "" | "/") {
             return Err(BadDestination::Path);
         }
-        let address = Address { host: parts.host, port: parts.port.unwrap_or(usual) };
+        let address = Address { host: plain.host, port: plain.port.unwrap_or(usual) };
         Ok(Syslog { transport, address })
     }
 }
@@ -132,40 +134,20 @@ impl fmt::Display for Syslog {
     }
 }
 
-struct Parts {
-    scheme: String,
-    host: String,
-    port: Option<u16>,
-    path: String,
-}
-
-impl Parts {
-    fn read(text: &str, example: &'static str) -> Result<Parts, BadDestination> {
-        if text.len() > MAX_URL_BYTES {
-            return Err(BadDestination::TooLong);
+/// Reads a host with its port and path, and nothing that could hold a secret.
+fn read(text: &str, example: &'static str) -> Result<PlainUrl, BadDestination> {
+    if text.len() > MAX_URL_BYTES {
+        return Err(BadDestination::TooLong);
+    }
+    if text.contains(['?', '#']) {
+        return Err(BadDestination::Query);
+    }
+    match text.parse::<PlainUrl>() {
+        Ok(plain) if plain.port != Some(0) => Ok(plain),
+        Err(BadUrl::Credentials) => Err(BadDestination::Credentials),
+        Ok(_) | Err(BadUrl::NotAUrl | BadUrl::Scheme | BadUrl::Fragment | BadUrl::TooLong) => {
+            Err(BadDestination::NotAnAddress(example))
         }
-        if text.contains(['?', '#']) {
-            return Err(BadDestination::Query);
-        }
-        let bad = BadDestination::NotAnAddress(example);
-        let uri: Uri = text.parse().map_err(|_| bad.clone())?;
-        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-            return Err(bad);
-        };
-        if authority.as_str().contains('@') {
-            return Err(BadDestination::Credentials);
-        }
-        let host = authority.host();
-        let plain = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let port = authority.port_u16();
-        // `host:` and `host:99999` are read as a host without a port.
-        let after = authority.as_str().strip_prefix(host).unwrap_or_default();
-        if plain.is_empty() || (!after.is_empty() && port.is_none()) || port == Some(0) {
-            return Err(bad);
-        }
-        let path = uri.path().to_owned();
-        let (scheme, host) = (scheme.to_ascii_lowercase(), plain.to_ascii_lowercase());
-        Ok(Parts { scheme, host, port, path })
     }
 }
 
@@ -190,6 +172,7 @@ mod tests {
             ("https://host/otlp/", "otlp https://host:4318/otlp/v1/logs"),
             ("https://host/v1/logs", "otlp https://host:4318/v1/logs"),
             ("https://[::1]:2", "otlp https://[::1]:2/v1/logs"),
+            ("https://host:443", "otlp https://host:443/v1/logs"),
         ] {
             assert_eq!(otlp(text).as_deref(), Ok(expected));
         }

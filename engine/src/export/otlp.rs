@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 use ledger::export::{Weight, message, weight_of};
 use ledger::receipt::Item;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Of a collector's message so much is told, in characters.
 const MAX_TOLD_CHARACTERS: usize = 200;
@@ -132,25 +132,15 @@ fn told(text: &str) -> String {
     text.chars().take(MAX_TOLD_CHARACTERS).collect()
 }
 
-/// Seconds, or a date in the one form that is still in use.
+/// Seconds, or a date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(http::header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let moment = http_date(text)?;
-    Some(Duration::from_millis(u64::try_from(moment.0.saturating_sub(now.0)).unwrap_or(0)))
-}
-
-/// `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn http_date(text: &str) -> Option<Timestamp> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut words = text.split_once(", ")?.1.split(' ');
-    let (day, month, year) = (words.next()?, words.next()?, words.next()?);
-    let (time, zone) = (words.next()?, words.next()?);
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    (zone == "GMT").then(|| Timestamp::parse(&format!("{year}-{month:02}-{day}T{time}Z")))?
+    let moment = httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::UNIX_EPOCH);
+    let now = Duration::from_millis(u64::try_from(now.0).unwrap_or(0));
+    Some(moment.unwrap_or_default().saturating_sub(now))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! A password is in here and in nothing that is printed.
 
+use contract::percent::percent_decoded;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -134,7 +135,10 @@ impl OwnOptions {
             match option.split_once('=').ok_or(AddressError::Malformed)? {
                 ("schema", name) => own.schema = Some(schema_named(name)?),
                 ("sslmode", mode) => own.ssl_mode = Some(mode.to_owned()),
-                ("sslrootcert", path) => own.roots = Some(decoded(path)?.into()),
+                ("sslrootcert", path) => {
+                    let path = percent_decoded(path).ok_or(AddressError::Malformed)?;
+                    own.roots = Some(path.into());
+                }
                 _ => others.push(option),
             }
         }
@@ -198,23 +202,6 @@ fn schema_named(name: &str) -> Result<String, AddressError> {
     } else {
         Err(AddressError::Schema)
     }
-}
-
-/// `%2F` and the like.
-fn decoded(text: &str) -> Result<String, AddressError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let (digits, after) = after.split_at_checked(2).ok_or(AddressError::Malformed)?;
-            bytes.extend(hex::decode(digits).map_err(|_| AddressError::Malformed)?);
-            rest = after;
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| AddressError::Malformed)
 }
 
 fn place(config: &Config, schema: &str) -> String {

@@ -7,6 +7,7 @@ use crate::server_text::ServerText;
 use crate::upstream::HttpEndpoint;
 use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use url::{Position, Url};
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -57,7 +58,7 @@ pub(crate) fn of_endpoint(endpoint: &HttpEndpoint) -> Result<HeaderMap, ObserveE
     }
     let own = concat!("holdpoint/", env!("CARGO_PKG_VERSION"));
     headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(own));
-    if let Ok(host) = HeaderValue::from_str(&endpoint.url.authority()) {
+    if let Ok(host) = HeaderValue::from_str(endpoint.url.authority()) {
         headers.insert(HOST, host);
     }
     Ok(headers)
@@ -92,11 +93,9 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
 /// Where a redirect leads: the origin only, since the rest may hold secrets.
 pub(crate) fn redirect_target(headers: &HeaderMap) -> ServerText {
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let uri: Option<Uri> = location.parse().ok();
-    let target = match uri.as_ref().map(|uri| (uri.scheme_str(), uri.authority())) {
-        Some((Some(scheme), Some(authority))) => {
-            let port = authority.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
-            format!("{scheme}://{}{port}", authority.host())
+    let target = match Url::parse(location) {
+        Ok(url) if url.has_host() => {
+            format!("{}://{}", url.scheme(), &url[Position::BeforeHost..Position::AfterPort])
         }
         _ if location.is_empty() => "nowhere".to_owned(),
         _ => "another path of the same server".to_owned(),
