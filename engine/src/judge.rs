@@ -3,10 +3,13 @@
 //! This is the only part of a session that writes to the store.
 
 mod draft;
+mod views;
 
 pub use draft::{Draft, Drafted};
+pub use views::ViewKey;
 
 use draft::judged;
+use views::{Removals, ViewMemory, Views};
 
 use crate::acts::{ActError, RecordedServer, approve_in_client};
 use crate::admission::Admitted;
@@ -16,7 +19,6 @@ use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
-use gate::comparing::Compared;
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::{Basis, PinBook};
 use gate::posture::Settings;
@@ -94,6 +96,11 @@ impl Seen {
         Some(surface)
     }
 
+    /// The view that it was said in.
+    pub(crate) fn view(&self) -> ViewKey {
+        ViewKey::of(self.client.as_ref())
+    }
+
     /// The signer that vouches for the server now.
     fn vouched(&self) -> Option<Anchor> {
         self.attested.as_ref().and_then(|admitted| admitted.anchor())
@@ -126,12 +133,7 @@ pub struct Judge {
     store: Witnessed,
     rules: Rules,
     launch: Option<Launch>,
-    /// What was held when it was last judged, to tell what began to be.
-    held: HashSet<EntryId>,
-    /// What the store said of the server when it was last judged.
-    record: Option<StoreRecord>,
-    /// What was compared for the last judgement.
-    compared: Compared,
+    views: Views,
 }
 
 /// What became of what was seen before.
@@ -163,8 +165,7 @@ impl StoreRecord {
 
 impl Judge {
     pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
-        let (held, compared) = (HashSet::new(), Compared::default());
-        Judge { store, rules, launch, held, record: None, compared }
+        Judge { store, rules, launch, views: Views::default() }
     }
 
     pub fn rules(&self) -> &Rules {
@@ -179,53 +180,79 @@ impl Judge {
         at: Timestamp,
     ) -> Result<Judged, StoreError> {
         for _ in 1..ATTEMPTS {
-            let drafted = self.draft(&surface, at)?.judge(seen, &mut surface);
+            let drafted = self.draft(seen, &surface, at)?.judge(seen, &mut surface);
             match self.settle(drafted) {
                 Err(StoreError::Changed { .. }) => {}
                 outcome => return outcome,
             }
         }
-        let drafted = self.draft(&surface, at)?.judge(seen, &mut surface);
+        let drafted = self.draft(seen, &surface, at)?.judge(seen, &mut surface);
         self.settle(drafted)
     }
 
     /// Reads what a judgement of this surface rests on.
-    pub fn draft(&self, surface: &Surface, at: Timestamp) -> Result<Draft, StoreError> {
+    pub fn draft(
+        &self,
+        seen: &Seen,
+        surface: &Surface,
+        at: Timestamp,
+    ) -> Result<Draft, StoreError> {
         let record = self.read_record()?;
         let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(surface))?;
         let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
         let (rules, launch) = (self.rules.clone(), self.launch.clone());
-        let compared = self.compared.clone();
-        Ok(Draft { rules, record, baseline, auto_pins, launch, compared, at })
+        let view = seen.view();
+        let memory = self.views.get(&view).cloned().unwrap_or_default();
+        let removals = self.removals(&view, seen, &baseline);
+        let is_changed_elsewhere = self.views.is_changed_elsewhere(&view);
+        let of_view = draft::OfView { view, memory, removals, is_changed_elsewhere };
+        Ok(Draft { rules, record, baseline, auto_pins, launch, of_view, at })
     }
 
     /// Writes what came of a judgement. [`StoreError::Changed`] where anybody wrote since what it rests on was read: then
     /// nothing is written, and it has to be judged again.
     pub fn settle(&mut self, drafted: Drafted) -> Result<Judged, StoreError> {
-        let Drafted { judged, rests_on, mut record, writing, compared } = drafted;
-        self.compared = compared;
+        let Drafted { judged, rests_on, mut record, writing, view, mut memory } = drafted;
         if self.read_record()? != rests_on {
             return Err(StoreError::Changed { server: self.rules.server.clone() });
         }
         if let Some(writing) = writing {
             record.revision = self.store.record(writing.act(&self.rules))?.revision;
         }
-        self.record = Some(record);
+        memory.record = Some(record);
+        *self.views.memory(&view) = memory;
         Ok(judged)
+    }
+
+    /// Which of the entries that this view lacks were removed from it. After a start the view that was last recorded is
+    /// compared with every pin; another one only with what it has shown since.
+    fn removals(&self, view: &ViewKey, seen: &Seen, baseline: &Baseline) -> Removals {
+        if let Some(memory) = self.views.get(view).filter(|memory| !memory.shown.is_empty()) {
+            return Removals::Shown(memory.shown.clone());
+        }
+        let recorded = baseline.server.as_ref().and_then(|server| server.launch.as_ref());
+        match recorded.and_then(Launch::client_capabilities) {
+            Some(recorded) if seen.client.as_ref() != Some(recorded) => {
+                Removals::Shown(HashSet::new())
+            }
+            Some(_) | None => Removals::All,
+        }
     }
 
     /// What becomes of what was last seen after somebody wrote to the store.
     pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Again, StoreError> {
         // Read before the pins: what changes in between is found to have changed the next time.
         let now = self.read_record()?;
-        match &self.record {
+        let view = seen.view();
+        match self.views.get(&view).and_then(|memory| memory.record.as_ref()) {
             Some(before) if *before == now => return Ok(Again::Same),
             Some(before) if before.is_same_server(&now) => {
                 let switches = now.switches.clone();
-                self.record = Some(now);
+                self.views.memory(&view).record = Some(now);
                 return Ok(Again::Switched(switches));
             }
-            Some(_) | None => {}
+            Some(_) => self.views.forget_changes(),
+            None => {}
         }
         if matches!(now.status, ServerStatus::Quarantined | ServerStatus::Pending) {
             // Nothing of a stopped server is served, so there is nothing to compare before the next call is refused.
@@ -233,12 +260,12 @@ impl Judge {
         }
         let (surface, baseline) = self.read_beside(seen)?;
         let status = baseline.status();
-        let mut judgement = self.judge(status, &baseline.pins, &surface, at)?;
+        let mut judgement = self.judge(&view, status, &baseline.pins, &surface, at)?;
         // Only the keeper pins anew, with the list that it has just asked for.
         judgement.defer_accepted();
         let now = StoreRecord { status, ..now };
         let judged = judged(&self.rules, seen, &surface, &baseline.pins, judgement, &now, 0);
-        self.record = Some(now);
+        self.views.memory(&view).record = Some(now);
         Ok(Again::Judged(Box::new(judged)))
     }
 
@@ -255,15 +282,17 @@ impl Judge {
         let record = StoreRecord { status: baseline.status(), ..record };
         let (pins, surface) = (&baseline.pins, Surface::default());
         let judged = judged(&self.rules, seen, &surface, pins, nothing, &record, 0);
-        self.record = Some(record);
+        self.views.memory(&seen.view()).record = Some(record);
         Ok(Judged { has_baseline: judged.has_baseline || baseline.has_pins, ..judged })
     }
 
     /// What was seen, beside its pins.
     fn read_beside(&self, seen: &Seen) -> Result<(Surface, Baseline), StoreError> {
         let mut surface = seen.surface().unwrap_or_default();
-        let baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
+        let mut baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
         anchor(&mut surface, seen.vouched(), &baseline.pins);
+        let removals = self.removals(&seen.view(), seen, &baseline);
+        removals.apply(&mut baseline.pins, &surface);
         Ok((surface, baseline))
     }
 
@@ -290,14 +319,15 @@ impl Judge {
 
     fn judge(
         &mut self,
+        view: &ViewKey,
         status: ServerStatus,
         book: &PinBook,
         surface: &Surface,
         at: Timestamp,
     ) -> Result<SurfaceJudgement, StoreError> {
         let auto_pins = auto_pins_today(&self.store, &self.rules.server, at)?;
-        let Judge { rules, compared, .. } = self;
-        Ok(judge_server_again(status, book, surface, &rules.settings, auto_pins, compared))
+        let ViewMemory { compared, .. } = self.views.memory(view);
+        Ok(judge_server_again(status, book, surface, &self.rules.settings, auto_pins, compared))
     }
 
     /// How one entry is judged now.
@@ -308,7 +338,8 @@ impl Judge {
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
         let (surface, baseline) = self.read_beside(seen)?;
-        let judgement = self.judge(baseline.status(), &baseline.pins, &surface, at)?;
+        let (view, status) = (seen.view(), baseline.status());
+        let judgement = self.judge(&view, status, &baseline.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
 
@@ -322,7 +353,8 @@ impl Judge {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let (surface, baseline) = self.read_beside(seen)?;
-        let Judge { store, rules: Rules { server, settings, .. }, compared, .. } = self;
+        let Judge { store, rules: Rules { server, settings, .. }, views, .. } = self;
+        let ViewMemory { compared, .. } = views.memory(&seen.view());
         let auto_pins = auto_pins_today(store, server, at)?;
         let server = RecordedServer::of_gate(server, baseline, settings.clone(), auto_pins);
         let by = By { name: by, at };
@@ -346,11 +378,12 @@ impl Judge {
         Ok(())
     }
 
-    /// How many entries began to be held since the last time this was asked.
-    pub fn newly_held(&mut self, judgement: &SurfaceJudgement) -> usize {
+    /// How many entries of a view began to be held since the last time this was asked.
+    pub fn newly_held(&mut self, view: &ViewKey, judgement: &SurfaceJudgement) -> usize {
         let held: HashSet<EntryId> = judgement.held().map(|judged| judged.id.clone()).collect();
-        let new = held.difference(&self.held).count();
-        self.held = held;
+        let memory = self.views.memory(view);
+        let new = held.difference(&memory.held).count();
+        memory.held = held;
         new
     }
 

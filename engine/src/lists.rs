@@ -1,6 +1,6 @@
 //! Answers to the client's lists, in pages of our own.
 
-use crate::view::{View, with_member};
+use crate::view::{ListView, View, Visible, with_member};
 use contract::surface::ListKind;
 use ledger::record::OutcomeStatus;
 use std::borrow::Cow;
@@ -17,14 +17,15 @@ const CURSOR: &str = "holdpoint-page-";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListAnswer<'v> {
     beginning: Vec<u8>,
-    result: Cow<'v, [u8]>,
+    result: Vec<Cow<'v, [u8]>>,
     pub status: OutcomeStatus,
 }
 
 impl ListAnswer<'_> {
     /// The message, to be sent as one.
-    pub fn parts(&self) -> [&[u8]; 3] {
-        [&self.beginning, &self.result, b"}"]
+    pub fn parts(&self) -> Vec<&[u8]> {
+        let result = self.result.iter().map(|part| &**part);
+        [self.beginning.as_slice()].into_iter().chain(result).chain([b"}".as_slice()]).collect()
     }
 
     pub fn bytes(&self) -> usize {
@@ -32,10 +33,12 @@ impl ListAnswer<'_> {
     }
 }
 
-/// Answers a list that passed the checks, from the view. `cursor` is the raw JSON of the client's, `id` that of its request.
+/// Answers a list that passed the checks, from the view: all of it, or what of it a caller may see. `cursor` is the raw JSON of
+/// the client's, `id` that of its request.
 pub fn answer<'v>(
     view: &'v View,
     list: ListKind,
+    visible: Option<&Visible>,
     cursor: Option<&[u8]>,
     id: &[u8],
 ) -> ListAnswer<'v> {
@@ -46,16 +49,49 @@ pub fn answer<'v>(
         None | Some(b"null") => Some(0),
         Some(cursor) => page_number(cursor),
     };
-    let Some(page) = number.and_then(|number| entries.page(number)) else {
+    let page = number.and_then(|number| match visible {
+        None => whole_page(entries, number),
+        Some(visible) => filtered_page(entries, visible, number),
+    });
+    let Some(result) = page else {
         return error(id, INVALID_PARAMS, "an unknown cursor: list again from the beginning");
-    };
-    let next = number.filter(|_| page.has_next).map(|number| format!("\"{CURSOR}{}\"", number + 1));
-    let result = match &next {
-        Some(next) => with_member(page.result, "nextCursor", Some(next.as_bytes())).into(),
-        None => Cow::Borrowed(page.result),
     };
     let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
     ListAnswer { beginning, result, status: OutcomeStatus::Success }
+}
+
+fn whole_page(entries: &ListView, number: usize) -> Option<Vec<Cow<'_, [u8]>>> {
+    let page = entries.page(number)?;
+    Some(vec![match page.has_next {
+        true => {
+            with_member(page.result, "nextCursor", Some(cursor_after(number).as_bytes())).into()
+        }
+        false => Cow::Borrowed(page.result),
+    }])
+}
+
+fn filtered_page<'v>(
+    entries: &'v ListView,
+    visible: &Visible,
+    number: usize,
+) -> Option<Vec<Cow<'v, [u8]>>> {
+    let page = entries.filtered(visible, number)?;
+    let mut parts: Vec<Cow<'v, [u8]>> = page.parts.into_iter().map(Cow::Borrowed).collect();
+    if page.has_next
+        && let Some(Cow::Borrowed(tail)) = parts.pop()
+    {
+        // The tail is what follows the entries: it ends with the brace of the result.
+        let end = tail.iter().rposition(|byte| *byte == b'}')?;
+        parts.push(Cow::Borrowed(tail.get(..end)?));
+        let next = format!(",\"nextCursor\":{}}}", cursor_after(number));
+        parts.push(Cow::Owned(next.into_bytes()));
+    }
+    Some(parts)
+}
+
+/// The cursor of the page after this one, with its quotes.
+fn cursor_after(number: usize) -> String {
+    format!("\"{CURSOR}{}\"", number + 1)
 }
 
 fn page_number(cursor: &[u8]) -> Option<usize> {
@@ -66,5 +102,5 @@ fn page_number(cursor: &[u8]) -> Option<usize> {
 fn error(id: &[u8], code: i64, message: &str) -> ListAnswer<'static> {
     let error = serde_json::json!({"code": code, "message": message}).to_string();
     let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","error":"#].concat();
-    ListAnswer { beginning, result: error.into_bytes().into(), status: OutcomeStatus::Error }
+    ListAnswer { beginning, result: vec![error.into_bytes().into()], status: OutcomeStatus::Error }
 }

@@ -9,7 +9,7 @@ mod mirrored;
 mod shape;
 mod standing;
 
-pub use lists::{ListView, Page};
+pub use lists::{ListView, Page, Visible};
 pub use mirrored::Mirroring;
 pub(crate) use mirrored::is_stateless;
 pub use shape::{shaped_handshake, with_member};
@@ -281,20 +281,17 @@ fn list_view(
     let Materials { book, surface, judgement, mode, .. } = *materials;
     if judgement.posture == Posture::Monitor && surface.unreadable().contains_key(&list) {
         // Monitor shows what the server said, also where no entry could be made of it.
-        return Some(ListView::verbatim(pages.clone()));
+        return Some(ListView::verbatim(list, pages.clone(), &[]));
     }
-    let entries: Vec<&str> = shown(book, surface, judgement, list, mode)
-        .into_iter()
-        .filter(|(id, _)| is_offered(id))
-        .map(|(_, raw)| raw)
-        .collect();
+    let mut entries = shown(book, surface, judgement, list, mode);
+    entries.retain(|(id, _)| is_offered(id));
     let is_as_sent = || {
         let observed = surface.list(list).map(contract::surface::Entry::raw);
-        observed.eq(entries.iter().copied())
+        observed.eq(entries.iter().map(|(_, raw)| *raw))
     };
     match pages.as_slice() {
         [_] if surface.unreadable().is_empty() && is_as_sent() => {
-            Some(ListView::verbatim(pages.clone()))
+            Some(ListView::verbatim(list, pages.clone(), &entries))
         }
         _ => Some(ListView::of(list, pages, &entries)),
     }

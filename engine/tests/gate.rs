@@ -38,3 +38,5 @@ mod messages;
 mod people;
 #[path = "gate/unreachable.rs"]
 mod unreachable;
+#[path = "gate/views.rs"]
+mod views;

@@ -142,6 +142,11 @@ impl PinBook {
         self
     }
 
+    /// Leaves out the pins of entries that are not wanted.
+    pub fn retain(&mut self, is_wanted: impl Fn(&EntryId) -> bool) {
+        self.entries.retain(|id, _| is_wanted(id));
+    }
+
     pub fn get(&self, id: &EntryId) -> Option<&EntryPins> {
         self.entries.get(id)
     }

@@ -1,13 +1,13 @@
 //! A judgement in the making. Comparing a hostile list takes its time, so this part needs neither the store nor the judge:
 //! the judge reads what it rests on, and then writes what came of it if nobody wrote in between.
 
+use super::views::{Removals, ViewKey, ViewMemory};
 use super::{FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, first_basis, of_handshake};
 use crate::admission::Admittance;
 use crate::anchor::{anchor, newly_anchored};
 use crate::situation::Situation;
 use crate::view::{Materials, View, is_stateless};
 use contract::surface::{Entry, Surface};
-use gate::comparing::Compared;
 use gate::first_use::{FirstUse, first_use};
 use gate::judge::SurfaceJudgement;
 use gate::pins::{Basis, Pin, PinBook};
@@ -27,8 +27,18 @@ pub struct Draft {
     /// How often the server was pinned anew during the last day without asking.
     pub(super) auto_pins: usize,
     pub(super) launch: Option<Launch>,
-    pub(super) compared: Compared,
+    pub(super) of_view: OfView,
     pub(super) at: Timestamp,
+}
+
+/// The view that a judgement is for, and what is remembered of it.
+#[derive(Debug)]
+pub(super) struct OfView {
+    pub(super) view: ViewKey,
+    pub(super) memory: ViewMemory,
+    pub(super) removals: Removals,
+    /// The server counts as changed because of another view.
+    pub(super) is_changed_elsewhere: bool,
 }
 
 /// A judgement, and what is to be written before it counts.
@@ -39,7 +49,8 @@ pub struct Drafted {
     pub(super) rests_on: StoreRecord,
     pub(super) record: StoreRecord,
     pub(super) writing: Option<Writing>,
-    pub(super) compared: Compared,
+    pub(super) view: ViewKey,
+    pub(super) memory: ViewMemory,
 }
 
 /// What is to be written.
@@ -69,7 +80,8 @@ impl Writing {
 impl Draft {
     /// Judges what a server says now: what is pinned at first use, what is pinned anew, what is held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
-        let Draft { rules, record, baseline, auto_pins, launch, mut compared, at } = self;
+        let Draft { rules, record, baseline, auto_pins, launch, of_view, at } = self;
+        let OfView { view, mut memory, removals, is_changed_elsewhere } = of_view;
         anchor(surface, seen.vouched(), &baseline.pins);
         let surface = &*surface;
         let status = baseline.status();
@@ -80,10 +92,13 @@ impl Draft {
             let server = baseline.server.as_ref();
             server.is_none_or(|server| server.launch.as_ref() != Some(launch))
         });
-        let mut judge = |book: &PinBook, auto_pins: usize| {
-            judge_server_again(status, book, surface, &rules.settings, auto_pins, &mut compared)
-        };
         let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;
+        removals.apply(&mut book, surface);
+        memory.show(&removals, &book, surface);
+        let compared = &mut memory.compared;
+        let mut judge = |book: &PinBook, auto_pins: usize| {
+            judge_server_again(status, book, surface, &rules.settings, auto_pins, compared)
+        };
         let mut name = "server.observe";
         let mut pins: Vec<NewPin> = Vec::new();
         let mut accepted = 0;
@@ -119,8 +134,10 @@ impl Draft {
         }
         judgement.defer_accepted();
         let (settings, auto_pins) = (&rules.settings, auto_pins + accepted);
-        let is_held =
-            is_changed(&judgement, status, &book, surface, settings, auto_pins, &mut compared);
+        let compared = &mut memory.compared;
+        memory.is_changed =
+            is_changed(&judgement, status, &book, surface, settings, auto_pins, compared);
+        let is_held = memory.is_changed || is_changed_elsewhere;
         let repinned = if is_first { 0 } else { pins.len() };
         let next_status = next_status(&rules, status, is_first, is_held);
         let status = Some(next_status).filter(|next| *next != status);
@@ -137,7 +154,7 @@ impl Draft {
         let rests_on = record.clone();
         let record = StoreRecord { status: next_status, ..record };
         let judged = judged(&rules, seen, surface, &book, judgement, &record, repinned);
-        Drafted { judged, rests_on, record, writing, compared }
+        Drafted { judged, rests_on, record, writing, view, memory }
     }
 }
 

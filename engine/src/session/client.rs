@@ -260,7 +260,7 @@ impl Session {
             return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
         };
         self.tally.add(Counter::Requests);
-        let answer = crate::lists::answer(&met.situation.view, list, cursor, id.raw());
+        let answer = crate::lists::answer(&met.situation.view, list, None, cursor, id.raw());
         self.tell_client_in_parts(&answer.parts());
         let ours = begun.elapsed();
         self.recorder.outcome(receipt_id, answer.status, answer.bytes(), ours, Duration::ZERO);

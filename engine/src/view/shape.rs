@@ -45,7 +45,7 @@ fn push_member(name: &str, value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Where a part of some bytes begins in them.
-fn offset(whole: &[u8], part: &[u8]) -> usize {
+pub(super) fn offset(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
 

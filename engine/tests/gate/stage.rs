@@ -25,7 +25,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::receipts::{DiskFolder, Receipts, Settings as ReceiptSettings};
-use store::{Home, SqliteStore, Witnessed};
+use store::{Home, Launch, SqliteStore, Witnessed};
 use tempfile::TempDir;
 
 /// How long anything is waited for.
@@ -233,7 +233,7 @@ impl Stage {
             profile: ServerProfile::default(),
         };
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
-        let mut judge = Judge::new(store_of(&home), rules, None);
+        let mut judge = Judge::new(store_of(&home), rules, Some(launch()));
         let begun = judge.begin().expect("a beginning");
         let sentinel = Sentinel::new(store_of(&home).index_path(), None).expect("a sentinel");
         let principal = Principal::local_user("ada".to_owned(), Vec::new(), now());
@@ -408,6 +408,18 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = self.keeper.send(Wake::End);
+    }
+}
+
+/// How the server was started.
+fn launch() -> Launch {
+    Launch::Program {
+        command: vec!["calc".to_owned()],
+        directory: None,
+        environment_names: Vec::new(),
+        has_secrets: false,
+        client_capabilities: None,
+        posture: None,
     }
 }
 

@@ -31,7 +31,7 @@ impl Driver {
         let outcome = loop {
             attempt += 1;
             // INVARIANT: nothing is compared while the judge is held. A call that needs no comparison never waits for one.
-            let draft = self.session.judge().draft(&surface, now());
+            let draft = self.session.judge().draft(&seen, &surface, now());
             let drafted = match draft {
                 Ok(draft) => draft.judge(&seen, &mut surface),
                 Err(error) => break Err(error),
@@ -41,7 +41,7 @@ impl Driver {
                 Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
                 Err(error) => break Err(error),
                 Ok(judged) => {
-                    let newly_held = judge.newly_held(&judged.judgement) as u64;
+                    let newly_held = judge.newly_held(&seen.view(), &judged.judgement) as u64;
                     self.session.tally.add_many(Counter::HoldsBegun, newly_held);
                     self.session.tally.add_many(Counter::Repinned, judged.repinned as u64);
                     let notes = self.notes.take(&judged.judgement);
