@@ -140,6 +140,8 @@ impl From<store::StoreError> for Failure {
             | Error::Busy { .. }
             | Error::Database { .. }
             | Error::DiskFull { .. }
+            | Error::LeaseOver
+            | Error::NotFollowed { .. }
             | Error::Unreachable { .. }
             | Error::Unresolved { .. }
             | Error::Server { .. }

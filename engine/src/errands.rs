@@ -3,7 +3,7 @@
 //! A server may stop reading for as long as it likes, and whoever writes to it then is stuck. That is this thread, and
 //! never the keeper, which has to answer those who wait.
 
-use crate::outlet::Outgoing;
+use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
 use crate::session::boundary::trip;
 use crate::session::{DecidedRequest, Session};
@@ -59,14 +59,7 @@ fn run_one(session: &Session, errand: &Errand) {
         Errand::GiveUp { id, mark } => session.give_up(id, *mark),
         Errand::Send(message) => {
             trip("errands", message.frame.as_bytes());
-            let outgoing = Outgoing {
-                frame: message.frame.as_bytes(),
-                method: Some(message.method),
-                id: message.id.as_deref().map(str::as_bytes),
-                protocol_version: message.protocol_version.as_deref(),
-                ..Outgoing::default()
-            };
-            if session.tell_server(&outgoing).is_err()
+            if session.tell_server(&FreeMessage::own(message)).is_err()
                 && let Some(id) = &message.id
             {
                 session.own_request_failed(id.as_bytes(), ReasonCode::UpstreamUnreachable);

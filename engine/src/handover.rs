@@ -4,12 +4,13 @@
 //! process is taken any more.
 
 use crate::admission::StartedServer;
-use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
+use crate::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
 use crate::process::{ServerGroup, ServerProcess};
 use std::io;
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::receipts::Settled;
 
 /// Makes the three ends: for whoever starts the process, for the session, and for the thread that reads from the server.
 pub fn handover() -> (Handover, LateOutlet, LateServer) {
@@ -68,23 +69,26 @@ pub struct LateOutlet {
 }
 
 impl ServerOutlet for LateOutlet {
-    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
+    fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()> {
         match &mut lock(&self.slot).outlet {
             Some(outlet) => outlet.send(message),
             None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
-    fn gather(&mut self, message: &Outgoing<'_>) -> bool {
-        lock(&self.slot).outlet.as_mut().is_some_and(|outlet| outlet.gather(message))
+    fn gather(&mut self, request: &Outgoing<'_>) -> bool {
+        lock(&self.slot).outlet.as_mut().is_some_and(|outlet| outlet.gather(request))
     }
 
-    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
-        match (&mut lock(&self.slot).outlet, last) {
-            (Some(outlet), last) => outlet.flush(last),
-            (None, Some(_)) => Err(io::ErrorKind::NotConnected.into()),
-            (None, None) => Ok(()),
+    fn flush(&mut self, settled: Settled, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        match &mut lock(&self.slot).outlet {
+            Some(outlet) => outlet.flush(settled, last),
+            None => Err(io::ErrorKind::NotConnected.into()),
         }
+    }
+
+    fn flush_free(&mut self) -> io::Result<()> {
+        lock(&self.slot).outlet.as_mut().map_or(Ok(()), LineOutlet::flush_free)
     }
 
     fn discard(&mut self) {
@@ -128,9 +132,8 @@ mod tests {
         let (handover, mut outlet, server) = handover();
         let message = Outgoing { frame: b"{}", ..Outgoing::default() };
         assert!(!outlet.gather(&message));
-        assert!(outlet.flush(None).is_ok());
-        assert!(outlet.send(&message).is_err());
-        assert!(outlet.flush(Some(&message)).is_err());
+        assert!(outlet.flush_free().is_ok());
+        assert!(outlet.send(&FreeMessage::answer(b"{}")).is_err());
         outlet.close();
         assert!(server.wait().is_none());
         assert!(lock(&handover.slot).give.is_none());

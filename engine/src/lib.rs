@@ -13,6 +13,7 @@ pub mod errors;
 pub mod export;
 pub mod handover;
 pub mod judge;
+pub mod lease;
 pub mod lists;
 pub mod outlet;
 pub mod package;

@@ -1,6 +1,8 @@
 //! Where messages go: to the client, and to the server.
 
+use crate::errands::OwnMessage;
 use std::io::{self, IoSlice, Write};
+use store::receipts::Settled;
 use wire::remote::{Outbound, ParameterHeader, RemoteSender};
 
 /// A message on its way to the server, and what a transport may have to know of it.
@@ -25,16 +27,57 @@ pub struct Outgoing<'a> {
 /// Larger messages are not gathered with others: copying them would cost more than a write.
 const GATHERED_BYTES: usize = 16 * 1024;
 
+/// A message that needs no receipt: a notification, an answer of the client, or a request of the gate's own.
+#[derive(Debug, Clone, Copy)]
+pub struct FreeMessage<'a>(Outgoing<'a>);
+
+impl<'a> FreeMessage<'a> {
+    pub fn notification(frame: &'a [u8], method: &'a str) -> FreeMessage<'a> {
+        FreeMessage(Outgoing { frame, method: Some(method), ..Outgoing::default() })
+    }
+
+    /// The client's answer to a request of the server.
+    pub fn answer(frame: &'a [u8]) -> FreeMessage<'a> {
+        FreeMessage(Outgoing { frame, ..Outgoing::default() })
+    }
+
+    /// A request or notification of the gate's own.
+    pub fn own(message: &'a OwnMessage) -> FreeMessage<'a> {
+        FreeMessage(Outgoing {
+            frame: message.frame.as_bytes(),
+            method: Some(message.method),
+            id: message.id.as_deref().map(str::as_bytes),
+            protocol_version: message.protocol_version.as_deref(),
+            ..Outgoing::default()
+        })
+    }
+
+    pub fn as_outgoing(&self) -> &Outgoing<'a> {
+        &self.0
+    }
+}
+
 /// The way to the server. It may block while the server does not read.
+///
+/// INVARIANT: a request of a client leaves by [`ServerOutlet::flush`] alone, which takes the ledger's proof that its decision
+/// is written. Everything else is a [`FreeMessage`].
 pub trait ServerOutlet: Send {
     /// Sends a message now. What is gathered stays where it is.
-    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()>;
+    fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()>;
 
-    /// Keeps a message to be sent with others. Answers whether as much is gathered as should be.
-    fn gather(&mut self, message: &Outgoing<'_>) -> bool;
+    /// Keeps a request to be sent with others. Returns whether as much is gathered as should be.
+    fn gather(&mut self, request: &Outgoing<'_>) -> bool;
 
-    /// Sends what was gathered, and one more behind it: whoever waits for them is woken once.
-    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()>;
+    /// The same for a message that needs no receipt.
+    fn gather_free(&mut self, message: &FreeMessage<'_>) -> bool {
+        self.gather(message.as_outgoing())
+    }
+
+    /// Sends what was gathered, and one more request behind it, with one write.
+    fn flush(&mut self, settled: Settled, last: Option<&Outgoing<'_>>) -> io::Result<()>;
+
+    /// Sends what was gathered where no request is among it.
+    fn flush_free(&mut self) -> io::Result<()>;
 
     /// Forgets what was gathered.
     fn discard(&mut self);
@@ -125,8 +168,8 @@ impl<W: Write> LineOutlet<W> {
 }
 
 impl<W: Write + Send> ServerOutlet for LineOutlet<W> {
-    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
-        self.write_alone(&[message.frame])
+    fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()> {
+        self.write_alone(&[message.0.frame])
     }
 
     fn gather(&mut self, message: &Outgoing<'_>) -> bool {
@@ -135,11 +178,15 @@ impl<W: Write + Send> ServerOutlet for LineOutlet<W> {
         self.gathered.len() > GATHERED_BYTES
     }
 
-    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+    fn flush(&mut self, _: Settled, last: Option<&Outgoing<'_>>) -> io::Result<()> {
         match last {
             Some(last) => self.write_line(&[last.frame]),
             None => self.write_gathered(),
         }
+    }
+
+    fn flush_free(&mut self) -> io::Result<()> {
+        self.write_gathered()
     }
 
     fn discard(&mut self) {
@@ -182,8 +229,8 @@ fn outbound(message: &Outgoing<'_>) -> Outbound {
 }
 
 impl ServerOutlet for RemoteOutlet {
-    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
-        self.put(outbound(message))
+    fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()> {
+        self.put(outbound(&message.0))
     }
 
     fn gather(&mut self, message: &Outgoing<'_>) -> bool {
@@ -191,9 +238,14 @@ impl ServerOutlet for RemoteOutlet {
         true
     }
 
-    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+    fn flush(&mut self, _: Settled, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        self.gathered.extend(last.map(outbound));
+        self.flush_free()
+    }
+
+    fn flush_free(&mut self) -> io::Result<()> {
         let gathered = std::mem::take(&mut self.gathered);
-        gathered.into_iter().chain(last.map(outbound)).try_for_each(|outbound| self.put(outbound))
+        gathered.into_iter().try_for_each(|outbound| self.put(outbound))
     }
 
     fn discard(&mut self) {
@@ -292,10 +344,10 @@ mod tests {
         outlet.gather_line(b"two").unwrap();
         outlet.write_line(&[b"thr", b"ee"]).unwrap();
         outlet.write_line(&[b"four"]).unwrap();
-        let two = Outgoing { frame: b"two", ..Outgoing::default() };
         outlet.gather(&Outgoing { frame: b"one", ..Outgoing::default() });
-        outlet.flush(Some(&two)).unwrap();
-        outlet.flush(None).unwrap();
+        outlet.gather_free(&FreeMessage::answer(b"two"));
+        outlet.flush_free().unwrap();
+        outlet.flush_free().unwrap();
         let written = outlet.output.unwrap().0;
         assert_eq!(
             written,

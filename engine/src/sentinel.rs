@@ -1,14 +1,16 @@
 //! Whether anybody decided anything since the last call: asked before each call, so it has to be cheap.
 //!
 //! Every act of a person makes the index of the home's receipts longer before it returns: that is one look at a file. Where
-//! nodes share a database, their homes do not share an index, and the database is asked as well. A database file that was
+//! nodes share a database, their homes do not share an index: changes are pushed there, and a call looks only whether the
+//! lease of the database holds ([`crate::lease`]). A database file that was
 //! removed or replaced is news too: the pins that count would otherwise be those of a file that no other process finds.
 
+use crate::lease::Lease;
 use std::cell::Cell;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use store::{Store, StoreError};
+use store::StoreError;
 
 /// How long a look counts for calls that were read together.
 const JUST: Duration = Duration::from_millis(5);
@@ -17,7 +19,6 @@ const JUST: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Sign {
     index: Option<IndexSign>,
-    version: u64,
     /// Which file the database is, by its name.
     database: Option<FileId>,
 }
@@ -37,8 +38,8 @@ pub struct Sentinel {
     path: PathBuf,
     /// Kept open: looking at it takes a tenth of the time that looking for it does.
     index: Option<File>,
-    /// A handle of its own, where others write to the same database from elsewhere.
-    shared: Option<Box<dyn Store>>,
+    /// Where other nodes write to the same database.
+    lease: Option<Lease>,
     /// The database, where it is a file.
     database: Option<PathBuf>,
     seen: Sign,
@@ -46,11 +47,11 @@ pub struct Sentinel {
 }
 
 impl Sentinel {
-    pub fn new(path: PathBuf, shared: Option<Box<dyn Store>>) -> Result<Sentinel, StoreError> {
+    pub fn new(path: PathBuf, lease: Option<Lease>) -> Result<Sentinel, StoreError> {
         let index = File::open(&path).ok();
         let looked_at = Cell::new(Instant::now());
         let seen = Sign::default();
-        let mut sentinel = Sentinel { path, index, shared, database: None, seen, looked_at };
+        let mut sentinel = Sentinel { path, index, lease, database: None, seen, looked_at };
         sentinel.seen = sentinel.look()?;
         Ok(sentinel)
     }
@@ -78,6 +79,11 @@ impl Sentinel {
         }
     }
 
+    /// The number of the last change of a database that nodes share, as far as it is known here.
+    pub fn shared_change(&self) -> Option<u64> {
+        self.lease.as_ref().map(Lease::change)
+    }
+
     /// Whether it was looked at so shortly before then that it counts for what began then.
     pub fn had_just_looked(&self, begun: Instant) -> bool {
         begun.saturating_duration_since(self.looked_at.get()) < JUST
@@ -85,7 +91,9 @@ impl Sentinel {
 
     fn look(&self) -> Result<Sign, StoreError> {
         self.looked_at.set(Instant::now());
-        let version = self.shared.as_ref().map_or(Ok(0), |store| store.version())?;
+        if let Some(lease) = &self.lease {
+            return lease.check().map(|()| self.seen);
+        }
         // One that is not there yet is looked for: it comes with the first act.
         let found = match &self.index {
             Some(file) => file.metadata(),
@@ -93,7 +101,7 @@ impl Sentinel {
         };
         let sign = |found: Metadata| IndexSign { bytes: found.len(), has_name: has_name(&found) };
         let database = self.database.as_deref().and_then(file_id);
-        Ok(Sign { index: found.ok().map(sign), version, database })
+        Ok(Sign { index: found.ok().map(sign), database })
     }
 }
 

@@ -51,7 +51,7 @@ use gate::counters::Counter;
 use gate::reason::Reason;
 use gate::server::ServerId;
 use ledger::record::{OutcomeStatus, ReceiptId};
-use outgoing::{ClientSide, Last, ServerSide, both};
+use outgoing::{ClientSide, Last, ServerSide, with};
 use serde_json::json;
 use state::{MAX_FOLLOWED_HOLDS, State};
 use std::io::Write;
@@ -306,6 +306,11 @@ impl Session {
         self.state().situation.clone()
     }
 
+    /// The number of the last change of a database that nodes share.
+    pub(crate) fn shared_change(&self) -> Option<u64> {
+        self.lock(&self.sentinel).shared_change()
+    }
+
     /// INVARIANT: what somebody approved, stopped or declared counts for every call that begins after it was written.
     fn look_for_changes(&self, begun: Instant) -> Result<(), store::StoreError> {
         // All that was read at once began at once, unless the server kept it waiting here.
@@ -429,16 +434,6 @@ impl Session {
             }
         };
         let Recorded { receipt_id, ticket, decided } = recorded;
-        // Who is refused has a receipt as well, and it is written before anybody hears of it.
-        let mut ticket = Some(ticket);
-        if !matches!(ruling, Ruling::Allow) {
-            let settled = ticket.take().map(|ticket| self.recorder.settle(ticket)).transpose();
-            self.end_wait(passage);
-            if settled.is_err() {
-                self.tally.add(Counter::Failed);
-                return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
-            }
-        }
         match ruling {
             Ruling::Allow => {
                 let dispatched = self.dispatched(passage, receipt_id, decided);
@@ -449,6 +444,9 @@ impl Session {
                 self.dispatch(passage, &outgoing, dispatched, ticket);
             }
             Ruling::Hold(standing) => {
+                if !self.settle_refusal(passage, ticket) {
+                    return;
+                }
                 self.follow_hold(&call, standing);
                 let message = self.input_required(passage, standing).unwrap_or_else(|| {
                     let tool = call.target.map(|target| target.key);
@@ -459,6 +457,9 @@ impl Session {
                 self.tell_client(&message);
             }
             Ruling::Deny(denial) => {
+                if !self.settle_refusal(passage, ticket) {
+                    return;
+                }
                 let server = situation.server.as_str();
                 self.record_tool_denial(&call, denial, server, receipt_id);
                 let refusal = Refusal::denied(denial, server, &receipt_id.to_string());
@@ -471,6 +472,19 @@ impl Session {
         } else {
             self.tally.add(Counter::Requests);
         }
+    }
+
+    /// Writes the decision on a request that is refused, before the client hears of it. Returns whether it is written; if
+    /// not, the request is answered.
+    fn settle_refusal(&self, passage: &Passage<'_>, ticket: Ticket) -> bool {
+        let settled = self.recorder.settle(ticket);
+        self.end_wait(passage);
+        if settled.is_err() {
+            self.tally.add(Counter::Failed);
+            let (id, bytes) = (passage.request.id.raw(), passage.request.call.bytes);
+            self.refuse_sized(id, ReasonCode::LedgerUnavailable, bytes);
+        }
+        settled.is_ok()
     }
 
     /// What the table keeps of a request that is dispatched.
@@ -558,7 +572,7 @@ impl Session {
         passage: &Passage<'_>,
         outgoing: &Outgoing<'_>,
         dispatched: Dispatched,
-        ticket: Option<Ticket>,
+        ticket: Ticket,
     ) {
         let id = passage.request.id;
         let entered = {
@@ -580,7 +594,7 @@ impl Session {
                 let mut side = self.server_side();
                 side.gathered.push(id.to_owned());
                 // One that is not written ends all that was gathered with it.
-                side.ticket = both(side.ticket.take(), ticket);
+                side.ticket = Some(with(side.ticket.take(), ticket));
                 side.outlet.gather(outgoing)
             };
             if is_enough {
@@ -588,7 +602,7 @@ impl Session {
             }
         } else {
             // Nothing comes behind it: it goes as it lies in the reader's buffer.
-            self.send_with(Some(Last { id, outgoing }), ticket);
+            self.send_with(Some((Last { id, outgoing }, ticket)));
         }
     }
 

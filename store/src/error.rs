@@ -45,6 +45,11 @@ pub enum StoreError {
     Home(#[from] HomeError),
     #[error(transparent)]
     Ledger(#[from] crate::receipts::ReceiptsError),
+    /// Nothing is decided on what may have changed since.
+    #[error("the database that nodes share has not answered for a second")]
+    LeaseOver,
+    #[error("no thread to follow the database that nodes share: {source}")]
+    NotFollowed { source: std::io::Error },
     #[error(
         "{reason}: look at `holdpoint incident status`, then end it with `holdpoint incident off`"
     )]

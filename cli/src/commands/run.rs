@@ -17,6 +17,7 @@ use engine::errors::ErrorLog;
 use engine::export::{LiveExport, Report, do_not_track};
 use engine::handover::{Handover, handover};
 use engine::judge::Judge;
+use engine::lease::Lease;
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::principal::Principal;
 use engine::process::{BECOME, ServerGroup, ServerProcess};
@@ -307,7 +308,8 @@ fn prepare(
     let location = configuration.store()?;
     let is_shared = matches!(location, Location::Postgres(_));
     let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
-    let sentinel = Sentinel::new(store.index_path(), shared)?;
+    let lease = shared.map(Lease::of).transpose()?;
+    let sentinel = Sentinel::new(store.index_path(), lease)?;
     let sentinel = if is_shared { sentinel } else { sentinel.following(home.state_path()) };
     let principal =
         Principal::local_user(approver::name(), approver::account().into_iter().collect(), now());

@@ -362,17 +362,25 @@ impl Driver {
 
     /// What people decide elsewhere is shown to the client also when it makes no call.
     fn notice_changes(&mut self) {
-        if self.looked_at.elapsed() < LOOK_PAUSE {
+        let shared = self.session.shared_change();
+        if shared.is_none() && self.looked_at.elapsed() < LOOK_PAUSE {
             return;
         }
         self.looked_at = Instant::now();
-        let version = self.session.judge().version().ok();
+        let version = shared.or_else(|| self.session.judge().version().ok());
         if version.is_some() && version != self.version {
             let is_first = self.version.is_none();
             self.version = version;
             if !is_first && let Err(error) = self.session.look_again() {
                 self.session.remark(&format!("the store cannot be read: {error}"));
             }
+        }
+    }
+
+    /// What this session wrote itself is no change that it has to look for.
+    pub(super) fn know(&mut self, version: Option<u64>) {
+        if self.session.shared_change().is_none() {
+            self.version = version;
         }
     }
 
@@ -386,7 +394,7 @@ impl Driver {
             let mut judge = self.session.judge();
             (judge.add_counts(&counts, now()), judge.version().ok())
         };
-        self.version = version;
+        self.know(version);
         if let Err(error) = stored {
             self.session.remark(&format!("statistics could not be stored: {error}"));
         }

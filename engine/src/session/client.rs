@@ -6,7 +6,7 @@ use super::state::State;
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};
-use crate::outlet::Outgoing;
+use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
 use crate::requests::{Asking, Awaited, Cancelling, ParsedRequest};
@@ -286,9 +286,7 @@ impl Session {
             _ if is_closed => return,
             _ => {}
         }
-        let outgoing =
-            Outgoing { frame: envelope.raw, method: Some(method), ..Outgoing::default() };
-        self.gather_for_server(&outgoing);
+        self.gather_for_server(&FreeMessage::notification(envelope.raw, method));
         if method == "notifications/initialized" {
             self.send_gathered();
             self.wake(Wake::Initialized);
@@ -336,7 +334,7 @@ impl Session {
             let data = serde_json::json!({"count": 1, "reason": "server_stopped"});
             self.record_event("mcp.response.dropped", &data);
         } else if is_expected {
-            self.gather_for_server(&Outgoing { frame: envelope.raw, ..Outgoing::default() });
+            self.gather_for_server(&FreeMessage::answer(envelope.raw));
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::{ClientOutlet, Session, boundary};
 use crate::batches::{OpenBatches, Passage as Passed};
-use crate::outlet::{Outgoing, ServerOutlet};
+use crate::outlet::{FreeMessage, Outgoing, ServerOutlet};
 use crate::reason::ReasonCode;
 use crate::server::driver::Wake;
 use ledger::record::OutcomeStatus;
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Sends a message of our own now.
-    pub(crate) fn tell_server(&self, message: &Outgoing<'_>) -> io::Result<()> {
+    pub(crate) fn tell_server(&self, message: &FreeMessage<'_>) -> io::Result<()> {
         self.server_side().outlet.send(message)
     }
 
@@ -132,8 +132,8 @@ impl Session {
     }
 
     /// A message of the client's that needs no receipt, in its place among those that do.
-    pub(super) fn gather_for_server(&self, message: &Outgoing<'_>) {
-        if self.server_side().outlet.gather(message) {
+    pub(super) fn gather_for_server(&self, message: &FreeMessage<'_>) {
+        if self.server_side().outlet.gather_free(message) {
             self.send_gathered();
         }
     }
@@ -149,32 +149,42 @@ impl Session {
     }
 
     pub(crate) fn send_gathered(&self) {
-        self.send_with(None, None);
+        self.send_with(None);
     }
 
     /// Sends what was gathered, and one more behind it.
     ///
     /// INVARIANT: nothing is sent before every decision that it rests on is written.
-    pub(super) fn send_with(&self, last: Option<Last<'_>>, ticket: Option<Ticket>) {
+    pub(super) fn send_with(&self, last: Option<(Last<'_>, Ticket)>) {
         let failed = {
             let mut side = self.server_side();
-            let ticket = both(side.ticket.take(), ticket);
+            let gathered_ticket = side.ticket.take();
+            let (last, ticket) = match last {
+                Some((last, ticket)) => (Some(last), Some(with(gathered_ticket, ticket))),
+                None => (None, gathered_ticket),
+            };
             let mut gathered = std::mem::take(&mut side.gathered);
-            // INVARIANT: without a ticket there is nothing to send but what needs no receipt.
+            // INVARIANT: without a ticket no request is among what is sent.
             let settled = ticket.map(|ticket| self.recorder.settle(ticket)).transpose();
-            if settled.is_err() {
-                side.outlet.discard();
-            }
-            let sent = settled.is_ok() && side.outlet.flush(last.map(|last| last.outgoing)).is_ok();
+            let (sent, error) = match settled {
+                Ok(Some(proof)) => {
+                    (side.outlet.flush(proof, last.map(|last| last.outgoing)).is_ok(), None)
+                }
+                Ok(None) => (side.outlet.flush_free().is_ok(), None),
+                Err(error) => {
+                    side.outlet.discard();
+                    (false, Some(error))
+                }
+            };
             if sent {
                 None
             } else {
                 gathered.extend(last.map(|last| last.id.to_owned()));
-                let reason = match settled {
-                    Ok(_) => ReasonCode::UpstreamUnreachable,
-                    Err(_) => ReasonCode::LedgerUnavailable,
+                let reason = match error {
+                    None => ReasonCode::UpstreamUnreachable,
+                    Some(_) => ReasonCode::LedgerUnavailable,
                 };
-                Some((gathered, reason, settled.err()))
+                Some((gathered, reason, error))
             }
         };
         let Some((gathered, reason, error)) = failed else { return };
@@ -209,9 +219,9 @@ impl Session {
 }
 
 /// The ticket of all decisions of both.
-pub(super) fn both(one: Option<Ticket>, other: Option<Ticket>) -> Option<Ticket> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.and(other)),
-        (one, other) => one.or(other),
+pub(super) fn with(gathered: Option<Ticket>, one: Ticket) -> Ticket {
+    match gathered {
+        Some(gathered) => gathered.and(one),
+        None => one,
     }
 }

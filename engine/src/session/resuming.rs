@@ -6,7 +6,7 @@ use super::{Met, Passage, Session};
 use crate::call::Method;
 use crate::decide::Ruling;
 use crate::errands::Errand;
-use crate::outlet::Outgoing;
+use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
 use crate::requests::{Asking, Kept, OwnedRequest, RequestKey};
 use std::sync::Arc;
@@ -103,8 +103,8 @@ impl Session {
         let until = Instant::now().checked_add(self.settings.cancelled_patience);
         let cancellation = self.state().requests.left(self.at(id.key()), until);
         if let Some(frame) = &cancellation {
-            let method = Some("notifications/cancelled");
-            self.gather_for_server(&Outgoing { frame, method, ..Outgoing::default() });
+            let method = "notifications/cancelled";
+            self.gather_for_server(&FreeMessage::notification(frame, method));
             self.send_gathered();
         }
     }

@@ -7,7 +7,7 @@ use engine::admission::Checker;
 use engine::decide::{Path, PreflightLimits};
 use engine::errors::ErrorLog;
 use engine::judge::{FirstUsePolicy, Judge, Rules};
-use engine::outlet::{LineOutlet, Outgoing, ServerOutlet};
+use engine::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
 use engine::principal::Principal;
 use engine::recorder::{Recorder, now};
 use engine::sentinel::Sentinel;
@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::receipts::{DiskFolder, Receipts, Settings as ReceiptSettings};
+use store::receipts::{DiskFolder, Receipts, Settings as ReceiptSettings, Settled};
 use store::{Home, Launch, SqliteStore, Witnessed};
 use tempfile::TempDir;
 
@@ -86,30 +86,38 @@ struct ServerEnd {
     is_closed: bool,
 }
 
+impl ServerEnd {
+    fn arrive(&mut self, frame: &[u8]) -> io::Result<()> {
+        if self.is_closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.arrived.push(frame);
+        self.play.send(frame.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
 impl ServerOutlet for ServerEnd {
     fn gather(&mut self, message: &Outgoing<'_>) -> bool {
         self.gathered.push(message.frame.to_vec());
         false
     }
 
-    fn flush(&mut self, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+    fn flush(&mut self, _: Settled, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        self.gathered.extend(last.map(|last| last.frame.to_vec()));
+        self.flush_free()
+    }
+
+    fn flush_free(&mut self) -> io::Result<()> {
         let gathered = std::mem::take(&mut self.gathered);
-        let frames = gathered.iter().map(Vec::as_slice).chain(last.map(|last| last.frame));
-        frames
-            .into_iter()
-            .try_for_each(|frame| self.send(&Outgoing { frame, ..Outgoing::default() }))
+        gathered.iter().try_for_each(|frame| self.arrive(frame))
     }
 
     fn discard(&mut self) {
         self.gathered.clear();
     }
 
-    fn send(&mut self, message: &Outgoing<'_>) -> io::Result<()> {
-        if self.is_closed {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        self.arrived.push(message.frame);
-        self.play.send(message.frame.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()> {
+        self.arrive(message.as_outgoing().frame)
     }
 
     fn close(&mut self) {

@@ -52,14 +52,14 @@ impl Driver {
                         state.seen = seen.clone();
                     }
                     self.session.publish(&mut judge, judged, Cause::Server);
-                    self.version = judge.version().ok();
-                    break Ok(notes);
+                    break Ok((notes, judge.version().ok()));
                 }
             }
         };
         match outcome {
             // Told with no lock held: a client that does not read would stop every call.
-            Ok(notes) => {
+            Ok((notes, version)) => {
+                self.know(version);
                 self.session.tally.add_many(Counter::Notes, notes.len() as u64);
                 notes.iter().for_each(|note| self.session.note(note));
                 true

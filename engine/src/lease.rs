@@ -1,0 +1,139 @@
+//! What a node knows of a database that nodes share, without a call ever asking it: a thread reads the number of its last change
+//! every 300 ms, and with that renews a lease of one second. A notification of the database only hastens it.
+//!
+//! INVARIANT: while the lease holds, what was decided on any node more than a second ago is known here. Once it is over, calls
+//! are refused until the database answers again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use store::{Store, StoreError};
+
+/// How often the number is read.
+const RENEWAL: Duration = Duration::from_millis(300);
+/// How long an answer of the database counts.
+pub const LEASE: Duration = Duration::from_secs(1);
+
+/// Reads the number: at once if it is not the given one, else as soon as it is another one or the time is over.
+pub type ReadChange = Box<dyn FnMut(u64, Duration) -> Result<u64, StoreError> + Send>;
+
+/// The lease, for all who decide on it.
+#[derive(Debug, Clone)]
+pub struct Lease(Arc<Renewed>);
+
+#[derive(Debug)]
+struct Renewed {
+    change: AtomicU64,
+    began: Instant,
+    /// Milliseconds after `began`.
+    renewed_at: AtomicU64,
+}
+
+impl Lease {
+    /// Begins to follow a database. Fails if it does not answer now.
+    pub fn of(store: Box<dyn Store>) -> Result<Lease, StoreError> {
+        let first = store.version()?;
+        let read = move |since, patience| store.wait_for_change(since, patience);
+        Lease::renewed_by(first, Box::new(read))
+    }
+
+    fn renewed_by(change: u64, read: ReadChange) -> Result<Lease, StoreError> {
+        let renewed = Arc::new(Renewed {
+            change: AtomicU64::new(change),
+            began: Instant::now(),
+            renewed_at: AtomicU64::new(0),
+        });
+        let weak = Arc::downgrade(&renewed);
+        let thread = std::thread::Builder::new().name("lease".to_owned());
+        thread
+            .spawn(move || renew(&weak, read))
+            .map_err(|source| StoreError::NotFollowed { source })?;
+        Ok(Lease(renewed))
+    }
+
+    /// Whether calls may be decided on what is known.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let Renewed { began, renewed_at, .. } = &*self.0;
+        let renewed = *began + Duration::from_millis(renewed_at.load(Ordering::Acquire));
+        match renewed.elapsed() < LEASE {
+            true => Ok(()),
+            false => Err(StoreError::LeaseOver),
+        }
+    }
+
+    /// The number of the last change.
+    pub fn change(&self) -> u64 {
+        self.0.change.load(Ordering::Acquire)
+    }
+}
+
+fn renew(lease: &Weak<Renewed>, mut read: ReadChange) {
+    loop {
+        let Some(since) = lease.upgrade().map(|lease| lease.change.load(Ordering::Acquire)) else {
+            return;
+        };
+        // What the answer says held when it was asked for, not when it came.
+        let asked = Instant::now();
+        let answer = read(since, RENEWAL);
+        let Some(lease) = lease.upgrade() else { return };
+        match answer {
+            Ok(change) => {
+                lease.change.store(change, Ordering::Release);
+                let at = asked.saturating_duration_since(lease.began).as_millis();
+                lease.renewed_at.store(u64::try_from(at).unwrap_or(u64::MAX), Ordering::Release);
+            }
+            Err(_) => {
+                drop(lease);
+                std::thread::sleep(RENEWAL.saturating_sub(asked.elapsed()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+
+    /// A database that says what the test tells it to, one answer at a time.
+    fn lease() -> (Lease, Sender<Option<u64>>) {
+        let (say, said) = channel::<Option<u64>>();
+        let mut last = 1;
+        let read = move |_, patience| match said.recv_timeout(patience) {
+            Ok(Some(change)) => {
+                last = change;
+                Ok(last)
+            }
+            Ok(None) => Err(StoreError::LeaseOver),
+            Err(_) => Ok(last),
+        };
+        (Lease::renewed_by(1, Box::new(read)).unwrap(), say)
+    }
+
+    fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_change_is_known_as_soon_as_the_database_tells_of_it() {
+        let (lease, say) = lease();
+        assert!(lease.check().is_ok());
+        say.send(Some(7)).unwrap();
+        wait_until("the change is never known", || lease.change() == 7);
+        assert!(lease.check().is_ok());
+    }
+
+    #[test]
+    fn calls_are_refused_while_the_database_does_not_answer_and_not_after() {
+        let (lease, say) = lease();
+        for _ in 0..8 {
+            say.send(None).unwrap();
+        }
+        wait_until("the lease never ends", || lease.check().is_err());
+        wait_until("the lease never begins again", || lease.check().is_ok());
+    }
+}
