@@ -56,7 +56,7 @@ pub(crate) fn confirm(
     show: impl FnOnce(),
 ) -> Result<(), Failure> {
     const WORD: &str = "approve";
-    if configuration.is_unattended()? {
+    if configuration.is_unattended() {
         return Ok(());
     }
     need_terminal()?;
@@ -68,7 +68,7 @@ pub(crate) fn confirm(
 
 /// Makes sure that a person says yes.
 pub(crate) fn confirm_yes(configuration: &Configuration, question: &str) -> Result<(), Failure> {
-    if configuration.is_unattended()? {
+    if configuration.is_unattended() {
         return Ok(());
     }
     need_terminal()?;

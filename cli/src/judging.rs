@@ -9,13 +9,13 @@ use gate::time::Timestamp;
 impl Workplace {
     /// A server, which need not be known yet.
     pub(crate) fn recorded(&self, id: &ServerId, at: Timestamp) -> Result<RecordedServer, Failure> {
-        let settings = self.configuration.settings(Some(id), None)?;
+        let settings = self.configuration.settings(Some(id), None);
         Ok(RecordedServer::read(&self.store, id, settings, at)?)
     }
 
     /// What a person has to look at of a known server.
     pub(crate) fn review(&self, id: &ServerId, at: Timestamp) -> Result<Review, Failure> {
-        let settings = self.configuration.settings(Some(id), None)?;
+        let settings = self.configuration.settings(Some(id), None);
         Ok(Review::of(RecordedServer::known(&self.store, id, settings, at)?)?)
     }
 }

@@ -9,6 +9,7 @@ use contract::hash::sha256_hex;
 use contract::origin::{ProgramOrigin, Redactor, Way, host_of, renew_entry};
 use engine::acts::ActError;
 use gate::server::ServerId;
+use settings::{SecretError, SecretName};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -130,8 +131,8 @@ impl Target {
         let posture = known_launch(&id, workplace)?.and_then(|launch| launch.posture());
         let launch = origin.launch(&arguments.upstream).for_client(client.clone()).under(posture);
         let reach = reach.for_client(client);
-        let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream)?;
-        Target::of_reach(&id, reach, launch)
+        let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream);
+        Ok(Target::of_reach(&id, reach, launch))
     }
 
     /// A server that was pinned before, started or reached as it was then.
@@ -167,12 +168,12 @@ impl Target {
             relaunch::again(id, &launch, arguments, workplace).map_err(|what| again(&what))?;
         let reach = Reach::with(&arguments, directory.as_deref(), &environment)?
             .for_client(launch.client_capabilities().cloned())
-            .configured_by(id, &workplace.configuration, &arguments)?;
-        Target::of_reach(id, reach, launch)
+            .configured_by(id, &workplace.configuration, &arguments);
+        Ok(Target::of_reach(id, reach, launch))
     }
 
-    fn of_reach(id: &ServerId, reach: Reach, launch: Launch) -> Result<Target, Failure> {
-        Ok(Target { id: id.clone(), source: Source::Server(Box::new(reach)), launch: Some(launch) })
+    fn of_reach(id: &ServerId, reach: Reach, launch: Launch) -> Target {
+        Target { id: id.clone(), source: Source::Server(Box::new(reach)), launch: Some(launch) }
     }
 }
 
@@ -237,9 +238,9 @@ impl Reach {
         id: &ServerId,
         configuration: &Configuration,
         arguments: &UpstreamArguments,
-    ) -> Result<Reach, Failure> {
-        self.limits.start_timeout = configuration.start_timeout(id, arguments.start_timeout)?;
-        Ok(self)
+    ) -> Reach {
+        self.limits.start_timeout = configuration.start_timeout(id, arguments.start_timeout);
+        self
     }
 
     /// In the place of this client.
@@ -410,19 +411,17 @@ fn read_header(
         ))
     };
     let Some((name, source)) = argument.split_once('=') else { return Err(wrong("no `=`")) };
-    let of_variable = |variable: &str| {
-        let value = variable_of(variable, environment);
-        value.ok_or_else(|| wrong(&format!("the variable `{variable}` is not set")))
+    let (scheme, source) = match source.strip_prefix("bearer-") {
+        Some(source) if source.starts_with("env:") => ("Bearer ", source),
+        _ => ("", source),
     };
-    let value = match source.split_once(':') {
-        Some(("env", variable)) => of_variable(variable)?,
-        Some(("bearer-env", variable)) => format!("Bearer {}", of_variable(variable)?),
-        Some(("file", path)) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| wrong(&format!("`{path}`: {error}")))?;
-            text.trim_end().to_owned()
-        }
-        _ => return Err(wrong("a value is never given directly")),
+    let secret = source
+        .parse()
+        .and_then(|secret: SecretName| secret.read(|variable| variable_of(variable, environment)));
+    let value = match secret {
+        Ok(secret) => format!("{scheme}{secret}"),
+        Err(SecretError::NotAName) => return Err(wrong("a value is never given directly")),
+        Err(error) => return Err(wrong(&error.to_string())),
     };
     if value.len() > MAX_HEADER_BYTES {
         return Err(wrong("the value is too long"));

@@ -78,7 +78,7 @@ pub(crate) fn checker_for(
     options: &Options,
 ) -> Result<Option<Checker>, Failure> {
     let (configuration, home) = (&workplace.configuration, workplace.home.path());
-    if configuration.has_part_of_admission(id)? {
+    if configuration.has_part_of_admission(id) {
         if !options.quiet {
             screen::remark(
                 "note: who vouches for the server is not pinned with it: the configuration names no trust root or no level, the server's entry may",
@@ -103,14 +103,14 @@ pub(crate) fn admit_before_look(
     configuration: &Configuration,
     home: &Path,
 ) -> Result<Option<Arc<Admitted>>, Failure> {
-    if configuration.has_part_of_admission(id)? {
+    if configuration.has_part_of_admission(id) {
         return Ok(None);
     }
     let rules = configuration.admission(id, &Default::default(), home)?;
     let Some(rules) = rules.filter(|rules| rules.terms.flavor() == Flavor::Enclaved) else {
         return Ok(None);
     };
-    let start_timeout = configuration.start_timeout(id, None)?;
+    let start_timeout = configuration.start_timeout(id, None);
     let (handover, _outlet, server) = handover();
     let started = found(&reach.upstream)
         .map(|file| Started { file, stage: Stage::Later { handover, start_timeout } });

@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ledger", &["contract"]),
     ("wire", &["contract"]),
     ("store", &["contract", "gate", "ledger"]),
+    ("settings", &["contract", "gate", "attest", "policy"]),
     ("sandbox", &[]),
     ("hosts", &[]),
     ("engine", BELOW_ENGINE),
@@ -32,9 +33,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 const BELOW_ENGINE: &[&str] =
-    &["contract", "gate", "attest", "policy", "ledger", "wire", "store", "sandbox"];
-const BELOW_GATEWAY: &[&str] =
-    &["contract", "gate", "attest", "policy", "ledger", "wire", "store", "sandbox", "engine"];
+    &["contract", "gate", "attest", "policy", "ledger", "wire", "store", "settings", "sandbox"];
+const BELOW_GATEWAY: &[&str] = &[
+    "contract", "gate", "attest", "policy", "ledger", "wire", "store", "settings", "sandbox",
+    "engine",
+];
 const EVERY_CRATE: &[&str] = &[
     "contract",
     "gate",
@@ -43,6 +46,7 @@ const EVERY_CRATE: &[&str] = &[
     "ledger",
     "wire",
     "store",
+    "settings",
     "sandbox",
     "hosts",
     "engine",

@@ -6,6 +6,7 @@ mod draft;
 mod views;
 
 pub use draft::{Draft, Drafted};
+pub use settings::FirstUsePolicy;
 pub use views::ViewKey;
 
 use draft::judged;
@@ -41,14 +42,6 @@ pub(crate) const ATTEMPTS: usize = 5;
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
 /// Who acts where nobody was asked.
 const NOBODY: &str = "holdpoint";
-
-/// What is done with a server that is seen for the first time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FirstUsePolicy {
-    #[default]
-    Trust,
-    Approve,
-}
 
 /// How one server is judged.
 #[derive(Debug, Clone)]

@@ -11,15 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use store::{Revocation, RevokedKind};
 
-/// How far a held entry reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DriftScope {
-    /// It alone is held.
-    #[default]
-    Tool,
-    /// While anything is held, nothing of the server is served.
-    Server,
-}
+pub use settings::DriftScope;
 
 /// What the operator says of a server, as receipts tell it.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,8 @@ use crate::posture::Posture;
 use contract::surface::{Entry, EntryId, ListKind, Surface};
 
 /// Whether lists are shaped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ListMode {
     /// Accepted definitions only.
     #[default]

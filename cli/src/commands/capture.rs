@@ -17,7 +17,7 @@ pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, F
     // A capture has no origin, so nothing is ever compared with what this key hashes.
     let key = LaunchKey::unkept()?;
     let id = reach.origin(&key).server_id()?;
-    let reach = reach.configured_by(&id, &configuration, &command.upstream)?;
+    let reach = reach.configured_by(&id, &configuration, &command.upstream);
     admit_before_look(&id, &reach, &configuration, &home)?;
     let surface = observe(&reach, &key, options)?;
     remark_notes(&surface, options);

@@ -25,7 +25,7 @@ pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Fail
         Err(error) => return Err(Failure::usage(format!("`{}`: {error}", command.new.display()))),
     };
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
-    let settings = configuration.settings(None, command.posture)?;
+    let settings = configuration.settings(None, command.posture);
     let judgement = judge_surface(&approved(&old), &new, &settings, 0);
     if options.json {
         screen::print_json(&VerdictDocument::of(&judgement))?;

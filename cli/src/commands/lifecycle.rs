@@ -51,7 +51,7 @@ fn look_again(
     let is_named = upstream.url.is_some() || !upstream.command.is_empty();
     if is_named {
         let reach = Reach::of(upstream)?.for_client(known_client(id, workplace)?);
-        let reach = reach.configured_by(id, &workplace.configuration, upstream)?;
+        let reach = reach.configured_by(id, &workplace.configuration, upstream);
         admit_before_look(id, &reach, &workplace.configuration, workplace.home.path())?;
         return observe(&reach, &workplace.launch_key, options);
     }

@@ -171,8 +171,8 @@ fn run_remote(
     opened: Option<Workplace>,
 ) -> Result<Exit, Failure> {
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
-    let frame_bytes = configuration.session(id)?.frame_bytes;
-    let shutdown_grace = configuration.grace(id)?;
+    let frame_bytes = configuration.session(id).frame_bytes;
+    let shutdown_grace = configuration.grace(id);
     let limits = RemoteLimits { frame_bytes, shutdown_grace, ..RemoteLimits::default() };
     let (sender, remote) = remote(endpoint, limits);
     let key = remote.tls_key();
@@ -286,7 +286,7 @@ fn prepare(
         say_without_tools(id, options);
     }
     let max_age = admission.as_ref().map(|admission| admission.max_age);
-    let start_timeout = configuration.start_timeout(id, command.upstream.start_timeout)?;
+    let start_timeout = configuration.start_timeout(id, command.upstream.start_timeout);
     let (way, started) = look.split(start_timeout);
     let admission = match admission {
         Some(rules) => Some(checker_of(rules, &reach.upstream, started)?),
@@ -294,17 +294,17 @@ fn prepare(
     };
     let is_remote = matches!(way, Way::Key(_));
     let origin = origin_of(origin, way, home.path().join("digests.json"));
-    let mut rules = configuration.rules(id, command.posture)?;
+    let mut rules = configuration.rules(id, command.posture);
     rules.allowed.clone_from(&allowed);
     rules.mirrors_parameters = is_remote;
-    let mut settings = configuration.session(id)?;
+    let mut settings = configuration.session(id);
     settings.admission_max_age = max_age;
     settings.greets_before_check = admission.as_ref().is_some_and(Checker::greets_first);
     settings.start_timeout = start_timeout;
     if let Some(seconds) = command.relist_max_age {
         settings.relist_max_age = std::time::Duration::from_secs(seconds);
     }
-    let receipts = Receipts::open(&home, configuration.receipts()?)?;
+    let receipts = Receipts::open(&home, configuration.receipts())?;
     let location = configuration.store()?;
     let is_shared = matches!(location, Location::Postgres(_));
     let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
@@ -323,7 +323,7 @@ fn prepare(
     let is_quiet = options.quiet;
     let session = Session::new(Parts {
         settings,
-        path: Path::for_one_server(configuration.preflight(id)?, allowed),
+        path: Path::for_one_server(configuration.preflight(id), allowed),
         recorder: Recorder::new(receipts),
         judge,
         sentinel,
@@ -340,7 +340,7 @@ fn prepare(
         }),
     });
     let export = start_export(&configuration, &home, options)?;
-    let grace = configuration.grace(id)?;
+    let grace = configuration.grace(id);
     Ok(Prepared { session: Arc::new(session), wakes, errands, origin, admission, grace, export })
 }
 

@@ -3,16 +3,9 @@
 use super::Configuration;
 use ::gate::posture::Posture;
 use ::gate::server::ServerId;
+use attest::Flavor;
+use settings::{Parsed, Text};
 use std::fmt;
-use toml::Value;
-
-/// Options that take the place of a key, where no order says which of the two is looser.
-const IN_PLACE: [(&str, &str); 4] = [
-    ("--trust-root", "admission.trust_root"),
-    ("--required", "admission.required"),
-    ("--attestation", "admission.attestation"),
-    ("--allow-tool", "admission.allow_tools"),
-];
 
 /// Something that an entry says, and the configuration otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,28 +64,40 @@ impl Configuration {
     }
 
     fn loosened(&self, server: &ServerId, name: &str, value: &str) -> Option<Looser> {
+        let admission = &self.of(server).admission;
+        // No order says which of the two is looser.
+        let replaced = |option, key, configured: &Option<Text>| {
+            let configured = configured.as_deref()?;
+            (configured != value).then_some(Looser::InPlace { option, key })
+        };
         match name {
             "--posture" => {
                 let entry: Posture = value.parse().ok()?;
-                let configured = self.settings(Some(server), None).ok()?.posture;
+                let configured = self.settings(Some(server), None).posture;
                 let rank = |posture| Posture::ALL.iter().position(|other| *other == posture);
                 (rank(entry) < rank(configured)).then_some(Looser::Posture { entry, configured })
             }
             "--relist-max-age" => {
                 let entry: u64 = value.parse().ok()?;
-                let configured = self.session(server).ok()?.relist_max_age.as_secs();
+                let configured = self.session(server).relist_max_age.as_secs();
                 (entry > configured).then_some(Looser::RelistMaxAge { entry, configured })
             }
             "--flavor" => {
-                let configured = self.value(Some(server.as_str()), "admission.flavor");
-                let is_open = configured.and_then(Value::as_str) == Some("open");
+                let is_open = admission.flavor == Some(Parsed(Flavor::Open));
                 (value == "open" && !is_open).then_some(Looser::FlavorOpen)
             }
-            _ => {
-                let (option, key) = IN_PLACE.into_iter().find(|(option, _)| *option == name)?;
-                let configured = self.value(Some(server.as_str()), key)?;
-                (configured.as_str() != Some(value)).then_some(Looser::InPlace { option, key })
+            "--trust-root" => {
+                replaced("--trust-root", "admission.trust_root", &admission.trust_root)
             }
+            "--required" => replaced("--required", "admission.required", &admission.required),
+            "--attestation" => {
+                replaced("--attestation", "admission.attestation", &admission.attestation)
+            }
+            "--allow-tool" => {
+                let (option, key) = ("--allow-tool", "admission.allow_tools");
+                admission.allow_tools.as_ref().map(|_| Looser::InPlace { option, key })
+            }
+            _ => None,
         }
     }
 }
@@ -103,7 +108,7 @@ mod tests {
 
     #[track_caller]
     fn check(configuration: &str, options: &[(&str, &str)], expected: &[&str]) {
-        let configuration = Configuration::parse(configuration).unwrap();
+        let configuration = crate::configuration::tests::read(configuration);
         let server: ServerId = "cursor.time".parse().unwrap();
         let options: Vec<(String, String)> =
             options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -62,7 +62,7 @@ pub(super) fn look(
     };
     look_at_settings(&home.config_path(), &configuration, findings)?;
     // As `run` opens it: a gate that cannot hash arguments does not start.
-    if let Err(error) = check_args_key(&home, configuration.receipts()?.args_hash) {
+    if let Err(error) = check_args_key(&home, configuration.receipts().args_hash) {
         findings.push(Finding::new(Code::ArgsKeyUnusable, error.to_string()));
     }
     let opened = configuration.store().and_then(|place| Ok(store::open(&home, &place)?));
@@ -120,14 +120,14 @@ fn look_at_settings(
     configuration: &Configuration,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
-    let settings = configuration.settings(None, None)?;
+    let settings = configuration.settings(None, None);
     let place = if path.exists() { "`holdpoint.toml`" } else { "no `holdpoint.toml`" };
     let sentence = format!("{place}: posture {}", settings.posture);
     findings.push(Finding::new(Code::ConfigurationFine, sentence));
     if settings.posture == Posture::Monitor {
         findings.push(monitor("for all servers", path));
     }
-    if configuration.is_unattended()? {
+    if configuration.is_unattended() {
         let sentence = "changes may be approved without a person (`approve.unattended`)";
         findings.push(Finding::new(Code::ApprovalsUnattended, sentence));
     }
@@ -142,7 +142,7 @@ fn monitor(whom: &str, path: &Path) -> Finding {
 
 fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Record, Failure> {
     let mut record = Record::default();
-    let general = workplace.configuration.settings(None, None)?.posture;
+    let general = workplace.configuration.settings(None, None).posture;
     let (mut tools, mut servers) = (0, 0);
     for server in workplace.store.servers()? {
         servers += 1;
@@ -179,7 +179,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
             }
         }
         // A posture in a host's entry is found where the entries are looked at.
-        let configured = workplace.configuration.settings(Some(id), None)?.posture;
+        let configured = workplace.configuration.settings(Some(id), None).posture;
         if configured == Posture::Monitor && general != Posture::Monitor {
             findings.push(monitor(&format!("for `{id}`"), &workplace.home.config_path()));
         }

@@ -1,0 +1,141 @@
+//! Reading the file, and what counts for one server.
+
+use crate::error::{ConfigurationError, at_line, explain};
+use crate::keys::{Admission, Approve, Export, Keys, Receipts};
+use gate::server::ServerId;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The largest configuration that is read.
+pub const MAX_CONFIGURATION_BYTES: u64 = 1024 * 1024;
+
+/// What the configuration says: in general, and for the servers that have a table of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configuration {
+    general: Keys,
+    servers: BTreeMap<ServerId, Keys>,
+}
+
+impl Configuration {
+    /// Reads a file; one that is not there says nothing.
+    pub fn read(path: &Path) -> Result<Configuration, ConfigurationError> {
+        let wrong = |problem: String| ConfigurationError { path: path.to_owned(), problem };
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Configuration::default());
+            }
+            Err(error) => return Err(wrong(error.to_string())),
+            Ok(found) if found.len() > MAX_CONFIGURATION_BYTES => {
+                return Err(wrong(format!("larger than {MAX_CONFIGURATION_BYTES} bytes")));
+            }
+            Ok(_) => {}
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        Configuration::parse(&text).map_err(wrong)
+    }
+
+    /// The error says what is wrong, in one line.
+    pub fn parse(text: &str) -> Result<Configuration, String> {
+        let syntax = |error: &toml::de::Error| at_line(text, error, error.message());
+        let table: Table = text.parse().map_err(|error| syntax(&error))?;
+        let document = toml::Deserializer::parse(text).map_err(|error| syntax(&error))?;
+        let keys: Keys =
+            serde_path_to_error::deserialize(document).map_err(|error| explain(text, &error))?;
+        check_general(&keys)?;
+        let mut servers = BTreeMap::new();
+        for (id, own) in &keys.server {
+            check_own(id, own)?;
+            let merged = for_server(&table, id);
+            let merged = Keys::deserialize(merged).map_err(|error| error.to_string())?;
+            if let Err(missing) = merged.admission.bindings() {
+                return Err(format!(
+                    "`server.{id}`: a package is named by `package`, `version` and `integrity` together: `{missing}` is missing"
+                ));
+            }
+            servers.insert(id.clone(), merged);
+        }
+        Ok(Configuration { general: keys, servers })
+    }
+
+    /// What counts for a server: its own keys, and those of the top where it has none. Without a server, the top.
+    pub fn of(&self, server: Option<&ServerId>) -> &Keys {
+        server.and_then(|id| self.servers.get(id)).unwrap_or(&self.general)
+    }
+
+    /// The servers that have a table of their own.
+    pub fn servers(&self) -> impl Iterator<Item = &ServerId> {
+        self.servers.keys()
+    }
+}
+
+/// The top with a server's own table over it.
+fn for_server(table: &Table, id: &ServerId) -> Table {
+    let mut merged = table.clone();
+    if let Some(Value::Table(mut servers)) = merged.remove("server")
+        && let Some(Value::Table(own)) = servers.remove(id.as_str())
+    {
+        merge(&mut merged, own);
+    }
+    merged
+}
+
+fn merge(general: &mut Table, own: Table) {
+    for (key, value) in own {
+        match (general.get_mut(&key), value) {
+            (Some(Value::Table(general)), Value::Table(own)) => merge(general, own),
+            (_, value) => {
+                general.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Refuses at the top what is about one server.
+fn check_general(keys: &Keys) -> Result<(), String> {
+    let Admission { attestation, program_digest, package, version, integrity, allow_tools, .. } =
+        &keys.admission;
+    let of_one_server = [
+        ("attestation", attestation.is_some()),
+        ("program_digest", program_digest.is_some()),
+        ("package", package.is_some()),
+        ("version", version.is_some()),
+        ("integrity", integrity.is_some()),
+        ("allow_tools", allow_tools.is_some()),
+    ];
+    if let Some((key, _)) = of_one_server.into_iter().find(|(_, is_set)| *is_set) {
+        return Err(format!("`admission.{key}` is about one server: write it under `server.ID`"));
+    }
+    for (header, secret) in keys.export.otlp_headers.iter().flatten() {
+        let wrong = |error| format!("`export.otlp_headers.{header}`: {error}");
+        secret.check_readable().map_err(wrong)?;
+    }
+    Ok(())
+}
+
+/// Refuses for one server what concerns all of them.
+fn check_own(id: &ServerId, own: &Keys) -> Result<(), String> {
+    let of_all = [
+        (
+            "approve",
+            own.approve != Approve::default(),
+            "who may approve is the same for all servers",
+        ),
+        ("store", own.store.is_some(), "all servers are in one store"),
+        (
+            "receipts",
+            own.receipts != Receipts::default(),
+            "all receipts of a home are written in one way",
+        ),
+        ("export", own.export != Export::default(), "all receipts of a home go to one place"),
+        ("server", !own.server.is_empty(), "a server has no servers of its own"),
+    ];
+    match of_all.into_iter().find(|(_, is_set, _)| *is_set) {
+        None => Ok(()),
+        Some((key, _, reason)) => Err(format!("`server.{id}.{key}`: {reason}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

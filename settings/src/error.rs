@@ -1,0 +1,94 @@
+//! What is wrong with a configuration: the key, the line where it is known, and what is expected.
+
+use crate::keys::Keys;
+use serde_path_to_error::{Path as KeyPath, Segment};
+use std::path::PathBuf;
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct ConfigurationError {
+    pub path: PathBuf,
+    pub problem: String,
+}
+
+/// The line of an error and what is wrong, as one line: a failure is printed on one.
+pub(crate) fn at_line(text: &str, error: &toml::de::Error, problem: &str) -> String {
+    let problem = problem.replace('\n', ", ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {problem}", before.matches('\n').count() + 1),
+        None => problem,
+    }
+}
+
+/// A key that is not known, with the nearest one that is; or a value that its key cannot have.
+pub(crate) fn explain(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
+    let keys = names(error.path());
+    let key = keys.join(".");
+    // Within a server's table the keys are those of the top.
+    let general = match keys.as_slice() {
+        ["server", _, rest @ ..] => rest.join("."),
+        _ => key.clone(),
+    };
+    let known = known_keys();
+    let problem =
+        if known.iter().any(|known| is_within(known, &general) || is_within(&general, known)) {
+            format!("`{key}`: {}", error.inner().message())
+        } else {
+            let likeness = |known: &String| strsim::jaro_winkler(known, &general);
+            let nearest =
+                known.iter().max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
+            let suggestion = nearest.map(|key| format!("; did you mean `{key}`?"));
+            format!("unknown key `{key}`{}", suggestion.unwrap_or_default())
+        };
+    at_line(text, error.inner(), &problem)
+}
+
+/// Whether a key is a table, or the key of a value inside it.
+fn is_within(table: &str, key: &str) -> bool {
+    key.strip_prefix(table)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || table.is_empty())
+}
+
+fn names(path: &KeyPath) -> Vec<&str> {
+    let names = path.iter().map_while(|segment| match segment {
+        Segment::Map { key } => Some(key.as_str()),
+        Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
+    });
+    names.collect()
+}
+
+/// Every key that the tables have, with the tables' names.
+fn known_keys() -> Vec<String> {
+    let mut found = Vec::new();
+    if let Ok(keys) = serde_json::to_value(Keys::default()) {
+        collect(&keys, "", &mut found);
+    }
+    found
+}
+
+fn collect(value: &serde_json::Value, name: &str, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(members) if !members.is_empty() => {
+            for (member, value) in members {
+                let dot = if name.is_empty() { "" } else { "." };
+                collect(value, &format!("{name}{dot}{member}"), found);
+            }
+        }
+        _ => found.push(name.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_key_is_documented() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let known = super::known_keys();
+        assert_eq!(known.len(), 40, "{known:?}");
+        for key in known.iter().filter(|key| *key != "server") {
+            assert!(page.contains(&format!("`{key}`")), "docs/configuration.md lacks `{key}`");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The keys of the configuration. A server's own table takes the same ones, but for those that concern all servers.
+
+use crate::secret::SecretName;
+use crate::value::{Amounts, Count, Parsed, Text, Whole};
+use attest::{Binding, Digest, Flavor, Package};
+use gate::posture::{Posture, Settings};
+use gate::server::ServerId;
+use gate::shown::ListMode;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Defines the tables. Every key of them is optional, and no other is known.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $type:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default, expecting = "a table")]
+        pub struct $name { $($(#[$key_doc])* pub $key: $type,)* }
+    )*};
+}
+
+/// Defines the words that a key takes; the first one is the default.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($(#[$word_doc])* $word,)* }
+    )*};
+}
+
+tables! {
+    /// All that the file says, or all that counts for one server.
+    Keys {
+        posture: Option<Posture>,
+        first_use: FirstUsePolicy,
+        drift_scope: DriftScope,
+        list: ListMode,
+        relist: Relist,
+        guard: Guard,
+        shield: Shield,
+        origin: Origin,
+        limits: Limits,
+        admission: Admission,
+        approve: Approve,
+        receipts: Receipts,
+        export: Export,
+        store: Option<Text>,
+        /// What differs for one server.
+        server: BTreeMap<ServerId, Keys>,
+    }
+    Relist {
+        /// Seconds.
+        max_age: Option<Count>,
+    }
+    Guard {
+        inert_string_max: Option<Count>,
+        inert_entry_max: Option<Count>,
+        new_tools: NewTools,
+    }
+    Shield {
+        parameter_text: ParameterText,
+    }
+    Origin {
+        detail: OriginDetail,
+    }
+    Limits {
+        frame_bytes: Option<Count>,
+        arguments_bytes: Option<Count>,
+        depth: Option<Count>,
+        /// 0: no limit.
+        call_timeout_seconds: Option<Count>,
+        shutdown_grace_seconds: Option<Count>,
+        start_timeout_seconds: Option<Whole<1, 3600>>,
+    }
+    /// Who has to vouch for a server.
+    Admission {
+        trust_root: Option<Text>,
+        required: Option<Text>,
+        scheme: Option<Text>,
+        flavor: Option<Parsed<Flavor>>,
+        cache_seconds: Option<Count>,
+        revocations: Option<Text>,
+        attestation: Option<Text>,
+        program_digest: Option<Parsed<Digest>>,
+        package: Option<Text>,
+        version: Option<Text>,
+        integrity: Option<Parsed<Digest>>,
+        allow_tools: Option<Vec<String>>,
+    }
+    Approve {
+        unattended: bool,
+        in_client: bool,
+    }
+    Receipts {
+        fsync: Fsync,
+        on_full: OnFull,
+        rotate: Option<Amounts>,
+        keep: Option<Amounts>,
+        args_hash: ArgsHash,
+    }
+    Export {
+        otlp: Option<Text>,
+        /// Headers by their names; the values are secrets.
+        otlp_headers: Option<BTreeMap<String, SecretName>>,
+        syslog: Option<Text>,
+    }
+}
+
+words! {
+    /// What is done with a server that is seen for the first time.
+    FirstUsePolicy { #[default] Trust, Approve, }
+    /// How far a held entry reaches.
+    DriftScope {
+        /// It alone is held.
+        #[default]
+        Tool,
+        /// While anything is held, nothing of the server is served.
+        Server,
+    }
+    NewTools { #[default] Defer, Accept, }
+    ParameterText { #[default] Hold, Defer, }
+    OriginDetail { #[default] Note, Hold, }
+    Fsync { Always, #[default] Interval, Never, }
+    OnFull { #[default] Refuse, DropOldest, }
+    ArgsHash { #[default] Keyed, Plain, }
+}
+
+impl Keys {
+    /// How a server is judged, under this posture where a command line names one.
+    pub fn judging(&self, posture: Option<Posture>) -> Settings {
+        let mut settings = Settings::default();
+        let Guard { inert_string_max, inert_entry_max, new_tools } = &self.guard;
+        settings.posture = posture.or(self.posture).unwrap_or(settings.posture);
+        let inert = &mut settings.inert;
+        inert.string_max = inert_string_max.map_or(inert.string_max, Whole::to_usize);
+        inert.entry_max = inert_entry_max.map_or(inert.entry_max, Whole::to_usize);
+        settings.accept_new_tools = *new_tools == NewTools::Accept;
+        settings.defer_parameter_text = self.shield.parameter_text == ParameterText::Defer;
+        settings.hold_origin_detail = self.origin.detail == OriginDetail::Hold;
+        settings
+    }
+}
+
+impl Admission {
+    /// Whether an attestation is required: both the signers that count and the level are named.
+    pub fn is_required(&self) -> bool {
+        self.trust_root.is_some() && self.required.is_some()
+    }
+
+    /// Whether it asks who vouches for a server without saying all that it takes: the server's entry may have the rest.
+    pub fn is_partial(&self) -> bool {
+        let is_begun =
+            self.trust_root.is_some() || self.required.is_some() || self.attestation.is_some();
+        is_begun && !self.is_required()
+    }
+
+    /// What the program of a server has to be: all of it has to hold. The error names the key that is missing.
+    pub fn bindings(&self) -> Result<Vec<Binding>, &'static str> {
+        let file = self.program_digest.clone().map(|Parsed(digest)| Binding::File(digest));
+        let package = match (&self.package, &self.version, &self.integrity) {
+            (None, None, None) => None,
+            (Some(name), Some(version), Some(Parsed(integrity))) => {
+                let (name, version) = (name.to_string(), version.to_string());
+                let integrity = integrity.clone();
+                Some(Binding::Package(Package { name, version, integrity }))
+            }
+            (None, _, _) => return Err("admission.package"),
+            (_, None, _) => return Err("admission.version"),
+            (_, _, None) => return Err("admission.integrity"),
+        };
+        Ok(file.into_iter().chain(package).collect())
+    }
+}

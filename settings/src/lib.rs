@@ -1,0 +1,20 @@
+//! The configuration as typed values: read from a TOML file in which every key is optional and unknown ones are refused
+//! with a suggestion. Secrets are named in it and never written down.
+//!
+//! This crate only reads files. What the values mean to a gate, a store or a collector is decided by their users.
+#![forbid(unsafe_code)]
+
+mod configuration;
+mod error;
+mod keys;
+mod secret;
+mod value;
+
+pub use configuration::{Configuration, MAX_CONFIGURATION_BYTES};
+pub use error::ConfigurationError;
+pub use keys::{
+    Admission, Approve, ArgsHash, DriftScope, Export, FirstUsePolicy, Fsync, Guard, Keys, Limits,
+    NewTools, OnFull, Origin, OriginDetail, ParameterText, Receipts, Relist, Shield,
+};
+pub use secret::{MAX_SECRET_BYTES, SecretError, SecretName};
+pub use value::{Amounts, Count, Parsed, Text, Whole};
