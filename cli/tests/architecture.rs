@@ -28,8 +28,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("gateway", BELOW_GATEWAY),
     ("directory", BELOW_GATEWAY),
     ("cli", EVERY_CRATE),
-    // It measures all of them and nothing may use it: no other row names it.
+    // Measurements and fuzz checks. No other row names them, so no crate may use them.
     ("bench", EVERY_CRATE),
+    ("fuzz-checks", EVERY_CRATE),
 ];
 
 const BELOW_ENGINE: &[&str] =

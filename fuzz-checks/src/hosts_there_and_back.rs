@@ -3,7 +3,7 @@
 use hosts::rewrite::{self, Manner, TextError};
 use hosts::{Choice, Syntax, table};
 
-pub fn check(syntax: Syntax, ids: &[&str], text: &str) {
+pub(crate) fn check(syntax: Syntax, ids: &[&str], text: &str) {
     for id in ids {
         let host = table::host(id).expect("the host is in the table");
         let manner = Manner {

@@ -1,0 +1,26 @@
+//! What must hold for any input of each parser of untrusted bytes. A check panics where it does not.
+//!
+//! Used twice: `fuzz/` explores inputs with a sanitizer, which takes minutes, and `tests/replay.rs` runs the seeds and the
+//! inputs that once failed with every test run.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a check that fails panics: the fuzzer and the test runner report that"
+)]
+
+pub mod attestation;
+pub mod canonical;
+pub mod diff;
+pub mod envelope;
+pub mod hosts_json;
+mod hosts_there_and_back;
+pub mod hosts_toml;
+pub mod hosts_yaml;
+pub mod installed;
+pub mod ledger;
+pub mod lines;
+pub mod markers;
+pub mod proofs;
+pub mod reader;

@@ -1,0 +1,143 @@
+//! Every fuzz target on its seeds, on the inputs that once failed, and on a fixed number of mutations of both.
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How many mutated inputs each target gets.
+const MUTATIONS: usize = 500;
+/// Larger seeds are replayed but not mutated: a debug build takes seconds for each.
+const MUTATED_BYTES: usize = 8 * 1024;
+/// Bytes that mean something to a parser.
+const INSERTED: &[u8] = b"\"\\{}[],:0-e\0\xff\n";
+
+macro_rules! replays {
+    ($($target:ident),+ $(,)?) => {
+        /// The targets that this file replays.
+        const TARGETS: &[&str] = &[$(stringify!($target)),+];
+        $(#[test]
+        fn $target() {
+            replay(stringify!($target), |bytes| fuzz_checks::$target::run(bytes));
+        })+
+    };
+}
+
+replays!(
+    attestation,
+    canonical,
+    diff,
+    envelope,
+    hosts_json,
+    hosts_toml,
+    hosts_yaml,
+    installed,
+    ledger,
+    lines,
+    markers,
+    proofs,
+    reader,
+);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+#[test]
+fn every_fuzz_target_is_replayed() {
+    let folder = root().join("fuzz/fuzz_targets");
+    let mut found: Vec<String> = std::fs::read_dir(folder)
+        .expect("the targets' folder")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    found.sort();
+    assert_eq!(found, TARGETS);
+}
+
+fn replay(target: &str, run: impl Fn(&[u8])) {
+    let inputs = inputs(target);
+    assert!(!inputs.is_empty(), "no input for `{target}`");
+    for (name, input) in &inputs {
+        // Shown only if the check panics.
+        eprintln!("{name}");
+        run(input);
+    }
+    let small: Vec<&[u8]> = inputs
+        .iter()
+        .map(|(_, input)| input.as_slice())
+        .filter(|input| !input.is_empty() && input.len() <= MUTATED_BYTES)
+        .collect();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..MUTATIONS {
+        let Some(seed) = small.get(random.below(small.len())) else { return };
+        let mutated = mutate(seed, &small, &mut random);
+        eprintln!("{}", String::from_utf8_lossy(&mutated).escape_debug());
+        run(&mutated);
+    }
+}
+
+/// The files that `scripts/fuzz` starts from.
+fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
+    let seeds = tempfile::tempdir().expect("a folder");
+    let made = Command::new("python3")
+        .arg(root().join("scripts/fuzz-seeds"))
+        .arg(seeds.path())
+        .status()
+        .expect("python3 makes the seeds");
+    assert!(made.success());
+    let own = seeds.path().join(target);
+    let first = if own.is_dir() { own } else { root().join("conformance") };
+    let mut inputs = Vec::new();
+    for folder in [first, root().join("fuzz/regressions").join(target)] {
+        read_all(&folder, &mut inputs);
+    }
+    inputs.sort();
+    inputs
+}
+
+fn read_all(folder: &Path, inputs: &mut Vec<(String, Vec<u8>)>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.expect("an entry").path()) {
+        if path.is_dir() {
+            read_all(&path, inputs);
+        } else {
+            inputs.push((path.display().to_string(), std::fs::read(&path).expect("a seed")));
+        }
+    }
+}
+
+/// A small generator with a fixed start, so that a failure is the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % (bound.max(1) as u64)).unwrap_or_default()
+    }
+}
+
+fn mutate(seed: &[u8], others: &[&[u8]], random: &mut Random) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..1 + random.below(4) {
+        let at = random.below(bytes.len());
+        match random.below(5) {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at, INSERTED[random.below(INSERTED.len())]),
+            2 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
+            3 if !bytes.is_empty() => drop(bytes.remove(at)),
+            _ => {
+                let other = others[random.below(others.len())];
+                let from = random.below(other.len());
+                let until = (from + random.below(64)).min(other.len());
+                bytes.splice(at..at, other[from..until].iter().copied());
+            }
+        }
+    }
+    bytes
+}
