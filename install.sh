@@ -48,12 +48,12 @@ target() {
     case $(uname -s) in
     Linux) system=unknown-linux ;;
     Darwin) system=apple-darwin ;;
-    *) fail "no archive is made for $(uname -s): build it with \`cargo install --path cli\`" ;;
+    *) fail "no archive is made for $(uname -s): build it with \`cargo install --profile dist --path cli\`" ;;
     esac
     case $(uname -m) in
     x86_64 | amd64) machine=x86_64 ;;
     aarch64 | arm64) machine=aarch64 ;;
-    *) fail "no archive is made for $(uname -m): build it with \`cargo install --path cli\`" ;;
+    *) fail "no archive is made for $(uname -m): build it with \`cargo install --profile dist --path cli\`" ;;
     esac
     printf '%s-%s' "$machine" "$system"
 }

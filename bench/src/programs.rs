@@ -34,7 +34,7 @@ impl Programs {
         for program in [&programs.echo, &programs.relay, &programs.gate] {
             if !program.is_file() {
                 return Err(io::Error::other(format!(
-                    "there is no `{}`; `cargo build --release -p holdpoint -p holdpoint-bench` makes it",
+                    "there is no `{}`; `cargo build --profile dist -p holdpoint -p holdpoint-bench` makes it",
                     program.display()
                 )));
             }

@@ -1,4 +1,4 @@
-//! How long it takes to notice what another process wrote. Run by hand: `scripts/with-postgres cargo test --release
+//! How long it takes to notice what another process wrote. Run by hand: `scripts/with-postgres cargo test --profile dist
 //! -p holdpoint-store -- --ignored --nocapture measuring`.
 
 use super::bench::*;

@@ -1,4 +1,4 @@
-//! How fast a frame is read. To be looked at, in a build with optimization: `cargo test --release -p holdpoint-wire
+//! How fast a frame is read. To be looked at, in a build with optimization: `cargo test --profile dist -p holdpoint-wire
 //! envelope::tests::speed -- --ignored --nocapture`.
 use super::*;
 use std::hint::black_box;
