@@ -31,6 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // Measurements and fuzz checks. No other row names them, so no crate may use them.
     ("bench", EVERY_CRATE),
     ("fuzz-checks", EVERY_CRATE),
+    ("testing", &[]),
 ];
 
 const BELOW_ENGINE: &[&str] =
@@ -304,6 +305,10 @@ fn workspace_edges(packages: &[Value]) -> Vec<Edge> {
             // Only our own crates come by path.
             if dependency["path"].is_string() {
                 let to = short_name(dependency["name"].as_str().expect("a dependency has a name"));
+                // Any crate's tests may use what is only for tests.
+                if to == "testing" && dependency["kind"] == "dev" {
+                    continue;
+                }
                 edges.push(Edge { from: from.clone(), to });
             }
         }

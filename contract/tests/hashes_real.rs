@@ -38,9 +38,7 @@ impl Random {
 
 /// The newest capture of each package, as JSON.
 fn captures() -> Vec<Value> {
-    let Some(root) = std::env::var_os("HOLDPOINT_CORPUS").map(PathBuf::from) else {
-        return Vec::new();
-    };
+    let Some(root) = testing::corpus() else { return Vec::new() };
     let packages = entries(&root).into_iter().flat_map(|registry| entries(&registry));
     let newest = packages.filter_map(|package| entries(&package).pop());
     newest
@@ -165,7 +163,7 @@ fn seed() -> u64 {
 fn real_surfaces_hash_the_same_however_they_are_written() {
     let mut random = Random(seed());
     let captures = captures();
-    println!("real surfaces: {} (none where HOLDPOINT_CORPUS names no folder)", captures.len());
+    println!("real surfaces: {}", captures.len());
     for capture in &captures {
         let first = rewritten(capture, &mut random);
         let again = rewritten(capture, &mut random);
@@ -182,7 +180,7 @@ fn real_surfaces_hash_the_same_however_they_are_written() {
 fn one_edit_of_a_real_tool_is_seen_by_the_hashes_and_explained_the_same_each_time() {
     let mut random = Random(seed());
     let captures = captures();
-    println!("real surfaces: {} (none where HOLDPOINT_CORPUS names no folder)", captures.len());
+    println!("real surfaces: {}", captures.len());
     for capture in &captures {
         let before = rewritten(capture, &mut random);
         let tools = capture["tools"].as_array().map_or(0, Vec::len);

@@ -5,18 +5,13 @@ use contract::inert::{InertLimits, not_inert};
 use contract::json::{Document, escape_into};
 use contract::markers::{MAX_EXCERPT, MAX_MARKERS, scan, scan_new};
 use proptest::prelude::*;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use testing::processor_time;
 
 fn quoted(text: &str) -> String {
     let mut bytes = Vec::new();
     escape_into(text, &mut bytes);
     String::from_utf8(bytes).unwrap()
-}
-
-fn time(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    work();
-    start.elapsed()
 }
 
 /// How many times as long the second work takes. Both are run in turn and the fastest of each counts, so that what else
@@ -25,8 +20,8 @@ fn ratio(limit: f64, one: impl Fn(), other: impl Fn()) -> f64 {
     let (mut fastest_one, mut fastest_other) = (Duration::MAX, Duration::MAX);
     let mut ratio = f64::INFINITY;
     for round in 0..100 {
-        fastest_one = fastest_one.min(time(&one));
-        fastest_other = fastest_other.min(time(&other));
+        fastest_one = fastest_one.min(processor_time(&one));
+        fastest_other = fastest_other.min(processor_time(&other));
         ratio = fastest_other.as_secs_f64() / fastest_one.as_secs_f64();
         if round >= 5 && ratio < limit {
             break;

@@ -153,28 +153,18 @@ fn hostile(size: usize) -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// The time that this thread has had a processor, so that what else the machine does is not counted.
-fn processor_time() -> Duration {
-    static BEGUN: std::sync::LazyLock<std::time::Instant> =
-        std::sync::LazyLock::new(std::time::Instant::now);
-    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = schedule.and_then(|line| line.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| BEGUN.elapsed(), Duration::from_nanos)
-}
-
 /// How long it takes to judge a list in which everything changed, and what each posture would do with it.
 fn time(old: &Surface, new: &Surface) -> Duration {
     let book = book(old);
     let settings = Settings::default();
-    let begun = processor_time();
-    let judged = judge_surface(&book, new, &settings, 0);
-    for judgement in &judged.entries {
-        would_hold(judgement, &book, &settings);
-    }
-    let took = processor_time() - begun;
-    assert!(judged.entries.len() >= new.entries().len(), "every entry changed");
-    assert!(judged.verdict.is_held());
-    took
+    testing::processor_time(|| {
+        let judged = judge_surface(&book, new, &settings, 0);
+        for judgement in &judged.entries {
+            would_hold(judgement, &book, &settings);
+        }
+        assert!(judged.entries.len() >= new.entries().len(), "every entry changed");
+        assert!(judged.verdict.is_held());
+    })
 }
 
 /// With `HOLDPOINT_COST=whole` and an optimized build: the largest lists there can be, two seconds for each.

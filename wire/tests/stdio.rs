@@ -418,15 +418,17 @@ mod processes {
     use super::*;
     use std::path::Path;
 
-    /// Waits for something that must come soon; fails when it does not.
+    /// As `testing::wait_for`, with the runtime going on: it is the runtime that runs the observation and collects
+    /// processes.
     async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-        for _ in 0..1_000 {
+        let deadline = std::time::Instant::now() + testing::PATIENCE;
+        loop {
             if let Some(found) = look() {
                 return found;
             }
+            assert!(std::time::Instant::now() < deadline, "waited in vain for {what}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("waited in vain for {what}");
     }
 
     async fn number_in(path: &Path) -> u32 {
@@ -435,10 +437,7 @@ mod processes {
 
     /// A process that is dead and not collected by whoever adopted it counts as gone.
     fn is_gone(number: u32) -> bool {
-        match std::fs::read_to_string(format!("/proc/{number}/stat")) {
-            Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')),
-            Err(_) => true,
-        }
+        !exists(number) || testing::is_zombie(number)
     }
 
     fn exists(number: u32) -> bool {

@@ -16,10 +16,7 @@ fn pinned() -> Bench {
 
 /// The address of a schema of the test's own, in a file, where there is a PostgreSQL for tests (`scripts/with-postgres`).
 fn postgres(bench: &Bench, name: &str) -> Option<String> {
-    let Ok(url) = std::env::var("HOLDPOINT_TEST_POSTGRES") else {
-        eprintln!("not run: HOLDPOINT_TEST_POSTGRES is not set");
-        return None;
-    };
+    let url = testing::postgres_url()?;
     let schema = format!("cli_{name}_{}", std::process::id());
     let path = bench.file("address", format!("{url}?schema={schema}\n"));
     Some(format!("file:{}", path.display()))

@@ -46,9 +46,7 @@ fn every_command_on_every_page_does_what_the_page_says() {
             continue;
         }
         let Some(sandbox) = Sandbox::new(page.needs_servers()) else {
-            eprintln!(
-                "NOT RUN: {name}: real servers are not installed (scripts/install-test-tools)"
-            );
+            testing::not_run(&format!("{name}: run ./scripts/install-test-tools for real servers"));
             continue;
         };
         commands += page.steps.iter().filter(|step| !step.is_hidden).count();

@@ -40,8 +40,7 @@ impl Release {
         if !folder.join("launch").is_file() {
             let words =
                 format!("`{}` is not there: ./scripts/install-test-tools", folder.display());
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{words}");
-            eprintln!("NOT RUN: {words}");
+            testing::not_run(&words);
             return None;
         }
         let record = fs::read_to_string(folder.join("bun.lock")).unwrap();
@@ -155,7 +154,7 @@ fn the_package_is_found_behind_node_and_behind_npx() {
     let told = format!("env NODE_OPTIONS=--import=data:text/javascript, npx --offline {NAME}");
     is_not_bound(&bench(), &release, &words(told), "`NODE_OPTIONS` in the environment");
     if !cfg!(target_os = "linux") || std::process::Command::new("npx").arg("-v").output().is_err() {
-        eprintln!("NOT RUN: the processes of `npx` cannot be seen here, or it is not there");
+        testing::not_run("the processes of `npx` cannot be seen here, or it is not there");
         return;
     }
     // It is in the folder, so `npx` has nothing to fetch.

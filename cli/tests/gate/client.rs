@@ -288,14 +288,7 @@ impl Client {
 
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "still running after {DEADLINE:?}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        testing::wait_for("the process to end", || self.child.try_wait().unwrap())
     }
 
     /// As `kill -9` does.

@@ -7,7 +7,6 @@ use crate::script::*;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// Over the limit of a frame, by far.
 const GIGABYTE: u64 = 1024 * 1024 * 1024;
@@ -109,14 +108,7 @@ fn a_client_that_dies_while_the_server_reads_nothing_ends_the_gate() {
     script.written("hangs");
     host.kill().unwrap();
     host.wait().unwrap();
-    let deadline = Instant::now() + DEADLINE;
-    while gate.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            gate.kill().unwrap();
-            panic!("the gate still runs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    testing::wait_for("the gate to end", || gate.try_wait().unwrap());
     bench.run(["receipts", "verify"]).exits(0);
 }
 
@@ -225,7 +217,7 @@ fn an_error_that_names_no_request_ends_none_of_several_calls() {
     client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
     let second = client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
     // Longer than an answer is waited for where it is in doubt.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(std::time::Duration::from_secs(3));
     script.touch("go");
     assert_eq!(text(&client.answer_to(&json!(second))), "late");
     client.kill();
@@ -242,9 +234,7 @@ fn a_gigabyte_without_a_line_feed_is_dropped_and_its_call_refused() {
     let mut client = begun(&bench, &script);
     let answer = report(&mut client);
     assert_eq!(refused(&answer, UNREACHABLE)["reason"], "upstream_unreadable");
-    let status = fs::read_to_string(format!("/proc/{}/status", client.id())).unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    let peak = testing::peak_kib(client.id());
     assert!(peak.is_none_or(|peak| peak < MAX_RESIDENT_KIB), "{peak:?} KiB");
     goes_on(&bench, client);
 }

@@ -4,7 +4,6 @@ use crate::bench::*;
 use crate::client::*;
 use crate::script::*;
 use serde_json::{Value, json};
-use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -74,12 +73,6 @@ fn an_id_that_is_in_use_is_not_used_twice() {
     receipts_are_complete(&bench, 5);
 }
 
-fn peak_kib(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
-}
-
 #[test]
 fn a_client_that_does_not_read_makes_nothing_pile_up() {
     let bench = Bench::unattended();
@@ -93,21 +86,14 @@ fn a_client_that_does_not_read_makes_nothing_pile_up() {
     let mut gate = command.stderr(Stdio::null()).spawn().unwrap();
     let until = Instant::now() + LOOKING_AWAY;
     while Instant::now() < until {
-        let peak = peak_kib(gate.id());
-        assert!(peak < MAX_RESIDENT_KIB, "{peak} KiB");
+        let peak = testing::peak_kib(gate.id());
+        assert!(peak.is_none_or(|peak| peak < MAX_RESIDENT_KIB), "{peak:?} KiB");
         assert!(gate.try_wait().unwrap().is_none(), "the gate has ended");
         std::thread::sleep(Duration::from_millis(20));
     }
     // A client that is gone altogether ends it.
     drop((gate.stdin.take(), gate.stdout.take()));
-    let deadline = Instant::now() + DEADLINE;
-    while gate.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            gate.kill().unwrap();
-            panic!("the gate still runs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    testing::wait_for("the gate to end", || gate.try_wait().unwrap());
 }
 
 #[test]

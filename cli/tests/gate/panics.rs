@@ -196,11 +196,7 @@ fn a_panic_of_the_live_export_ends_the_export_and_no_call() {
     let mut client = gate(&bench, "export:send", &[]);
     text(&report(&mut client, "fine"));
     let log = bench.home().join("errors.jsonl");
-    let deadline = std::time::Instant::now() + DEADLINE;
-    while !log.exists() {
-        assert!(std::time::Instant::now() < deadline, "no line in the error log");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    testing::wait_until("a line in the error log", || log.exists());
     text(&report(&mut client, "fine"));
     let requests = client.requests();
     let ended = client.end().exits(0);

@@ -22,16 +22,10 @@ fn pid(text: &str) -> Pid {
 /// Waits until no such process runs. One that is only not yet waited for by its parent has ended.
 #[track_caller]
 fn is_gone(number: &str) {
-    let deadline = Instant::now() + DEADLINE;
-    while test_kill_process(pid(number)).is_ok() && !is_zombie(number) {
-        assert!(Instant::now() < deadline, "process {number} still runs");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn is_zombie(number: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
-    status.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+    testing::wait_until(&format!("process {number} to end"), || {
+        test_kill_process(pid(number)).is_err()
+            || testing::is_zombie(number.trim().parse().unwrap())
+    });
 }
 
 fn signal(client: &Client, signal: Signal) {
@@ -216,12 +210,5 @@ fn a_client_that_is_gone_ends_the_server() {
     let server = script.written("server");
     drop((gate.stdin.take(), gate.stdout.take()));
     is_gone(&server);
-    let deadline = Instant::now() + DEADLINE;
-    while gate.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            gate.kill().unwrap();
-            panic!("the gate still runs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    testing::wait_for("the gate to end", || gate.try_wait().unwrap());
 }

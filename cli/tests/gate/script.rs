@@ -5,10 +5,6 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How long a server may take until it has written a file.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Script {
     folder: PathBuf,
@@ -80,14 +76,7 @@ impl Script {
     /// The content of a file, once the server has written it.
     #[track_caller]
     pub(crate) fn written(&self, name: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Ok(text) = fs::read_to_string(self.path(name)) {
-                return text;
-            }
-            assert!(Instant::now() < deadline, "no `{name}` after {PATIENCE:?}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        testing::wait_for(name, || fs::read_to_string(self.path(name)).ok())
     }
 
     pub(crate) fn touch(&self, name: &str) {

@@ -184,17 +184,7 @@ fn ends_though_nobody_reads(mut command: Command) -> ExitStatus {
     let mut output = gate.stdout.take().unwrap();
     output.read_exact(&mut [0; 1]).unwrap();
     drop(input);
-    let deadline = Instant::now() + DEADLINE;
-    let status = loop {
-        if let Some(status) = gate.try_wait().unwrap() {
-            break status;
-        }
-        if Instant::now() > deadline {
-            gate.kill().unwrap();
-            panic!("the gate still runs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let status = testing::wait_for("the gate to end", || gate.try_wait().unwrap());
     drop(output);
     status
 }

@@ -278,7 +278,7 @@ fn the_bundles_manifest_is_valid() {
     let servers = std::env::var_os("HOLDPOINT_TEST_SERVERS").map(PathBuf::from);
     let folder = servers.unwrap_or_else(|| root().join(".cache/servers")).join("mcpb");
     let Some(release) = fs::read_dir(folder).ok().and_then(|mut names| names.next()) else {
-        eprintln!("NOT RUN: mcpb is not installed (scripts/install-test-tools)");
+        testing::not_run("mcpb is not installed: run ./scripts/install-test-tools");
         return;
     };
     let station = Station::new();

@@ -7,10 +7,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// How long an order is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a tester may have set, and what would lead out of the home of the test.
 const NOT_INHERITED: &[&str] = &[
@@ -78,11 +74,7 @@ impl Station {
     /// Waits for an order: nobody waits for the desktop to have taken it.
     #[track_caller]
     pub(crate) fn is_ordered(&self, words: &str) {
-        let until = Instant::now() + PATIENCE;
-        while !self.orders().contains(words) {
-            assert!(Instant::now() < until, "no `{words}` in {}", self.orders());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        testing::wait_until(words, || self.orders().contains(words));
     }
 
     /// The user's home directory.

@@ -280,17 +280,8 @@ fn two_copies_that_run_are_no_clear_answer() {
     // A shell gives no input to what it starts beside itself.
     let run = format!("exec 3<&0; {node} {copy} <&3 & exec {node} {}", script.display());
     let running = Running::start(Command::new("sh").args(["-c", &run]));
-    wait_until(|| files_of(&running).len() == 2);
+    testing::wait_until("the processes", || files_of(&running).len() == 2);
     is_unknown(finder(&["npx", "@s/mail"], Some(running.group())), "several copies");
-}
-
-#[cfg(target_os = "linux")]
-fn wait_until(is_so: impl Fn() -> bool) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !is_so() {
-        assert!(std::time::Instant::now() < until, "it never came to be so");
-        std::thread::yield_now();
-    }
 }
 
 #[cfg(target_os = "linux")]
@@ -315,7 +306,7 @@ fn a_process_without_the_servers_pipes_is_not_the_server() {
         script.display()
     );
     let running = Running::start(Command::new("sh").args(["-c", &run]));
-    wait_until(|| files_of(&running).len() == 1);
+    testing::wait_until("the processes", || files_of(&running).len() == 1);
     let launched = finder(&["npx", "@s/mail"], Some(running.group()));
     is_unknown(launched, "none of the server's processes");
 }
@@ -327,7 +318,7 @@ fn whoever_holds_the_pipes_beside_the_package_is_noticed() {
     let (node, script) = (project.node(), project.script());
     let run = format!("exec 3<&0; {node} {} <&3 & exec cat", script.display());
     let running = Running::start(Command::new("sh").args(["-c", "sh -c \"$0\"; :", &run]));
-    wait_until(|| files_of(&running).len() == 1);
+    testing::wait_until("the processes", || files_of(&running).len() == 1);
     let launched = finder(&["npx", "@s/mail"], Some(running.group()));
     is_unknown(launched, "holds the server's pipes");
 }
@@ -339,7 +330,7 @@ fn a_process_that_was_told_to_load_something_else_is_not_the_package() {
     let running = project.start_with(|command| {
         command.env("NODE_OPTIONS", "--require /x.js");
     });
-    wait_until(|| files_of(&running).len() == 1);
+    testing::wait_until("the processes", || files_of(&running).len() == 1);
     is_unknown(finder(&["npx", "@s/mail"], Some(running.group())), "`NODE_OPTIONS`");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::forgeries;
 use crate::names;
-use crate::stage::{Script, Setting, Stage, tool, tools, wait_for};
+use crate::stage::{Script, Setting, Stage, tool, tools, wait_for, wait_until};
 use attest::{
     Binding, Digest, Draft, Flavor, Program, Scheme, SigningKey, ToolAllowlist, TrustRoot,
 };
@@ -341,7 +341,7 @@ fn a_document_that_ends_is_not_kept_beyond_its_end() {
     let server = Server::new(Flavor::Enclaved, &signed(&document, 1));
     let stage = Stage::greeted(server.setting());
     assert!(stage.call(1, "add", json!({})).get("result").is_some());
-    std::thread::sleep(Duration::from_millis(1_700));
+    wait_until("the end of the document", || engine::recorder::now() > soon);
     let answer = stage.call(2, "add", json!({}));
     assert_eq!(answer["error"]["data"]["reason"], "attestation_expired");
 }
@@ -510,11 +510,7 @@ fn no_forged_document_lets_a_call_through() {
         count += 1;
         server.publish(&document);
         stage.say(&json!({"jsonrpc": "2.0", "id": count, "method": "tools/call", "params": {"name": "add"}}));
-        let until = std::time::Instant::now() + crate::stage::PATIENCE;
-        while stage.client.all().is_empty() {
-            assert!(std::time::Instant::now() < until, "no answer: {category}");
-            std::thread::sleep(Duration::from_micros(50));
-        }
+        wait_until(category, || !stage.client.all().is_empty());
         let answer = stage.client.texts().join("\n");
         assert!(answer.contains(r#""code":1013"#), "{category}: {answer}");
         // What was answered is not looked through again for the next one.

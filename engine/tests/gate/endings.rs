@@ -200,11 +200,12 @@ fn a_client_that_begins_a_session_after_all_is_one_with_a_session() {
 
 #[test]
 fn a_list_that_the_end_of_the_client_cuts_off_holds_nothing() {
-    let stage = Stage::greeted(Setting::default());
+    let mut stage = Stage::greeted(Setting::default());
     stage.list(1);
     assert!(stage.session.try_close_server());
     stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
-    std::thread::sleep(Duration::from_millis(1_500));
+    wait_until("a list", || stage.cut_off.texts().iter().any(|text| text.contains("tools/list")));
+    stage.end_keeper();
     let server = stage.store().server(&server_id()).expect("a store").expect("a server");
     assert_eq!(server.status, ServerStatus::Verified);
 }

@@ -1,9 +1,9 @@
 //! How fresh the view is that a call is dispatched on.
 
-use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
+use crate::stage::{Script, Setting, Stage, tool, tools, wait_until};
 use engine::session::SessionSettings;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn aged(max_age: Duration) -> Setting {
     let session = SessionSettings { relist_max_age: max_age, ..SessionSettings::default() };
@@ -16,10 +16,12 @@ fn lists(stage: &Stage) -> usize {
 
 #[test]
 fn a_change_that_the_server_keeps_to_itself_is_found_when_the_view_is_old() {
-    let stage = Stage::greeted(aged(Duration::from_millis(200)));
+    let max_age = Duration::from_millis(200);
+    let stage = Stage::greeted(aged(max_age));
     assert!(stage.call(1, "add", json!({})).get("result").is_some());
     stage.script.lock().expect("a lock").tools = tools(&[tool("add", "Something else.")]);
-    std::thread::sleep(Duration::from_millis(300));
+    let listed_before = Instant::now();
+    wait_until("the view to be old", || listed_before.elapsed() > max_age);
     assert_eq!(stage.call(2, "add", json!({}))["error"]["code"], -32010);
 }
 
@@ -50,32 +52,32 @@ fn with_an_age_of_zero_every_call_looks_first() {
 #[test]
 fn calls_that_wait_share_one_list() {
     let script = Script { answers_lists: false, ..Script::default() };
-    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    let mut stage = Stage::greeted(Setting { script, ..Setting::default() });
     for id in 0..20 {
         stage.say(
             &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "add"}}),
         );
     }
     let list = stage.server_hears("a list", |message| message["method"] == "tools/list");
-    std::thread::sleep(QUIET);
-    assert_eq!(lists(&stage), 1);
     let tools = Script::default().tools;
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
     stage.server_says(answer.as_bytes());
     for id in 0..20 {
         assert!(stage.answer(&json!(id)).get("result").is_some());
     }
+    stage.end_keeper();
+    assert_eq!(lists(&stage), 1);
 }
 
 #[test]
 fn a_flood_of_changes_makes_no_flood_of_lists() {
-    let stage = Stage::greeted(Setting::default());
+    let mut stage = Stage::greeted(Setting::default());
     stage.list(1);
     let before = lists(&stage);
     for _ in 0..10_000 {
         stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     }
-    std::thread::sleep(QUIET);
+    stage.end_keeper();
     assert!(lists(&stage) <= before + 2, "{} lists", lists(&stage) - before);
 }
 

@@ -1,6 +1,6 @@
 //! What is held, and what of it anybody gets to see.
 
-use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
+use crate::stage::{Script, Setting, Stage, tool, tools};
 use engine::judge::FirstUsePolicy;
 use engine::situation::DriftScope;
 use gate::posture::Posture;
@@ -19,14 +19,14 @@ fn at_first_use_everything_is_pinned_and_calls_go_through() {
 /// Invariant 1: breaking it on purpose (writing to the server before deciding) makes this fail.
 #[test]
 fn nothing_of_a_held_call_reaches_the_server() {
-    let stage = Stage::greeted(Setting::default());
+    let mut stage = Stage::greeted(Setting::default());
     assert!(stage.call(1, "add", json!({})).get("result").is_some());
     stage.change(tools(&[tool("add", "Adds numbers, and files them.")]));
     let answer = stage.call(2, "add", json!({"a": "secret-argument"}));
     assert_eq!(answer["error"]["code"], -32010);
     assert_eq!(answer["error"]["data"]["reason"], "contract_drift");
     assert_eq!(answer["error"]["data"]["kinds"], json!(["description-only"]));
-    std::thread::sleep(QUIET);
+    stage.end_keeper();
     assert_eq!(stage.calls_at_server().len(), 1);
     assert!(!stage.server.texts().iter().any(|text| text.contains("secret-argument")));
 }

@@ -1,6 +1,6 @@
 //! What passes, and what does not: bytes, ids, frames, batches, limits, receipts.
 
-use crate::stage::{QUIET, Script, Setting, Stage, tool, tools};
+use crate::stage::{Script, Setting, Stage, tool, tools};
 use engine::decide::PreflightLimits;
 use engine::requests::MAX_WAITING;
 use engine::session::state::MAX_SERVER_REQUESTS;
@@ -60,12 +60,12 @@ fn only_answers_to_what_was_dispatched_are_heard_and_each_once() {
 #[test]
 fn a_call_that_still_waits_at_the_gate_cannot_be_answered() {
     let script = Script { answers_lists: false, ..Script::default() };
-    let stage = Stage::greeted(Setting { script, ..Setting::default() });
+    let mut stage = Stage::greeted(Setting { script, ..Setting::default() });
     stage.say(
         &json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "add"}}),
     );
     stage.server_says(br#"{"jsonrpc":"2.0","id":9,"result":{"forged":1}}"#);
-    std::thread::sleep(QUIET);
+    stage.end_keeper();
     assert!(!stage.client.texts().iter().any(|text| text.contains("forged")));
     assert!(stage.calls_at_server().is_empty());
 }
@@ -80,12 +80,15 @@ fn the_gates_own_requests_cannot_be_answered_by_the_client_and_are_not_shown_to_
     let forged = json!({"jsonrpc": "2.0", "id": id, "result": {"tools": []}});
     stage.say(&forged);
     stage.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
-    std::thread::sleep(QUIET);
-    assert!(!stage.client.texts().iter().any(|text| text.contains(&id)));
-    assert!(!stage.server.texts().contains(&forged.to_string()));
+    stage.ask(json!(2), "ping", json!({}));
+    let answered =
+        |id: u64| stage.client.texts().iter().any(|text| text.contains(&format!("\"id\":{id},")));
+    assert!(answered(2) && !answered(1), "the list is still waited for");
     let answer = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"tools":[]}}}}"#);
     stage.server_says(answer.as_bytes());
     assert!(stage.answer(&json!(1))["result"]["tools"].as_array().is_some_and(Vec::is_empty));
+    assert!(!stage.client.texts().iter().any(|text| text.contains(&id)));
+    assert!(!stage.server.texts().contains(&forged.to_string()));
 }
 
 #[test]
@@ -398,9 +401,12 @@ fn a_broken_line_is_no_answer_where_the_answer_comes_or_it_is_only_a_log() {
     ] {
         stage.server_says(log);
     }
-    std::thread::sleep(std::time::Duration::from_millis(2_600));
-    assert!(!stage.client.texts().iter().any(|text| text.contains("\"id\":6")));
     assert_eq!(faults(&stage).len(), noted, "a log is no fault");
+    // A later line that may be an answer is waited for as long as an earlier one, and given up after it.
+    call_is_out(&stage, 7);
+    stage.server_says(br#"{"jsonrpc":"2.0","id":7,"result":{"broken""#);
+    assert_eq!(stage.answer(&json!(7))["error"]["code"], -32011);
+    assert!(!stage.client.texts().iter().any(|text| text.contains("\"id\":6")));
     stage.server_says(br#"{"jsonrpc":"2.0","id":6,"result":{}}"#);
     assert!(stage.answer(&json!(6)).get("result").is_some());
 }

@@ -1,11 +1,12 @@
 //! What people decide in another process counts for every call that begins after it.
 
-use crate::stage::{QUIET, Script, Setting, Stage, at, server_id, tool, tools};
+use crate::stage::{Arrived, Script, Setting, Stage, at, server_id, tool, tools};
 use contract::surface::EntryType;
 use engine::judge::FirstUsePolicy;
 use gate::pins::Basis;
 use gate::server::ServerStatus;
 use serde_json::json;
+use std::time::{Duration, Instant};
 use store::{
     Act, By, Incident, IncidentLevel, IncidentScope, IncidentStore, NewPin, RevokedKind, Store,
 };
@@ -66,7 +67,7 @@ fn without_a_call_the_client_is_told_too() {
 
 #[test]
 fn a_quarantine_counts_at_once_for_what_is_no_call_too() {
-    let stage = Stage::greeted(Setting::default());
+    let mut stage = Stage::greeted(Setting::default());
     assert!(stage.call(1, "add", json!({})).get("result").is_some());
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
     assert_eq!(stage.ask(json!(2), "x/unknown", json!({}))["error"]["code"], -32010);
@@ -75,13 +76,13 @@ fn a_quarantine_counts_at_once_for_what_is_no_call_too() {
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
     let at_server = stage.server.all().len();
     stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/x"}));
-    std::thread::sleep(QUIET);
+    stage.end_keeper();
     assert_eq!(stage.server.all().len(), at_server);
 }
 
 #[test]
 fn a_quarantine_stops_everything_and_a_release_ends_it() {
-    let stage = Stage::greeted(Setting::default());
+    let mut stage = Stage::greeted(Setting::default());
     assert!(stage.call(1, "add", json!({})).get("result").is_some());
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
     let held = stage.call(2, "add", json!({}));
@@ -89,15 +90,17 @@ fn a_quarantine_stops_everything_and_a_release_ends_it() {
     assert_eq!(stage.ask(json!(3), "x/unknown", json!({}))["error"]["code"], -32010);
     assert!(stage.ask(json!(4), "ping", json!({})).get("result").is_some());
     assert_eq!(stage.refused_list(5)["data"]["reason"], "server_quarantined");
-    let (at_server, at_client) = (stage.server.all().len(), stage.client.all().len());
     stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/x"}));
     stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
     stage.server_says(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
-    std::thread::sleep(QUIET);
-    assert_eq!(stage.server.all().len(), at_server, "nothing goes up");
-    assert_eq!(stage.client.all().len(), at_client, "nothing comes down");
     act(&stage, "server.release", ServerStatus::Verified);
     assert!(stage.call(6, "add", json!({})).get("result").is_some());
+    stage.end_keeper();
+    let has =
+        |arrived: &Arrived, word: &str| arrived.texts().iter().any(|text| text.contains(word));
+    assert!(!has(&stage.server, "notifications/x"), "nothing goes up");
+    assert!(!has(&stage.client, "notifications/message"), "nothing comes down");
+    assert!(!has(&stage.client, "sampling/createMessage"), "nothing comes down");
 }
 
 #[test]
@@ -235,26 +238,30 @@ fn a_call_after_a_quarantine_waits_for_no_comparison() {
     let script = Script { tools: slow_list("a"), ..Script::default() };
     let stage = Stage::greeted(Setting { script, ..Setting::default() });
     assert_eq!(stage.list(1).len(), 12);
-    let lists = || stage.server.texts().iter().filter(|text| text.contains("tools/list")).count();
-    let before = lists();
     stage.change(slow_list("b"));
-    crate::stage::wait_for("another list", || (lists() > before).then_some(()));
-    std::thread::sleep(QUIET);
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
-    let begun = std::time::Instant::now();
-    let held = stage.ask(json!(2), "x/unknown", json!({}));
-    let waited = begun.elapsed();
-    assert_eq!(held["error"]["data"]["reason"], "server_quarantined");
-    // The comparison goes on meanwhile: a call of the list has to wait for it.
-    let begun = std::time::Instant::now();
-    stage.call(3, "slow1", json!({}));
+    // A call of the list waits for the comparison. Until it is answered, nothing else waits for that.
+    let begun = Instant::now();
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow1"}}),
+    );
+    let is_compared = || stage.client.texts().iter().any(|text| text.contains("\"id\":2,"));
+    let (mut longest, mut id) = (Duration::ZERO, 100);
+    while !is_compared() {
+        let asked = Instant::now();
+        let held = stage.ask(json!(id), "x/unknown", json!({}));
+        longest = longest.max(asked.elapsed());
+        assert_eq!(held["error"]["data"]["reason"], "server_quarantined");
+        id += 1;
+    }
     let compared = begun.elapsed();
-    assert!(waited * 4 < compared, "{waited:?}, with {compared:?} of comparing to go");
+    assert!(id > 101, "only one request was made in {compared:?}");
+    assert!(longest * 4 < compared, "{longest:?}, with {compared:?} of comparing");
 }
 
 #[test]
 fn a_server_that_is_stopped_does_not_get_the_answers_that_it_waited_for() {
-    let stage = Stage::greeted(Setting::default());
+    let mut stage = Stage::greeted(Setting::default());
     stage.list(1);
     for id in ["s1", "s2"] {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": "sampling/createMessage"});
@@ -264,7 +271,7 @@ fn a_server_that_is_stopped_does_not_get_the_answers_that_it_waited_for() {
     stage.say(&answer("s1"));
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
     stage.say(&answer("s2"));
-    std::thread::sleep(QUIET);
+    stage.end_keeper();
     let heard = stage.server.texts();
     assert_eq!(heard.iter().filter(|text| text.contains("assistant")).count(), 1);
     let dropped = stage.ledger().into_iter().filter(|line| line["name"] == "mcp.response.dropped");
@@ -296,11 +303,11 @@ fn a_server_that_was_revoked_is_told_apart_from_an_incident() {
 #[test]
 fn a_server_that_will_wait_for_a_person_is_stopped_before_its_lists_are_there() {
     let setting = Setting { first_use: FirstUsePolicy::Approve, ..Setting::default() };
-    let stage = Stage::new(setting);
+    let mut stage = Stage::new(setting);
     let at_client = stage.client.all().len();
     stage.server_says(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
     stage.server_says(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
-    std::thread::sleep(QUIET);
+    stage.end_keeper();
     assert_eq!(stage.client.all().len(), at_client);
 }
 

@@ -23,15 +23,11 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
 use store::receipts::{DiskFolder, Receipts, Settings as ReceiptSettings, Settled};
 use store::{Home, Launch, SqliteStore, Witnessed};
 use tempfile::TempDir;
-
-/// How long anything is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// How long it is watched that something does not happen.
-pub(crate) const QUIET: Duration = Duration::from_millis(300);
+pub(crate) use testing::{wait_for, wait_until};
 
 /// Messages that arrived somewhere, in their order.
 #[derive(Debug, Clone, Default)]
@@ -81,6 +77,7 @@ impl Write for ClientEnd {
 /// The server's end: remembers what arrived and hands it to whoever plays the server.
 struct ServerEnd {
     arrived: Arrived,
+    cut_off: Arrived,
     play: Sender<Vec<u8>>,
     gathered: Vec<Vec<u8>>,
     is_closed: bool,
@@ -89,6 +86,7 @@ struct ServerEnd {
 impl ServerEnd {
     fn arrive(&mut self, frame: &[u8]) -> io::Result<()> {
         if self.is_closed {
+            self.cut_off.push(frame);
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         self.arrived.push(frame);
@@ -200,9 +198,12 @@ pub(crate) struct Stage {
     pub(crate) session: Arc<Session>,
     pub(crate) client: Arrived,
     pub(crate) server: Arrived,
+    /// What was sent to the server after its input was closed.
+    pub(crate) cut_off: Arrived,
     pub(crate) script: Arc<Mutex<Script>>,
     pub(crate) remarks: Arrived,
     keeper: Sender<Wake>,
+    keeping: Option<JoinHandle<()>>,
     home: Home,
     directory: Option<TempDir>,
 }
@@ -227,8 +228,7 @@ impl Stage {
     }
 
     fn in_home(setting: Setting, home: Home, directory: Option<TempDir>) -> Stage {
-        let (client, server, remarks) =
-            (Arrived::default(), Arrived::default(), Arrived::default());
+        let [client, server, cut_off, remarks] = std::array::from_fn(|_| Arrived::default());
         let script = Arc::new(Mutex::new(setting.script));
         let rules = Rules {
             server: server_id(),
@@ -260,6 +260,7 @@ impl Stage {
             to_client: LineOutlet::new(Box::new(end)),
             to_server: Box::new(ServerEnd {
                 arrived: server.clone(),
+                cut_off: cut_off.clone(),
                 play,
                 gathered: Vec::new(),
                 is_closed: false,
@@ -276,7 +277,7 @@ impl Stage {
         let origin = move || origin.as_ref().and_then(|origin| origin.entry().ok());
         let looked_after =
             Driver::new(session.clone(), Box::new(origin)).admitting(setting.checker);
-        std::thread::spawn(move || looked_after.run(&wakes));
+        let keeping = Some(std::thread::spawn(move || looked_after.run(&wakes)));
         let (played, plan) = (session.clone(), script.clone());
         std::thread::spawn(move || {
             while let Ok(message) = plays.recv() {
@@ -287,7 +288,18 @@ impl Stage {
                 }
             }
         });
-        Stage { session, client, server, script, remarks, keeper, home, directory }
+        Stage {
+            session,
+            client,
+            server,
+            cut_off,
+            script,
+            remarks,
+            keeper,
+            keeping,
+            home,
+            directory,
+        }
     }
 
     /// A client that greets the server as clients do.
@@ -377,6 +389,15 @@ impl Stage {
         self.keeper.send(wake).expect("a keeper");
     }
 
+    /// Returns when the keeper has done everything that it was told before, and has ended. What has not happened by then
+    /// will not happen.
+    pub(crate) fn end_keeper(&mut self) {
+        self.wake_keeper(Wake::End);
+        if let Some(keeping) = self.keeping.take() {
+            keeping.join().expect("the keeper does not panic");
+        }
+    }
+
     /// What the home's list of errors says.
     pub(crate) fn errors(&self) -> String {
         std::fs::read_to_string(self.home.path().join("errors.jsonl")).unwrap_or_default()
@@ -437,17 +458,6 @@ pub(crate) fn store_of(home: &Home) -> Witnessed {
 
 pub(crate) fn at() -> Timestamp {
     engine::recorder::now()
-}
-
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < until, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// The answer of the server to a message.

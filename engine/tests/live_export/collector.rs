@@ -6,20 +6,14 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Machines are busy.
-const DEADLINE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Waits until something is so.
+/// Waits until this is true.
 #[track_caller]
-pub(crate) fn wait_for(is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < DEADLINE, "it never came to that");
-        std::thread::sleep(LOOK_AGAIN);
-    }
+pub(crate) fn wait_for(is_true: impl FnMut() -> bool) {
+    testing::wait_until("the exporter and its receiver", is_true);
 }
 
 /// A port where nobody listens.
@@ -110,7 +104,7 @@ impl Drop for Collector {
 
 fn serve(mut stream: TcpStream, shared: &Shared) -> Option<TcpStream> {
     stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream.set_read_timeout(Some(testing::PATIENCE)).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut lines = Vec::new();
     loop {

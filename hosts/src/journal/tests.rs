@@ -34,8 +34,12 @@ fn a_file_that_another_has_in_hand_is_waited_for_as_long_as_that_and_no_longer()
     assert!(matches!(busy, Err(JournalError::Busy { .. })));
     assert!(since.elapsed() >= patience, "{:?}", since.elapsed());
     let (journal, path) = (bench.journal.clone(), bench.path.clone());
-    let waiting = std::thread::spawn(move || journal.lock(&path).is_ok());
-    std::thread::sleep(2 * PAUSE);
+    let (begins, has_begun) = std::sync::mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        begins.send(()).unwrap();
+        journal.lock(&path).is_ok()
+    });
+    has_begun.recv().unwrap();
     drop(held);
     assert!(waiting.join().unwrap(), "it is had once the other lets go");
 }

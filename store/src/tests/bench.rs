@@ -13,26 +13,15 @@ use gate::time::Timestamp;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
+pub(crate) use testing::postgres_url;
 
 pub(crate) const NOON: Timestamp = Timestamp(1_700_000_000_000);
-
-/// Where a PostgreSQL for tests is (`scripts/with-postgres`).
-const POSTGRES: &str = "HOLDPOINT_TEST_POSTGRES";
 
 /// Which database a test is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
     Postgres,
-}
-
-/// The PostgreSQL to test with, where there is one. `scripts/test` says when there is none.
-pub(crate) fn postgres_url() -> Option<String> {
-    let url = std::env::var(POSTGRES).ok();
-    if url.is_none() {
-        println!("not run: {POSTGRES} is not set");
-    }
-    url
 }
 
 /// Makes two tests of each function: one for each database.

@@ -1,6 +1,6 @@
 //! Eight processes write to one home at once and are killed at random moments: nothing is lost, nothing is doubled.
 
-use super::bench::{Bench, Kind, on_both};
+use super::bench::{Bench, Kind, on_both, postgres_url};
 use crate::{Act, Home, Location, NewPin, Revision, Store, StoreError};
 use contract::surface::{Entry, EntryId, EntryType};
 use gate::pins::Basis;
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const HOME: &str = "STORE_TEST_HOME";
@@ -153,7 +154,7 @@ struct Expected {
     most: usize,
 }
 
-fn run_writer(bench: &Bench, writer: usize, mut random: Random) -> Expected {
+fn run_writer(bench: &Bench, writer: usize, mut random: Random, kills: &AtomicUsize) -> Expected {
     let mut expected = Expected { least: 0, most: 0 };
     for _ in 0..rounds() {
         let pins = random.below(6);
@@ -162,6 +163,7 @@ fn run_writer(bench: &Bench, writer: usize, mut random: Random) -> Expected {
         if let Some(last) = run_and_kill(bench, writer, pins, pause) {
             expected = Expected { least: last + 1, most: last + 2 };
         }
+        kills.fetch_add(1, Ordering::Relaxed);
     }
     expected
 }
@@ -172,21 +174,23 @@ fn rounds() -> usize {
 
 fn eight_processes_killed_at_random_lose_and_double_nothing(kind: Kind) {
     let bench = Bench::new(kind);
-    let expected = run_writers(&bench, || {});
+    let expected = run_writers(&bench, |_| {});
     check_nothing_lost_or_doubled(&bench, &expected);
 }
 
-/// Runs all writers with kills, and something else beside them.
-fn run_writers(bench: &Bench, beside: impl FnOnce()) -> Vec<Expected> {
+/// Runs all writers with kills. Meanwhile, `disturb` gets the number of kills so far.
+fn run_writers(bench: &Bench, disturb: impl FnOnce(&AtomicUsize)) -> Vec<Expected> {
+    let kills = AtomicUsize::new(0);
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
     println!("seed {seed}");
     std::thread::scope(|scope| {
         let start = |writer: usize| {
             let random = Random(u64::from(seed) + writer as u64 + 1);
-            scope.spawn(move || run_writer(bench, writer, random))
+            let kills = &kills;
+            scope.spawn(move || run_writer(bench, writer, random, kills))
         };
         let writers: Vec<_> = (0..WRITERS).map(start).collect();
-        beside();
+        disturb(&kills);
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     })
 }
@@ -291,6 +295,7 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Option<Cluster> {
+        postgres_url()?;
         let script = PathBuf::from(std::env::var_os("HOLDPOINT_TEST_POSTGRES_CLUSTER")?);
         let mut cluster = Cluster { script, folder: String::new() };
         cluster.folder = cluster.run(&["make"]);
@@ -322,9 +327,11 @@ impl Drop for Cluster {
 fn a_database_that_restarts_in_the_middle_loses_and_doubles_nothing() {
     let Some(cluster) = Cluster::start() else { return };
     let bench = Bench::on(&cluster.run(&["url", &cluster.folder]));
-    let expected = run_writers(&bench, || {
-        for mode in ["fast", "immediate", "fast", "immediate"] {
-            std::thread::sleep(Duration::from_millis(700));
+    let expected = run_writers(&bench, |kills| {
+        let modes = ["fast", "immediate", "fast", "immediate"];
+        for (turn, mode) in modes.iter().enumerate() {
+            let least = (turn + 1) * WRITERS * rounds() / (modes.len() + 1);
+            testing::wait_until("kills", || kills.load(Ordering::Relaxed) >= least);
             cluster.restart(mode);
         }
     });

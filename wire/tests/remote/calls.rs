@@ -197,13 +197,11 @@ fn notifications_arrive_in_their_order() {
 fn calls_are_still_answered_when_the_senders_are_gone_but_not_for_ever() {
     let gate = Gate::new();
     let server = holding(gate.clone());
-    let client = Client::new(&server);
+    let mut client = Client::new(&server);
     client.ask(1, "hold");
     server.wait_for(|seen| seen.rpc_method() == "hold", 1);
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(100));
-        gate.open();
-    });
+    client.close();
+    gate.open();
     assert_eq!(client.finish(), [Heard::Message(answered(1))]);
 
     let server = holding(Gate::new());

@@ -104,9 +104,14 @@ impl Client {
         self.tell("notifications/initialized");
     }
 
+    /// Drops the sender: nothing more can be sent.
+    pub fn close(&mut self) {
+        self.sender = None;
+    }
+
     /// Drops the sender, and answers what is heard until the remote has ended.
     pub fn finish(mut self) -> Vec<Heard> {
-        self.sender = None;
+        self.close();
         self.thread.join().unwrap();
         self.heard.try_iter().collect()
     }

@@ -26,8 +26,7 @@ fn releases() -> Vec<PathBuf> {
     let found: Vec<PathBuf> = entries.map(|entry| entry.path().join("launch")).collect();
     if found.is_empty() {
         let words = format!("nothing in `{}`: run ./scripts/install-test-tools", folder.display());
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{words}");
-        eprintln!("NOT RUN: {words}");
+        testing::not_run(&words);
     }
     found
 }

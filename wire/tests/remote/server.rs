@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -101,15 +101,10 @@ impl Server {
 
     /// The requests that carried this method, once there are so many of them.
     pub fn wait_for(&self, what: impl Fn(&Seen) -> bool, count: usize) -> Vec<Seen> {
-        let start = Instant::now();
-        loop {
+        testing::wait_for("requests", || {
             let found: Vec<Seen> = self.seen().into_iter().filter(&what).collect();
-            if found.len() >= count {
-                return found;
-            }
-            assert!(start.elapsed() < PATIENCE, "saw only {:#?}", self.seen());
-            std::thread::sleep(Duration::from_millis(2));
-        }
+            (found.len() >= count).then_some(found)
+        })
     }
 }
 
