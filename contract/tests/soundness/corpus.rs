@@ -16,7 +16,7 @@ pub struct Surfaces {
 
 /// The surfaces that the environment names, if it names any.
 pub fn surfaces() -> Option<Surfaces> {
-    let root = PathBuf::from(std::env::var_os("HOLDPOINT_CORPUS")?);
+    let root = testing::corpus()?;
     let registries = directories(&root);
     let packages = registries.iter().flat_map(|registry| directories(registry));
     let packages: Vec<Releases> = packages.map(|package| releases(&package)).collect();

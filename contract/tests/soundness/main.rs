@@ -1,7 +1,7 @@
 //! Soundness: where neither a breaking nor a fail-safe kind is reported, every instance that the old
 //! schema accepts is accepted by the new one, with a validator as the judge.
 //!
-//! `HOLDPOINT_SEED` repeats a run, `HOLDPOINT_SOUNDNESS_SECONDS` makes it longer, `HOLDPOINT_CORPUS` names a directory
+//! `HOLDPOINT_SEED` repeats a run, `HOLDPOINT_SOUNDNESS_SECONDS` bounds it by time, `HOLDPOINT_CORPUS` names a directory
 //! of real surfaces.
 #![allow(
     clippy::expect_used,
@@ -61,7 +61,7 @@ fn where_nothing_breaks_every_old_instance_is_accepted() {
     println!("generated: HOLDPOINT_SEED={seed}");
     let mut random = Random::new(seed);
     let mut run = Run::default();
-    while budget.has_time() || run.is_too_small() {
+    while run.goes_on(&budget) {
         let mut author = Author::new(&mut random);
         let old = schemas::document(&mut author);
         let new = match author.percent(92) {
@@ -75,10 +75,7 @@ fn where_nothing_breaks_every_old_instance_is_accepted() {
 
 #[test]
 fn real_schemas_and_edits_of_them_are_sound() {
-    let Some(surfaces) = corpus::surfaces() else {
-        println!("real surfaces: not used, HOLDPOINT_CORPUS names no directory");
-        return;
-    };
+    let Some(surfaces) = corpus::surfaces() else { return };
     let (seed, budget) = (run::seed(), Budget::from_environment());
     println!("real surfaces: {} tools, HOLDPOINT_SEED={seed}", surfaces.tools());
     let mut random = Random::new(seed);
@@ -86,7 +83,7 @@ fn real_schemas_and_edits_of_them_are_sound() {
     for (old, new) in surfaces.adjacent() {
         run.pair(&mut random, old, new);
     }
-    while budget.has_time() || run.is_too_small() {
+    while run.goes_on(&budget) {
         let old = surfaces.any(&mut random);
         let new = edits::edited(&mut Author::new(&mut random), old);
         run.pair(&mut random, old, &new);

@@ -19,6 +19,9 @@ const ALARM_SHARE: usize = 40;
 /// A run that checked less has shown nothing.
 const LEAST_CHECKED: u64 = 20_000;
 const LEAST_QUIET_PAIRS: u64 = 500;
+/// The pairs of an ordinary run, and the seconds of a long one.
+const USUAL_PAIRS: u64 = 4_000;
+const LONG_SECONDS: u64 = 120;
 /// So many counterexamples are made small and printed; then the run ends.
 const MAX_MISSED: usize = 6;
 /// Schemas of this size are compared in far less; what takes longer is not linear.
@@ -32,46 +35,58 @@ const USUAL_SEED: u64 = 20_260_728;
 pub fn seed() -> u64 {
     let from_clock =
         || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_micros() as u64);
-    let is_long = std::env::var_os("HOLDPOINT_LONG").is_some();
     match std::env::var("HOLDPOINT_SEED") {
         Ok(text) => text.parse().expect("HOLDPOINT_SEED is a number"),
-        Err(_) if is_long => from_clock(),
+        Err(_) if is_long() => from_clock(),
         Err(_) => USUAL_SEED,
     }
 }
 
+fn is_long() -> bool {
+    std::env::var_os("HOLDPOINT_LONG").is_some()
+}
+
+/// How long a run goes on. An ordinary one is counted, so that it is the same on every machine.
 #[derive(Debug)]
-pub struct Budget {
-    end: Instant,
+pub enum Budget {
+    Pairs(u64),
+    Until(Instant),
 }
 
 impl Budget {
     pub fn from_environment() -> Budget {
-        let seconds = match std::env::var("HOLDPOINT_SOUNDNESS_SECONDS") {
-            Ok(text) => text.parse().expect("HOLDPOINT_SOUNDNESS_SECONDS is a number"),
-            Err(_) => 30,
-        };
-        Budget { end: Instant::now() + Duration::from_secs(seconds) }
-    }
-
-    pub fn has_time(&self) -> bool {
-        Instant::now() < self.end
+        let until = |seconds| Budget::Until(Instant::now() + Duration::from_secs(seconds));
+        match std::env::var("HOLDPOINT_SOUNDNESS_SECONDS") {
+            Ok(text) => until(text.parse().expect("HOLDPOINT_SOUNDNESS_SECONDS is a number")),
+            Err(_) if is_long() => until(LONG_SECONDS),
+            Err(_) => Budget::Pairs(USUAL_PAIRS),
+        }
     }
 }
 
 #[derive(Debug, Default)]
 pub struct Run {
+    pairs: u64,
     tally: Tally,
     missed: Vec<Counterexample>,
 }
 
 impl Run {
-    pub fn is_too_small(&self) -> bool {
+    pub fn goes_on(&self, budget: &Budget) -> bool {
+        let is_left = match *budget {
+            Budget::Pairs(pairs) => self.pairs < pairs,
+            Budget::Until(end) => Instant::now() < end,
+        };
+        is_left || self.is_too_small()
+    }
+
+    fn is_too_small(&self) -> bool {
         self.missed.is_empty()
             && (self.tally.checked < LEAST_CHECKED || self.tally.quiet < LEAST_QUIET_PAIRS)
     }
 
     pub fn pair(&mut self, random: &mut Random, old: &Value, new: &Value) {
+        self.pairs += 1;
         if self.missed.len() >= MAX_MISSED {
             return;
         }
