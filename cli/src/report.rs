@@ -148,7 +148,7 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
     if let Some(reason) = lost {
         let held = count(entries.len(), "entry", "entries");
         screen::say(format!("{}  {}", screen::verdict(judgement.verdict), styled(BOLD, held)));
-        screen::say(format!("    {}", words::escape_hidden(reason)));
+        screen::say(format!("    {}", screen::readable(reason)));
     }
     for entry in entries.into_iter().filter(|_| lost.is_none()) {
         say_entry(entry, &state_of(entry));
@@ -157,7 +157,7 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
         screen::say(format!(
             "{}  {}",
             screen::verdict(judgement.verdict),
-            words::escape_hidden(unreadable)
+            screen::readable(unreadable)
         ));
     }
 }
@@ -195,7 +195,7 @@ fn say_entry(entry: &Judgement, state: &str) {
         ));
         let show = |label: &str, text: &Option<String>| {
             let Some(text) = text else { return };
-            let text = words::escape_hidden(text);
+            let text = screen::readable(text);
             // A terminal folds a long line at its first column, where it would look like a line of ours.
             let pieces = match std::io::stdout().is_terminal() {
                 true => folded(&text, screen::width().saturating_sub(INDENT)),
@@ -216,7 +216,7 @@ fn say_entry(entry: &Judgement, state: &str) {
         ));
     }
     for words in entry.detail.iter().chain(&entry.not_inert) {
-        screen::say(format!("    {}", words::escape_hidden(words)));
+        screen::say(format!("    {}", screen::readable(words)));
     }
 }
 

@@ -71,10 +71,30 @@ const ESCAPE: char = '\u{1b}';
 /// of a style.
 const STYLES: [&str; 8] = ["[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m", "[0m"];
 
-/// Untrusted text as part of a line: everything that could break the line, move the cursor or hide is escaped.
+/// Untrusted text as part of a line: everything that could break the line, move the cursor or hide is escaped. So are many
+/// spaces in a row: a terminal breaks a line that they fill, and what follows would look like a line of ours.
 pub(crate) fn readable(text: &str) -> String {
-    escape_hidden(text)
+    let escaped = escape_hidden(text);
+    let mut out = String::with_capacity(escaped.len());
+    let mut rest = escaped.as_str();
+    while let Some(start) = rest.find(&" ".repeat(MAX_SPACES + 1)) {
+        let (before, from) = rest.split_at_checked(start).unwrap_or((rest, ""));
+        let after = from.trim_start_matches(' ');
+        out.push_str(before);
+        out.push_str(&format!("\\u{{20}}×{}", from.len() - after.len()));
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
+
+/// A path as part of a line: files of a project are called what others want.
+pub(crate) fn path(path: &std::path::Path) -> String {
+    readable(&path.display().to_string())
+}
+
+/// The most spaces in a row that untrusted text shows as they are.
+const MAX_SPACES: usize = 8;
 
 /// The longest name that is shown in full.
 const MAX_NAME: usize = 64;
@@ -163,6 +183,13 @@ pub(crate) fn width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_cannot_fill_a_line_with_spaces_or_leave_it() {
+        let padded = format!("a{}b\n{}", " ".repeat(200), " ".repeat(9));
+        assert_eq!(readable(&padded), "a\\u{20}×200b\\u{a}\\u{20}×9");
+        assert_eq!(readable("a  b        c"), "a  b        c");
+    }
 
     #[test]
     fn untrusted_text_cannot_break_a_line_or_act_on_the_terminal() {

@@ -11,7 +11,6 @@ use crate::target::Workplace;
 use engine::acts::Review;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
-use gate::words::escape_hidden;
 use happening::{Happening, What, happenings};
 use serde::Serialize;
 use store::{Day, Store, StoreEvent};
@@ -173,17 +172,17 @@ fn happening_line(happening: &Happening) -> String {
         | What::Released
         | What::RolledBack => BOLD,
     };
-    let names: Vec<String> = happening.entries.iter().map(|name| escape_hidden(name)).collect();
+    let names: Vec<String> = happening.entries.iter().map(|name| screen::readable(name)).collect();
     let more = happening.entry_count.saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
-    let by = styled(DIM, format!("  by {}", escape_hidden(&happening.by)));
+    let by = styled(DIM, format!("  by {}", screen::readable(&happening.by)));
     format!("{}  {}{names}{more}{by}", happening.at, styled(style, what.words()))
 }
 
 fn event_line(event: &EventDocument) -> String {
-    let detail = event.detail.as_ref().map(|detail| format!("  {}", escape_hidden(detail)));
-    let by = styled(DIM, format!("  by {}", escape_hidden(&event.by)));
-    let action = styled(BOLD, escape_hidden(&event.action));
+    let detail = event.detail.as_ref().map(|detail| format!("  {}", screen::readable(detail)));
+    let by = styled(DIM, format!("  by {}", screen::readable(&event.by)));
+    let action = styled(BOLD, screen::readable(&event.action));
     format!("{}  {action}{}{by}", event.at, detail.unwrap_or_default())
 }

@@ -109,10 +109,10 @@ fn say(finding: &Finding, options: &Options) {
         State::Wrong => styled(RED.bold(), "✗"),
     };
     let code = styled(DIM, format!("[{}]", finding.code.as_str()));
-    screen::say(format!("{mark} {} {code}", finding.sentence));
+    screen::say(format!("{mark} {} {code}", screen::readable(&finding.sentence)));
     if state != State::Ok {
         if let Some(mend) = &finding.mend {
-            screen::say(format!("    type: {mend}"));
+            screen::say(format!("    type: {}", screen::readable(mend)));
         }
         if state == State::Wrong || options.verbose {
             screen::say(styled(DIM, format!("    see:  {}", finding.code.page())));

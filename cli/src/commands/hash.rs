@@ -4,7 +4,6 @@ use crate::arguments::{HashCommand, Options};
 use crate::failure::{Exit, Failure};
 use crate::observation::captured;
 use crate::screen::{self, DIM, styled};
-use gate::words::escape_hidden;
 use serde_json::json;
 
 pub(crate) fn run(command: &HashCommand, options: &Options) -> Result<Exit, Failure> {
@@ -25,7 +24,7 @@ pub(crate) fn run(command: &HashCommand, options: &Options) -> Result<Exit, Fail
         return Ok(Exit::Fine);
     }
     for entry in surface.entries() {
-        let name = format!("{}:{}", entry.entry_type(), escape_hidden(entry.key()));
+        let name = format!("{}:{}", entry.entry_type(), screen::readable(entry.key()));
         screen::say(format!("{}  {name}", entry.entry_hash()));
         if let Some(hash) = entry.definition_hash() {
             screen::say(styled(DIM, format!("{hash}    definition")));

@@ -4,7 +4,6 @@ use crate::arguments::{Options, ServerCommand};
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::target::{Workplace, unknown_server};
-use gate::words::escape_hidden;
 use store::{HistoryEvent, Store};
 
 pub(crate) fn run(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
@@ -28,22 +27,26 @@ pub(crate) fn run(command: &ServerCommand, options: &Options) -> Result<Exit, Fa
 }
 
 fn act_line(event: &HistoryEvent) -> String {
-    let mut line =
-        format!("{}  {}  by {}", event.at, styled(BOLD, &event.action), escape_hidden(&event.by));
+    let mut line = format!(
+        "{}  {}  by {}",
+        event.at,
+        styled(BOLD, &event.action),
+        screen::readable(&event.by)
+    );
     if let (Some(before), Some(after)) = (event.status_before, event.status_after)
         && before != after
     {
         line.push_str(&format!("  {before} → {after}"));
     }
     if let Some(detail) = &event.detail {
-        line.push_str(&format!("  {}", escape_hidden(detail)));
+        line.push_str(&format!("  {}", screen::readable(detail)));
     }
     line
 }
 
 fn entry_line(event: &HistoryEvent) -> String {
     let name = match (event.entry_type, &event.key) {
-        (Some(entry_type), Some(key)) => format!("{entry_type}:{}", escape_hidden(key)),
+        (Some(entry_type), Some(key)) => format!("{entry_type}:{}", screen::readable(key)),
         _ => String::new(),
     };
     let short = |hash: Option<contract::hash::EntryHash>| {

@@ -12,7 +12,6 @@ use crate::target::Workplace;
 use engine::acts::ActError;
 use engine::acts::incident::{self, Consent};
 use gate::server::ServerId;
-use gate::words::escape_hidden;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use store::{
@@ -70,7 +69,7 @@ fn revoke(command: &RevokeCommand, workplace: &mut Workplace) -> Result<(), Fail
         screen::remark(format!(
             "warning: no session or act of `{}` is known here, so this may stop nothing: \
              `holdpoint receipts list` shows the principals. To stop all calls now: holdpoint incident on",
-            escape_hidden(value)
+            screen::readable(value)
         ));
     }
     Ok(())
@@ -174,7 +173,7 @@ fn tell(state: &IncidentState, options: &Options) {
                 since(signed)
             ));
             if let Some(reason) = &incident.reason {
-                screen::say(format!("    {}", escape_hidden(reason)));
+                screen::say(format!("    {}", screen::readable(reason)));
             }
             if !options.quiet {
                 screen::say(styled(DIM, "    end it: holdpoint incident off"));
@@ -204,7 +203,7 @@ fn tell_revocations(revocations: &[Revocation]) {
     let mut newest: Vec<&Revocation> = revocations.iter().collect();
     newest.sort_by_key(|revocation| std::cmp::Reverse(revocation.signed.at));
     for revocation in newest.iter().take(MAX_SHOWN) {
-        let value = revocation.shown_value().map(escape_hidden);
+        let value = revocation.shown_value().map(screen::readable);
         let hash = || format!("sha256 {:.16}…", revocation.value_sha256());
         screen::say(format!(
             "{}  {} {}{}",
@@ -231,5 +230,5 @@ fn scope_words(scope: &IncidentScope) -> String {
 }
 
 fn since(signed: &Signed) -> String {
-    styled(DIM, format!("  by {} since {}", escape_hidden(&signed.by), signed.at))
+    styled(DIM, format!("  by {} since {}", screen::readable(&signed.by), signed.at))
 }

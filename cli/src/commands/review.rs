@@ -82,7 +82,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage) {
         screen::say(format!(
             "{}  {}",
             screen::verdict(judged.judgement.verdict),
-            words::escape_hidden(unreadable)
+            screen::readable(unreadable)
         ));
     }
     for entry in judged.waiting() {
@@ -145,17 +145,16 @@ fn show_findings(entry: &Judgement) {
         if is_new && finding.kind != contract::change::ChangeKind::MarkerFound {
             continue;
         }
-        let kind =
-            styled(DIM, format!("[{}] {}", finding.kind, words::escape_hidden(&finding.path)));
+        let kind = styled(DIM, format!("[{}] {}", finding.kind, screen::readable(&finding.path)));
         screen::say(format!("  • {} {kind}", words::say(finding, Audience::Person)));
         if finding.kind == contract::change::ChangeKind::MarkerFound
             && let Some(found) = &finding.after
         {
-            screen::say(format!("      {}", words::escape_hidden(found)));
+            screen::say(format!("      {}", screen::readable(found)));
         }
     }
     for detail in entry.detail.iter().chain(&entry.not_inert) {
-        screen::say(format!("  • {}", words::escape_hidden(detail)));
+        screen::say(format!("  • {}", screen::readable(detail)));
     }
 }
 
@@ -177,7 +176,7 @@ fn walk(
     for (id, judged) in servers {
         screen::say(styled(BOLD, format!("━━ {id} ━━")));
         for unreadable in &judged.judgement.unreadable {
-            screen::say(words::escape_hidden(unreadable));
+            screen::say(screen::readable(unreadable));
             left += 1;
         }
         if judged.status() == ServerStatus::Quarantined {

@@ -175,28 +175,28 @@ impl Farewell {
         }
         for plan in &self.plans {
             let number = crate::report::count(plan.changed.len(), "server", "servers");
-            let (title, path) = (plan.config.host.title, plan.config.path.display());
+            let (title, path) = (plan.config.host.title, screen::path(&plan.config.path));
             screen::say(format!("unwire  {title}, {number}  {}", styled(DIM, path)));
         }
         for Left { path, problem } in &self.left {
             let problem = screen::readable(problem);
-            screen::say(format!("{}  {}: {problem}", styled(YELLOW, "left"), path.display()));
+            screen::say(format!("{}  {}: {problem}", styled(YELLOW, "left"), screen::path(path)));
         }
         if self.has_watcher {
             screen::say("remove  the watcher");
         }
         if let Some(program) = &self.program {
-            screen::say(format!("remove  {}", program.display()));
+            screen::say(format!("remove  {}", screen::path(program)));
         }
         if let Some(Kept { path, remove }) = &self.kept {
             let how = styled(DIM, format!("(not put there by the installer; remove it: {remove})"));
-            screen::say(format!("keep    {}  {how}", path.display()));
+            screen::say(format!("keep    {}  {how}", screen::path(path)));
         }
         match &self.purge {
             Some(Purge { home }) => {
                 screen::say(format!(
                     "remove  all pins, receipts and settings in {}",
-                    home.display()
+                    screen::path(home)
                 ));
             }
             None if !options.quiet => {
@@ -211,7 +211,7 @@ impl Farewell {
         match &self.kept {
             None => "done".to_owned(),
             Some(Kept { path, remove }) => {
-                format!("done, but for the program itself, {}: {remove}", path.display())
+                format!("done, but for the program itself, {}: {remove}", screen::path(path))
             }
         }
     }
@@ -234,7 +234,7 @@ impl Farewell {
         drop(witness);
         if let Some(purge) = &self.purge {
             for left in purge.carry_out()? {
-                screen::remark(format!("left, for it is not Holdpoint's: {}", left.display()));
+                screen::remark(format!("left, for it is not Holdpoint's: {}", screen::path(&left)));
             }
         }
         if let Some(program) = &self.program {

@@ -123,7 +123,7 @@ fn tell(event: &Event, options: &Options) -> Result<(), Failure> {
         let (event, id) = (kind.as_str(), id.as_deref());
         return screen::print_json(&EventDocument { event, host, path, server, id, problem });
     }
-    let name = gate::words::escape_hidden(server.unwrap_or_default());
+    let name = screen::readable(server.unwrap_or_default());
     let place = styled(DIM, screen::readable(&path.display().to_string()));
     screen::say(match (kind, problem) {
         (EventKind::Wired, _) => {

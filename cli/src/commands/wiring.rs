@@ -10,7 +10,6 @@ use crate::failure::{Exit, Failure};
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{JOURNAL, home_path, near};
-use gate::words::escape_hidden;
 use hosts::{
     Aim, Choice, Config, Done, Host, Plan, Scope, Server, State, Surroundings, WireError, Workshop,
 };
@@ -328,7 +327,7 @@ pub(crate) fn short(path: &Path) -> String {
         Some(inside) => Path::new("~").join(inside).display().to_string(),
         None => path.display().to_string(),
     };
-    escape_hidden(&text)
+    screen::readable(&text)
 }
 
 fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool) {
@@ -380,11 +379,11 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
                 }
                 State::Wired { .. } => continue,
             };
-            screen::say(format!("    {}  {}", escape_hidden(&server.name), styled(YELLOW, why)));
+            screen::say(format!("    {}  {}", screen::readable(&server.name), styled(YELLOW, why)));
         }
     }
     for server in by_hand {
-        let name = escape_hidden(&server.name);
+        let name = screen::readable(&server.name);
         let why = "was not put there by `wire`, and stays guarded; name it with `--server` to take it out";
         screen::say(format!("    {name}  {}", styled(YELLOW, why)));
     }
@@ -400,7 +399,7 @@ fn left_by_hand<'p>(plan: &'p Plan, choice: &Choice) -> Vec<&'p Server> {
 /// The pieces of text that change, server by server, and nothing beside them: what else is in a file may be secret.
 fn show_changes(plan: &Plan) {
     for (server, parts) in plan.changed.iter().zip(&plan.parts) {
-        screen::say(format!("  {}", styled(BOLD, escape_hidden(&server.name))));
+        screen::say(format!("  {}", styled(BOLD, screen::readable(&server.name))));
         for part in parts {
             pieces(&part.removed, RED, '-');
             pieces(&part.added, GREEN, '+');
@@ -411,7 +410,7 @@ fn show_changes(plan: &Plan) {
 fn pieces(text: &str, style: anstyle::Style, mark: char) {
     let lines = text.lines().map(|line| line.trim_matches([' ', '\t', ',', '\r']));
     for line in lines.filter(|line| !line.is_empty()) {
-        screen::say(styled(style, format!("    {mark} {}", escape_hidden(line))));
+        screen::say(styled(style, format!("    {mark} {}", screen::readable(line))));
     }
 }
 

@@ -142,16 +142,21 @@ fn a_name_with_a_line_break_prints_no_finding_of_its_own() {
     servers.insert(padded, server());
     servers.insert(format!("{name}2"), json!({ "url": "https://example.com/mcp" }));
     station.cursor(&Value::Object(servers));
+    // Files of a project, too, are called what others want.
+    let folder = station.bench.path(".continue/mcpServers");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(format!("z{}✓ Cursor: 9 servers.yaml", " ".repeat(150))), "{").unwrap();
     for words in [vec!["doctor"], vec!["hosts"], vec!["wire", "--dry-run"], vec!["status"]] {
         let answer = station.run(&words);
+        assert!(!answer.out.contains(&" ".repeat(60)), "{words:?}: {}", answer.out);
+        assert!(!answer.err.contains(&" ".repeat(60)), "{words:?}: {}", answer.err);
         for line in format!("{}\n{}", answer.out, answer.err).lines() {
             assert!(!line.trim_start().starts_with("✓ Cursor: 9"), "{words:?}: {line}");
             let is_plain = !line.contains(['\u{1b}', '\u{202e}']);
             assert!(is_plain, "{words:?}: {line:?}");
         }
     }
-    let said = station.run(&["doctor"]).exits(15);
-    assert!(!said.out.contains(&" ".repeat(60)), "{}", said.out);
+    station.run(&["doctor"]).exits(15);
 }
 
 #[test]

@@ -9,7 +9,6 @@ use attest::{
     AttestationDigest, Clearance, KeyId, MAX_REVOCATION_LIST_BYTES, PublicKey, Scheme,
     SignatureState, Statement, TrustRoot, UnverifiedAttestation, UnverifiedRevocationList,
 };
-use gate::words::escape_hidden;
 use serde_json::{Map, Value, json};
 
 /// What is known of a signature.
@@ -131,7 +130,7 @@ fn tell_list(list: &UnverifiedRevocationList, state: State, may_revoke: Option<b
 }
 
 fn line(name: &str, text: &str) {
-    screen::say(format!("  {} {}", styled(DIM, format!("{name:<13}")), escape_hidden(text)));
+    screen::say(format!("  {} {}", styled(DIM, format!("{name:<13}")), screen::readable(text)));
 }
 
 fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: State) -> Value {
@@ -162,8 +161,8 @@ fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: State) -> V
 
 fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: State) {
     let title = format!("{} {}", document.id(), document.version());
-    let publisher = escape_hidden(document.publisher());
-    screen::say(format!("{}, published by {publisher}", styled(BOLD, escape_hidden(&title))));
+    let publisher = screen::readable(document.publisher());
+    screen::say(format!("{}, published by {publisher}", styled(BOLD, screen::readable(&title))));
     line("level", &level_words(document, scheme));
     let kind =
         if document.is_for_mcp_server() { "" } else { "  (not a document for an MCP server)" };

@@ -6,7 +6,6 @@ use crate::arguments::attest::SchemesCommand;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, styled};
 use attest::{Level, Scheme};
-use gate::words::escape_hidden;
 use serde_json::{Value, json};
 
 pub(super) fn run(command: &SchemesCommand, options: &Options) -> Result<Exit, Failure> {
@@ -33,13 +32,13 @@ fn as_json(scheme: &Scheme) -> Value {
 }
 
 fn tell(scheme: &Scheme) {
-    let (id, description) = (escape_hidden(scheme.id()), escape_hidden(scheme.description()));
+    let (id, description) = (screen::readable(scheme.id()), screen::readable(scheme.description()));
     screen::say(format!("{}  {description}", styled(BOLD, id)));
     for (rank, level) in scheme.levels().iter().enumerate() {
-        let aliases = escape_hidden(&level.aliases().join(", "));
+        let aliases = screen::readable(&level.aliases().join(", "));
         screen::say(format!(
             "  {rank}  {:<20} {}",
-            escape_hidden(level.name()),
+            screen::readable(level.name()),
             styled(DIM, aliases)
         ));
     }
@@ -47,7 +46,7 @@ fn tell(scheme: &Scheme) {
         [("compartments", scheme.compartments()), ("releasability", scheme.releasability())]
     {
         if !names.is_empty() {
-            screen::say(format!("  {what}: {}", escape_hidden(&names.join(", "))));
+            screen::say(format!("  {what}: {}", screen::readable(&names.join(", "))));
         }
     }
 }

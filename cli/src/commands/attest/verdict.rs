@@ -12,7 +12,6 @@ use attest::{
     UnverifiedAttestation, VerifiedAttestation,
 };
 use engine::package::PackageFinder;
-use gate::words::escape_hidden;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -159,13 +158,13 @@ fn document(outcome: &Result<VerifiedAttestation, Denial>) -> VerdictDocument<'_
 fn tell(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
     match outcome {
         Ok(verified) => {
-            let server = escape_hidden(&format!("{} {}", verified.id(), verified.version()));
+            let server = screen::readable(&format!("{} {}", verified.id(), verified.version()));
             screen::say(format!(
                 "{}  {}, level {}, signed by {}",
                 styled(GREEN.bold(), "ADMIT"),
                 styled(BOLD, server),
-                escape_hidden(verified.clearance().name()),
-                escape_hidden(verified.signer().as_str())
+                screen::readable(verified.clearance().name()),
+                screen::readable(verified.signer().as_str())
             ));
             if let Some(end) = verified.valid_until().filter(|_| !options.quiet) {
                 screen::say(styled(DIM, format!("    counts until {end}")));
@@ -178,7 +177,7 @@ fn tell(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
                 styled(RED.bold(), "DENY"),
                 clause.unwrap_or_default(),
                 styled(BOLD, denial.reason()),
-                escape_hidden(denial.detail())
+                screen::readable(denial.detail())
             ));
         }
     }

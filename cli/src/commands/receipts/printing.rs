@@ -3,7 +3,6 @@
 use crate::arguments::Options;
 use crate::failure::Failure;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use gate::words::escape_hidden;
 use ledger::receipt::{EventReceipt, Item, Note, Receipt, State};
 use ledger::record::{OutcomeStatus, RulingResult};
 use std::io::{self, Write};
@@ -14,7 +13,11 @@ const MAX_TOLD_NOTES: usize = 20;
 /// Tells what could not be read. It is never a reason to stop.
 pub(crate) fn remark_notes(notes: &[Note]) {
     for note in notes.iter().take(MAX_TOLD_NOTES) {
-        screen::remark(format!("{} {}", styled(YELLOW, "note:"), escape_hidden(&note.to_string())));
+        screen::remark(format!(
+            "{} {}",
+            styled(YELLOW, "note:"),
+            screen::readable(&note.to_string())
+        ));
     }
     if notes.len() > MAX_TOLD_NOTES {
         let rest = notes.len() - MAX_TOLD_NOTES;
@@ -72,9 +75,9 @@ fn receipt_line(receipt: &Receipt) -> String {
         "{}  {}  {decision}  {} {}  {}  {}",
         styled(DIM, receipt.ts),
         styled(DIM, id),
-        escape_hidden(&receipt.mcp.server_id),
-        styled(BOLD, escape_hidden(what)),
-        escape_hidden(&receipt.principal.sub),
+        screen::readable(&receipt.mcp.server_id),
+        styled(BOLD, screen::readable(what)),
+        screen::readable(&receipt.principal.sub),
         end(receipt),
     )
 }
@@ -92,7 +95,7 @@ pub(crate) fn end(receipt: &Receipt) -> String {
         }
         (None, State::NoOutcome) => styled(RED, "no outcome recorded"),
         (None, State::Open | State::Ended) => styled(YELLOW, "no outcome yet"),
-        (None, State::Refused) => escape_hidden(&receipt.decision.reason_codes.join(", ")),
+        (None, State::Refused) => screen::readable(&receipt.decision.reason_codes.join(", ")),
     }
 }
 
@@ -101,12 +104,13 @@ fn milliseconds(microseconds: u64) -> String {
 }
 
 fn event_line(event: &EventReceipt) -> String {
-    let by = event.by.as_ref().map(|by| format!("  by {}", escape_hidden(by))).unwrap_or_default();
-    let server = event.server_id.as_deref().map(escape_hidden).unwrap_or_default();
+    let by =
+        event.by.as_ref().map(|by| format!("  by {}", screen::readable(by))).unwrap_or_default();
+    let server = event.server_id.as_deref().map(screen::readable).unwrap_or_default();
     format!(
         "{}  {}  {}  {server}{by}",
         styled(DIM, event.ts),
         styled(DIM, "event   "),
-        styled(BOLD, escape_hidden(&event.name)),
+        styled(BOLD, screen::readable(&event.name)),
     )
 }

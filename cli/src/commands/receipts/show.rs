@@ -6,7 +6,6 @@ use crate::arguments::Options;
 use crate::arguments::receipts::{ShowCommand, digits};
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, GREEN, YELLOW, styled};
-use gate::words::escape_hidden;
 use ledger::folder::ChainId;
 use ledger::receipt::{Found, Item, MAX_FOUND, RawLine, Receipt, find};
 use serde_json::{Value, json};
@@ -64,8 +63,8 @@ fn say(found: &Found) -> Result<(), Failure> {
     screen::say(format!(
         "{}  {} on {}  {}",
         styled(BOLD, receipt.receipt_id),
-        styled(BOLD, escape_hidden(what)),
-        escape_hidden(&receipt.mcp.server_id),
+        styled(BOLD, screen::readable(what)),
+        screen::readable(&receipt.mcp.server_id),
         end(receipt),
     ));
     say_members(receipt)?;
@@ -82,7 +81,7 @@ fn say_members(receipt: &Receipt) -> Result<(), Failure> {
     let mut lines = Vec::new();
     flatten("", &serde_json::to_value(receipt)?, &mut lines);
     for (name, value) in lines {
-        screen::say(format!("    {:<36} {}", styled(DIM, name), escape_hidden(&value)));
+        screen::say(format!("    {:<36} {}", styled(DIM, name), screen::readable(&value)));
     }
     Ok(())
 }

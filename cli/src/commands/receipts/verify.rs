@@ -6,7 +6,6 @@ use crate::arguments::receipts::VerifyCommand;
 use crate::failure::{Exit, Failure};
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, readable, styled};
-use gate::words::escape_hidden;
 use ledger::checkpoint::{Checkpoint, MAX_HEADS, split_checkpoints};
 use ledger::note::Keyring;
 use ledger::proof::ProofSummary;
@@ -111,10 +110,14 @@ fn tell(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
     ]
     .join(", ");
     for problem in &report.problems {
-        screen::say(format!("{} {}", styled(RED.bold(), "✗"), escape_hidden(&problem.to_string())));
+        screen::say(format!(
+            "{} {}",
+            styled(RED.bold(), "✗"),
+            screen::readable(&problem.to_string())
+        ));
     }
     for note in &report.notes {
-        screen::say(format!("{} {}", styled(YELLOW, "!"), escape_hidden(note)));
+        screen::say(format!("{} {}", styled(YELLOW, "!"), screen::readable(note)));
     }
     if report.left_out > 0 {
         screen::say(format!("… and {} more", report.left_out));

@@ -2,13 +2,13 @@
 
 use crate::failure::Failure;
 use crate::observation::now;
+use crate::screen;
 use crate::target::Workplace;
 use contract::change::Finding;
 use contract::surface::EntryType;
 use gate::counters::{Counter, parameter_used, tool_called};
 use gate::judge::Judgement;
 use gate::server::ServerId;
-use gate::words::escape_hidden;
 use serde::Serialize;
 use std::collections::HashMap;
 use store::{Day, StatisticsStore};
@@ -73,7 +73,7 @@ impl ParameterUsage {
     pub(crate) fn words(&self) -> String {
         format!(
             "the parameter `{}` was used in {} of {} calls in the last {} days",
-            escape_hidden(&self.parameter),
+            screen::readable(&self.parameter),
             self.used,
             self.calls,
             self.days

@@ -1,7 +1,7 @@
 //! A notice on the desktop, where there is one. That nobody could be told is no reason to fail: the line on standard
 //! output, `status` and `doctor` say the same.
 
-use gate::words::escape_hidden;
+use crate::screen;
 use std::process::{Command, Stdio};
 
 /// Longer names are cut: a notice is small.
@@ -29,7 +29,7 @@ pub(crate) fn show(sentence: &str) {
 
 /// What a person is told of a server that was added.
 pub(crate) fn sentence(name: &str, host: &str, is_wired: bool) -> String {
-    let shown: String = escape_hidden(name).chars().take(MAX_NAME).collect();
+    let shown: String = screen::readable(name).chars().take(MAX_NAME).collect();
     if is_wired {
         format!("`{shown}` was added to {host} and is guarded now; restart {host}")
     } else {
