@@ -165,6 +165,18 @@ fn pinning_again_what_did_not_change_asks_nobody() {
     assert_eq!(document["pinned"], 0);
 }
 
+/// The server chooses the definition that is reviewed and the one that follows: their hashes can begin the same.
+#[test]
+fn the_first_digits_of_a_hash_approve_nothing() {
+    let bench = Bench::unattended();
+    changed(&bench);
+    let hash = bench.waiting_hash("make_report");
+    for digits in [8, 16, 63] {
+        bench.run(["approve", ID, "make_report", "--hash", &hash[..digits]]).exits(2);
+    }
+    bench.run(["check", ID]).exits(10);
+}
+
 #[test]
 fn only_the_right_hash_approves() {
     let bench = Bench::unattended();

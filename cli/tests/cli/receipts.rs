@@ -387,3 +387,34 @@ fn live_export_never_starts_unasked() {
     bench.run(["receipts", "list"]).exits(0);
     bench.run(["status"]).exits(2).says("export.otlp").never_says("secret");
 }
+
+#[test]
+fn no_export_keeps_a_character_that_hides() {
+    let bench = Bench::new();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", json!({ "content": [] }).to_string());
+    let mut command = server.command_as(&bench, ID, "run", &[]);
+    const HIDDEN: [char; 5] = ['\u{ad}', '\u{200b}', '\u{202e}', '\u{3164}', '\u{e0041}'];
+    command.env("USER", format!("ada{}", HIDDEN.iter().collect::<String>()));
+    let mut agent = Agent::begin(command);
+    agent.call("make_report", &json!({ "title": "x" }));
+    agent.leave();
+    for format in ["csv", "cef"] {
+        let exported = bench.run(["receipts", "export", "--format", format]).exits(0).out;
+        assert!(exported.contains("make_report"), "{format}: {exported}");
+        assert!(!exported.contains(HIDDEN), "{format}: {exported:?}");
+    }
+}
+
+/// Reading each of them once takes seconds; reading all for each took minutes.
+#[test]
+fn thousands_of_folders_that_nobody_knows_are_verified_in_one_go() {
+    let bench = Bench::new();
+    let _ledger = Ledger::usual(&bench.home());
+    for number in 0..3_000_u64 {
+        let folder = bench.home().join("receipts").join(format!("{number:016x}"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("000001.jsonl"), "x\n").unwrap();
+    }
+    bench.run(["receipts", "verify", "--json"]).exits(14);
+}

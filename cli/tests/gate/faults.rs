@@ -451,6 +451,11 @@ fn a_frame_over_the_limit_is_refused_in_both_directions() {
                 refused(&answer, UNREACHABLE);
             }
         }
+        let log = fs::read_to_string(bench.home().join("errors.jsonl")).unwrap_or_default();
+        let noted = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let lengths: Vec<Value> = noted.map(|fault| fault["bytes"].clone()).collect();
+        let expected = if over > 0 { vec![json!(LIMIT + over)] } else { Vec::new() };
+        assert_eq!(lengths, expected, "{direction}: the length of the frame itself is noted");
         client.send(&json!({ "jsonrpc": "2.0", "id": 4, "method": "ping" }));
         assert_eq!(client.answer_to(&json!(4))["result"], json!({}));
         client.end().exits(0);

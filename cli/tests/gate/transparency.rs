@@ -343,3 +343,16 @@ fn a_server_request_that_is_still_open_does_not_hold_up_the_client() {
     }
     client.end().exits(0);
 }
+
+/// Which of two ids the client waits for is not known: the answer names none, and the client does not wait for ever.
+#[test]
+fn a_request_with_two_ids_is_answered_without_one() {
+    let bench = Bench::new();
+    let script = Script::new(&bench);
+    let mut client = Client::through_gate(&bench, &[], &script.launch());
+    client.begin();
+    client.send_line(r#"{"jsonrpc":"2.0","id":71,"id":72,"method":"ping"}"#);
+    let answer = client.answer_to_any(&Value::Null);
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    client.end().exits(0);
+}

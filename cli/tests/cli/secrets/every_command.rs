@@ -30,7 +30,7 @@ impl Pages {
             |name: &String| names.iter().any(|other| other.starts_with(&format!("{name}-")));
         let commands: BTreeSet<String> =
             names.iter().filter(|name| !is_group(name)).cloned().collect();
-        assert!(commands.len() > 40, "{commands:?}");
+        assert!(commands.len() > 25, "{commands:?}");
         Pages { commands, ran: RefCell::default() }
     }
 
