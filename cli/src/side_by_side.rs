@@ -171,7 +171,7 @@ fn without_far_context(rows: Vec<Row>) -> Vec<Row> {
 /// An entry's JSON with one value a line; a string with line breaks is shown as several quoted strings.
 fn lines_of(entry: Option<&Entry>) -> Vec<String> {
     let Some(entry) = entry else { return Vec::new() };
-    let Ok(document) = Document::parse(entry.raw()) else {
+    let Ok(document) = entry.document() else {
         return entry.raw().lines().map(quoted).collect();
     };
     let mut lines = Vec::new();

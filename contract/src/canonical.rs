@@ -1,7 +1,7 @@
 //! The canonical form: RFC 8785 with exact numbers and with JSON Schema's sets sorted.
 
 use crate::decimal::Decimal;
-use crate::json::{Kind, Node, escape_into, utf16_order};
+use crate::json::{Kind, Node, escape_into, sorted_names};
 
 /// What a value is to JSON Schema: that decides which arrays are sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,72 @@ pub fn canonical_text(node: Node<'_>, position: Position) -> String {
     String::from_utf8(canonical(node, position)).unwrap_or_default()
 }
 
+/// A value for a person to see the beginning of: its canonical form, or its first characters where it is large.
+pub(crate) fn bounded_text(node: Node<'_>, position: Position) -> String {
+    const WHOLE_BYTES: usize = 4_096;
+    if node.raw().len() <= WHOLE_BYTES {
+        return canonical_text(node, position);
+    }
+    node.raw().chars().take(WHOLE_BYTES).collect()
+}
+
+/// Whether two values have the same canonical form. It is not written for that, and the first difference ends it.
+pub(crate) fn is_same(left: Node<'_>, right: Node<'_>, position: Position) -> bool {
+    match (left.kind(), right.kind()) {
+        (Kind::Null, Kind::Null) | (Kind::False, Kind::False) | (Kind::True, Kind::True) => true,
+        (Kind::Number, Kind::Number) => {
+            left.raw() == right.raw() || Decimal::parse(left.raw()) == Decimal::parse(right.raw())
+        }
+        (Kind::String, Kind::String) => is_same_text(left, right),
+        (Kind::Array, Kind::Array) if position == Position::Set => {
+            left.raw() == right.raw() || canonical(left, position) == canonical(right, position)
+        }
+        (Kind::Array, Kind::Array) => {
+            let (mut left, mut right) = (left.items(), right.items());
+            loop {
+                match (left.next(), right.next()) {
+                    (None, None) => return true,
+                    (Some(left), Some(right)) if is_same(left, right, position.of_item()) => {}
+                    _ => return false,
+                }
+            }
+        }
+        (Kind::Object, Kind::Object) => {
+            let position = if position == Position::Set { Position::Schema } else { position };
+            is_same_object(left, right, position)
+        }
+        _ => false,
+    }
+}
+
+fn is_same_text(left: Node<'_>, right: Node<'_>) -> bool {
+    match left.has_escapes() || right.has_escapes() {
+        true => left.as_str() == right.as_str(),
+        false => left.raw() == right.raw(),
+    }
+}
+
+fn is_same_object(left: Node<'_>, right: Node<'_>, position: Position) -> bool {
+    let names = |node: Node<'_>| node.members().count();
+    if names(left) != names(right) {
+        return false;
+    }
+    let is_same_name =
+        |((left, _), (right, _)): (Member<'_>, Member<'_>)| is_same_text(left, right);
+    let is_same_value = |((name, left), (_, right)): (Member<'_>, Member<'_>)| {
+        is_same(left, right, position.of_member(&name.as_str().unwrap_or_default()))
+    };
+    let mut as_written = left.members().zip(right.members());
+    if as_written.clone().all(is_same_name) {
+        return as_written.all(is_same_value);
+    }
+    let in_order = || sorted_members(left.members()).zip(sorted_members(right.members()));
+    in_order().all(is_same_name) && in_order().all(is_same_value)
+}
+
+/// A name and its value.
+type Member<'a> = (Node<'a>, Node<'a>);
+
 /// Appends a value's canonical form.
 pub fn write(node: Node<'_>, position: Position, out: &mut impl Sink) {
     match node.kind() {
@@ -115,32 +181,44 @@ fn write_object(node: Node<'_>, position: Position, out: &mut impl Sink) {
 }
 
 /// Appends an object made of some members, in canonical order, each in the position that its name gives it.
-///
-/// Names are sorted by their index, four bytes a member: sorting them as text would cost hostile input far more memory
-/// than its bytes.
 pub(crate) fn write_members<'a>(
-    members: impl Iterator<Item = (Node<'a>, Node<'a>)>,
+    members: impl Iterator<Item = Member<'a>>,
     position: impl Fn(&str) -> Position,
     out: &mut impl Sink,
 ) {
+    let mut is_first = true;
+    for (name, value) in sorted_members(members) {
+        out.put(if is_first { b"{" } else { b"," });
+        is_first = false;
+        write_member(name, value, position(&name.as_str().unwrap_or_default()), out);
+    }
+    out.put(if is_first { b"{}" } else { b"}" });
+}
+
+/// Members in canonical order. They are kept by their index: keeping them as they are would cost hostile input far more
+/// memory than its bytes.
+pub(crate) fn sorted_members<'a>(
+    members: impl Iterator<Item = Member<'a>>,
+) -> impl Iterator<Item = Member<'a>> {
     let mut members = members.peekable();
-    let Some((first, _)) = members.peek().copied() else {
-        out.put(b"{}");
-        return;
-    };
-    let mut names: Vec<u32> = members.map(|(name, _)| name.index()).collect();
-    let text = |index: u32| first.at(index).as_str().unwrap_or_default();
-    if !names.is_sorted_by(|&left, &right| utf16_order(&text(left), &text(right)).is_le()) {
-        names.sort_unstable_by(|&left, &right| utf16_order(&text(left), &text(right)));
-    }
-    for (count, &index) in names.iter().enumerate() {
-        out.put(if count == 0 { b"{" } else { b"," });
-        let name = first.at(index);
-        write_string(name, out);
-        out.put(b":");
-        write(first.at(index.saturating_add(1)), position(&text(index)), out);
-    }
-    out.put(b"}");
+    let first = members.peek().map(|(name, _)| *name);
+    let text = |index: u32| first.and_then(|first| first.at(index).as_str()).unwrap_or_default();
+    let names = sorted_names(members.map(|(name, _)| name.index()), text);
+    let member =
+        move |index: u32| first.map(|first| (first.at(index), first.at(index.saturating_add(1))));
+    names.into_iter().filter_map(member)
+}
+
+/// Appends one member of an object.
+pub(crate) fn write_member(
+    name: Node<'_>,
+    value: Node<'_>,
+    position: Position,
+    out: &mut impl Sink,
+) {
+    write_string(name, out);
+    out.put(b":");
+    write(value, position, out);
 }
 
 fn write_string(node: Node<'_>, out: &mut impl Sink) {

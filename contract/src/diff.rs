@@ -1,6 +1,6 @@
 //! What changed between two entries, or two whole surfaces. Pure and deterministic: the same input, the same findings.
 
-use crate::canonical::{Position, canonical, canonical_text};
+use crate::canonical::{self, Position, bounded_text, canonical_text};
 use crate::change::{ChangeClass, ChangeKind, Finding};
 use crate::json::{Document, Node};
 use crate::schema;
@@ -57,6 +57,12 @@ impl Budget {
     fn spend_on(&mut self, entry: Option<&Entry>) {
         self.spend(entry.map_or(0, |entry| entry.raw().len() as u64 / Self::BYTES_PER_UNIT));
     }
+
+    /// Spends what working through some values costs. Returns whether there was enough for it.
+    fn affords<'a>(&mut self, nodes: impl Iterator<Item = Node<'a>>) -> bool {
+        self.spend(nodes.map(Node::weight).sum());
+        self.left > 0
+    }
 }
 
 impl Default for Budget {
@@ -111,12 +117,15 @@ fn findings(
     new: Option<&Entry>,
     budget: &mut Budget,
 ) -> Vec<Finding> {
-    let old_document = old.map(|entry| Document::parse(entry.raw()));
-    let new_document = new.map(|entry| Document::parse(entry.raw()));
+    let old_document = old.map(Entry::document);
+    let new_document = new.map(Entry::document);
     let (Ok(old), Ok(new)) = (old_document.transpose(), new_document.transpose()) else {
         return vec![unexplained()];
     };
     let (old, new) = (old.as_ref().map(Document::root), new.as_ref().map(Document::root));
+    if !budget.affords(old.into_iter().chain(new)) {
+        return vec![too_much()];
+    }
     let mut findings = match entry_type {
         EntryType::Tool => tool(old, new, budget),
         EntryType::Prompt => plain(
@@ -167,7 +176,7 @@ fn too_much() -> Finding {
 }
 
 fn finding(kind: ChangeKind, path: &str, old: Option<Node<'_>>, new: Option<Node<'_>>) -> Finding {
-    let text = |node: Node<'_>| canonical_text(node, Position::Plain);
+    let text = |node: Node<'_>| bounded_text(node, Position::Plain);
     Finding::new(kind, path, old.map(text).as_deref(), new.map(text).as_deref())
 }
 
@@ -175,18 +184,23 @@ fn tool(old: Option<Node<'_>>, new: Option<Node<'_>>, budget: &mut Budget) -> Ve
     match (old, new) {
         (None, None) => Vec::new(),
         (Some(old), None) => vec![finding(ChangeKind::ToolRemoved, "", old.get("name"), None)],
-        (None, Some(new)) => new_tool(new),
+        (None, Some(new)) => new_tool(new, budget),
         (Some(old), Some(new)) => changed_tool(old, new, budget),
     }
 }
 
 /// A tool that no pin has is compared with an empty contract: what it asks for is part of what is new.
-fn new_tool(new: Node<'_>) -> Vec<Finding> {
+fn new_tool(new: Node<'_>, budget: &mut Budget) -> Vec<Finding> {
     let mut findings = vec![finding(ChangeKind::ToolAdded, "", None, new.get("name"))];
     if let Some(schema) = new.get("inputSchema") {
-        for (name, path) in schema::required_parameters(schema, "/inputSchema") {
-            let kind = ChangeKind::AddedRequiredParam;
-            findings.push(Finding::new(kind, path, None, Some(&name)));
+        let kind = ChangeKind::AddedRequiredParam;
+        match schema::required_parameters(schema, "/inputSchema", MOST_FINDINGS + 1, budget) {
+            Some(required) => findings.extend(
+                required
+                    .into_iter()
+                    .map(|(name, path)| Finding::new(kind, path, None, Some(&name))),
+            ),
+            None => findings.push(too_much()),
         }
     }
     if annotations::declares_destructive(new) {
@@ -201,6 +215,9 @@ fn changed_tool(old: Node<'_>, new: Node<'_>, budget: &mut Budget) -> Vec<Findin
     let mut findings = Vec::new();
     let name = new.get("name").and_then(Node::as_str);
     for (member, (before, after)) in paired(Some(old), Some(new)) {
+        if findings.len() > MOST_FINDINGS {
+            break;
+        }
         if member == "inputSchema" {
             findings.extend(input_schema(before, after, budget));
             continue;
@@ -209,8 +226,7 @@ fn changed_tool(old: Node<'_>, new: Node<'_>, budget: &mut Budget) -> Vec<Findin
             "outputSchema" => Position::Schema,
             _ => Position::Plain,
         };
-        let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, position));
-        if form(before) == form(after) {
+        if is_same((before, after), position) {
             continue;
         }
         let path = format!("/{}", schema::pointer_step(&member));
@@ -268,8 +284,10 @@ fn plain(old: Option<Node<'_>>, new: Option<Node<'_>>, kinds: [ChangeKind; 3]) -
         if is_resource && !["name", "title", "description", "mimeType"].contains(&member.as_ref()) {
             continue;
         }
-        let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
-        if form(before) != form(after) {
+        if findings.len() > MOST_FINDINGS {
+            break;
+        }
+        if !is_same((before, after), Position::Plain) {
             let path = format!("/{}", schema::pointer_step(&member));
             findings.push(finding(changed, &path, before, after));
         }
@@ -314,8 +332,7 @@ fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
     let package = |node: Node<'_>| node.get("package").and_then(Node::as_str).map(String::from);
     let is_same_package = package(old).is_some() && package(old) == package(new);
     for (member, (before, after)) in paired(Some(old), Some(new)) {
-        let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
-        if form(before) == form(after) {
+        if is_same((before, after), Position::Plain) {
             continue;
         }
         let is_detail =
@@ -343,33 +360,52 @@ fn paired<'a>(old: Option<Node<'a>>, new: Option<Node<'a>>) -> BTreeMap<Cow<'a, 
 
 type Pair<'a> = (Option<Node<'a>>, Option<Node<'a>>);
 
+fn is_same(pair: Pair<'_>, position: Position) -> bool {
+    match pair {
+        (None, None) => true,
+        (Some(before), Some(after)) => canonical::is_same(before, after, position),
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}
+
+/// The most bytes of added and of removed tools that are looked through for renames, which are a hint only.
+const MAX_RENAME_BYTES: usize = 4 * 1024 * 1024;
+
 /// The removed tools that an added tool with equal input (at least one property) probably is, by their ids.
 pub fn mark_renames<'a>(
-    entries: impl Iterator<Item = (&'a EntryId, Option<&'a Entry>, Option<&'a Entry>)> + Clone,
+    entries: impl Iterator<Item = (&'a EntryId, Option<&'a Entry>, Option<&'a Entry>)>,
 ) -> BTreeMap<EntryId, String> {
-    let input = |entry: &Entry| -> Option<Vec<u8>> {
-        let document = Document::parse(entry.raw()).ok()?;
-        let schema = document.root().get("inputSchema")?;
-        schema::has_properties(schema).then(|| canonical(schema, Position::Schema))
-    };
-    let tools = entries.filter(|(id, ..)| id.entry_type == EntryType::Tool);
-    let mut added: BTreeMap<Vec<u8>, &str> = BTreeMap::new();
-    for (id, before, after) in tools.clone() {
-        if let (None, Some(input)) = (before, after.and_then(input)) {
-            // The first in the order of ids, where several would fit.
-            added.entry(input).or_insert(&id.key);
+    let (mut added, mut removed) = (Vec::new(), Vec::new());
+    for (_, before, after) in entries.filter(|(id, ..)| id.entry_type == EntryType::Tool) {
+        match (before, after) {
+            (None, Some(entry)) => added.push(entry),
+            (Some(entry), None) => removed.push(entry),
+            (Some(_), Some(_)) | (None, None) => {}
         }
     }
-    if added.is_empty() {
+    let bytes: usize = added.iter().chain(&removed).map(|entry| entry.raw().len()).sum();
+    if added.is_empty() || removed.is_empty() || bytes > MAX_RENAME_BYTES {
         return BTreeMap::new();
     }
-    let removed = tools.filter(|(_, _, after)| after.is_none());
-    removed
-        .filter_map(|(id, before, _)| {
-            let name = added.get(&before.and_then(input)?)?;
-            Some((id.clone(), (*name).to_owned()))
-        })
-        .collect()
+    let mut names: BTreeMap<Vec<u8>, &str> = BTreeMap::new();
+    for entry in added {
+        if let Some(input) = input_form(entry) {
+            // The first in the order of ids, where several would fit.
+            names.entry(input).or_insert(entry.key());
+        }
+    }
+    let renamed = removed.into_iter().filter_map(|entry| {
+        let name = names.get(&input_form(entry)?)?;
+        Some((entry.id().clone(), (*name).to_owned()))
+    });
+    renamed.collect()
+}
+
+/// The canonical form of a tool's input schema, where that has a property.
+fn input_form(tool: &Entry) -> Option<Vec<u8>> {
+    let document = tool.document().ok()?;
+    let schema = document.root().get("inputSchema")?;
+    schema::has_properties(schema).then(|| canonical::canonical(schema, Position::Schema))
 }
 
 #[cfg(test)]

@@ -104,6 +104,17 @@ impl Hasher {
     }
 }
 
+/// Two hashes of the same bytes.
+#[derive(Debug)]
+pub(crate) struct Both<'h>(pub(crate) &'h mut Hasher, pub(crate) &'h mut Hasher);
+
+impl Sink for Both<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.0.put(bytes);
+        self.1.put(bytes);
+    }
+}
+
 /// The SHA-256 of some bytes, as lower-case hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))

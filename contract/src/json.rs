@@ -3,10 +3,14 @@
 //! A [`Document`] is a flat list of 12-byte slots over the text it borrows, so that hostile input cannot make the
 //! tree much larger than its bytes. Values are looked at through [`Node`], a cheap copyable handle.
 
+use parse::Names;
 use std::borrow::Cow;
 
+mod order;
 mod parse;
 mod strings;
+
+pub(crate) use order::sorted_names;
 
 pub use parse::{MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER_LENGTH, MAX_TEXT_BYTES, ReadError};
 pub use strings::{escape_into, utf16_order};
@@ -71,7 +75,12 @@ const BYTES_PER_WORK: u64 = 32;
 impl<'t> Document<'t> {
     /// Reads a whole text as one JSON value.
     pub fn parse(text: &'t str) -> Result<Self, ReadError> {
-        parse::parse(text).map(|slots| Document { text, slots })
+        parse::parse(text, Names::Checked).map(|slots| Document { text, slots })
+    }
+
+    /// Reads a text again that was read before: that no name appears twice is known.
+    pub(crate) fn parse_again(text: &'t str) -> Result<Self, ReadError> {
+        parse::parse(text, Names::Known).map(|slots| Document { text, slots })
     }
 
     /// Reads bytes, which must be UTF-8.

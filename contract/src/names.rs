@@ -4,6 +4,7 @@
 //! `inputSchema`. A spelling that only some readers understand is ambiguous, so callers refuse it.
 
 use crate::markers::is_invisible;
+use std::borrow::Cow;
 
 /// The result of `initialize` or `server/discover`.
 pub const HANDSHAKE: &[&str] = &[
@@ -120,7 +121,9 @@ pub fn reads_as<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     if known.contains(&name) {
         return None;
     }
-    let folded = folded(name)?;
+    // Most names need no folding beyond ASCII case, which needs no memory.
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic());
+    let folded = if is_plain { Cow::Borrowed(name) } else { Cow::Owned(folded(name)?) };
     known.iter().copied().find(|known| is_joined_alike(known, &folded))
 }
 

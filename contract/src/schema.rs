@@ -17,7 +17,7 @@ mod speakers;
 mod type_set;
 mod view;
 
-use crate::canonical::{Position, canonical};
+use crate::canonical::{Position, is_same};
 use crate::change::{ChangeKind, Finding};
 use crate::diff::Budget;
 use crate::json::Node;
@@ -26,6 +26,7 @@ use compare::Comparison;
 use document::{Declared, Dialect, Features, SchemaDocument};
 pub(crate) use path::pointer_step;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Schemas are compared this many levels deep; below that they must be byte-equal.
 pub const MAX_LEVELS: usize = 16;
@@ -50,15 +51,14 @@ pub(crate) fn compare_within(
     if old.raw() == new.raw() {
         return Vec::new();
     }
-    let (old_form, new_form) = (canonical(old, Position::Schema), canonical(new, Position::Schema));
-    if old_form == new_form {
+    if is_same(old, new, Position::Schema) {
         return Vec::new();
     }
     let undiffable = |reason: &str| {
         let path = pointer.to_owned();
         vec![Finding::new(ChangeKind::DeepSchemaUndiffable, path, None, Some(reason))]
     };
-    let (old_features, new_features) = (Features::of(old), Features::of(new));
+    let (old_features, new_features) = (Rc::new(Features::of(old)), Rc::new(Features::of(new)));
     if !old_features.can_follow_references(&new_features) {
         return undiffable("a nested `$id` or a dynamic reference");
     }
@@ -69,8 +69,8 @@ pub(crate) fn compare_within(
     };
     let mut findings = Vec::new();
     for &dialect in dialects {
-        let comparison =
-            Comparison::new((old, Features::of(old)), (new, Features::of(new)), dialect, pointer);
+        let sides = ((old, old_features.clone()), (new, new_features.clone()));
+        let comparison = Comparison::new(sides.0, sides.1, dialect, pointer);
         findings.extend(comparison.run(budget));
     }
     if dialects.len() > 1 {
@@ -129,13 +129,16 @@ fn dialects(declared: (Declared, Declared), is_sensitive: bool) -> Option<&'stat
     }
 }
 
-/// The parameters that a call must give, wherever in the schema that is said, with where each is declared.
-pub(crate) fn required_parameters(schema: Node<'_>, pointer: &str) -> Vec<(String, String)> {
-    let dialect = Dialect::Draft2020;
-    let features = (schema, Features::of(schema));
-    let mut comparison =
-        Comparison::new(features, (schema, Features::of(schema)), dialect, pointer);
-    comparison.all_required()
+/// The parameters that a call must give, wherever in the schema that is said, with where each is declared: at most so many
+/// of them. Returns `None` if finding them takes more work than is left in `budget`.
+pub(crate) fn required_parameters(
+    schema: Node<'_>,
+    pointer: &str,
+    most: usize,
+    budget: &mut Budget,
+) -> Option<Vec<(String, String)>> {
+    let side = (schema, Rc::new(Features::of(schema)));
+    Comparison::new(side.clone(), side, Dialect::Draft2020, pointer).all_required(most, budget)
 }
 
 /// What a changed title amounts to: one that only spells the name differently says nothing new.

@@ -1,7 +1,7 @@
 //! A server's surface: all that it says of itself and that a host or a model reads, as hashed entries.
 
-use crate::canonical::{Position, Sink, write_members};
-use crate::hash::{DefinitionHash, EntryHash, Hasher, SurfaceHash};
+use crate::canonical::{Position, Sink, sorted_members, write_member};
+use crate::hash::{Both, DefinitionHash, EntryHash, Hasher, SurfaceHash};
 use crate::json::{Document, Node, escape_into};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -244,6 +244,13 @@ impl Entry {
         self.raw.as_str()
     }
 
+    /// The entry's JSON, read again.
+    ///
+    /// INVARIANT: an entry is only ever made of a text that was read strictly, so no name is looked for twice in it.
+    pub fn document(&self) -> Result<Document<'_>, crate::json::ReadError> {
+        Document::parse_again(self.raw())
+    }
+
     pub fn entry_hash(&self) -> EntryHash {
         self.entry_hash
     }
@@ -296,8 +303,17 @@ struct Hashes {
 
 impl Hashes {
     fn of(entry_type: EntryType, node: Node<'_>) -> Hashes {
-        let definition = (entry_type == EntryType::Tool).then(|| definition_hash(node));
-        Hashes { entry: entry_hash(entry_type, node), definition }
+        let mut entry = Hasher::default();
+        let mut definition = Hasher::default();
+        if node.is_object() {
+            write_entry(entry_type, node, &mut entry, &mut definition);
+        } else {
+            crate::canonical::write(node, Position::Plain, &mut entry);
+            definition.put(b"{}");
+        }
+        let is_tool = entry_type == EntryType::Tool;
+        let definition = is_tool.then(|| DefinitionHash::from_bytes(definition.finish()));
+        Hashes { entry: EntryHash::from_bytes(entry.finish()), definition }
     }
 
     fn with_text(self, id: EntryId, raw: Text) -> Entry {
@@ -305,31 +321,26 @@ impl Hashes {
     }
 }
 
-fn entry_hash(entry_type: EntryType, node: Node<'_>) -> EntryHash {
-    let mut hasher = Hasher::default();
-    if node.is_object() {
-        let counted = node.members().filter(|(name, _)| {
-            entry_type.member_position(&name.as_str().unwrap_or_default()).is_some()
-        });
-        let position = |name: &str| entry_type.member_position(name).unwrap_or(Position::Plain);
-        write_members(counted, position, &mut hasher);
-    } else {
-        crate::canonical::write(node, Position::Plain, &mut hasher);
+/// Writes what of an entry counts, and of that once more what of a tool is its definition: both are hashed, and a large
+/// schema is brought into its canonical form once.
+fn write_entry(entry_type: EntryType, node: Node<'_>, entry: &mut Hasher, definition: &mut Hasher) {
+    let of_definition = ["name", "description", "inputSchema"];
+    let (mut is_first, mut is_first_of_definition) = (true, true);
+    for (name, value) in sorted_members(node.members()) {
+        let text = name.as_str().unwrap_or_default();
+        let Some(position) = entry_type.member_position(&text) else { continue };
+        entry.put(if is_first { b"{" } else { b"," });
+        is_first = false;
+        if entry_type == EntryType::Tool && of_definition.contains(&text.as_ref()) {
+            definition.put(if is_first_of_definition { b"{" } else { b"," });
+            is_first_of_definition = false;
+            write_member(name, value, position, &mut Both(entry, definition));
+        } else {
+            write_member(name, value, position, entry);
+        }
     }
-    EntryHash::from_bytes(hasher.finish())
-}
-
-fn definition_hash(tool: Node<'_>) -> DefinitionHash {
-    let mut hasher = Hasher::default();
-    let counted = tool.members().filter(|(name, _)| {
-        ["name", "description", "inputSchema"].iter().any(|member| name.is_text(member))
-    });
-    write_members(
-        counted,
-        |name| if name == "inputSchema" { Position::Schema } else { Position::Plain },
-        &mut hasher,
-    );
-    DefinitionHash::from_bytes(hasher.finish())
+    entry.put(if is_first { b"{}" } else { b"}" });
+    definition.put(if is_first_of_definition { b"{}" } else { b"}" });
 }
 
 /// What a server said of itself at one moment.

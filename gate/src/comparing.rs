@@ -2,16 +2,15 @@
 //! one comparison serve for all of them, and for as long as neither side changes.
 
 use crate::pins::{Basis, EntryPins, Pin};
-use contract::change::{ChangeKind, Finding};
+use contract::change::{ChangeClass, ChangeKind, Finding};
 use contract::diff::{Budget, diff_entry_within};
-use contract::json::Document;
 use contract::markers::{self, Marker};
 use contract::surface::{Entry, EntryId, EntryType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The most findings that are remembered. A list with more of them is compared again when it is judged again.
-const MAX_KEPT_FINDINGS: usize = 20_000;
+/// The most findings of a surface. Of each entry after that only the one that weighs most is told, and the entry is held.
+const MAX_FINDINGS: usize = 20_000;
 
 /// The comparisons of an earlier judgement, by entry. Copies share what is in it.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +41,8 @@ struct Sides {
 pub(crate) struct Comparer {
     known: Compared,
     found: BTreeMap<EntryId, Arc<Comparison>>,
-    kept: usize,
+    /// How many findings there are so far.
+    count: usize,
     budget: Budget,
 }
 
@@ -51,7 +51,7 @@ impl Comparer {
         Comparer {
             known: known.clone(),
             found: BTreeMap::new(),
-            kept: 0,
+            count: 0,
             budget: Budget::default(),
         }
     }
@@ -75,7 +75,10 @@ impl Comparer {
             self.keep(id, known);
             return findings;
         }
-        let findings = sides.compare(pins, &mut self.budget);
+        let mut findings = sides.compare(pins, &mut self.budget);
+        if !findings.is_empty() && self.count + findings.len() > MAX_FINDINGS {
+            findings = strongest_of_many(findings);
+        }
         // An entry that is as it was approved costs one scan: remembering that would cost more than it saves.
         if sides.is_approved.is_none() || !findings.is_empty() {
             self.keep(id, Arc::new(Comparison { sides, findings: findings.clone() }));
@@ -84,11 +87,8 @@ impl Comparer {
     }
 
     fn keep(&mut self, id: &EntryId, comparison: Arc<Comparison>) {
-        let kept = self.kept + comparison.findings.len();
-        if kept <= MAX_KEPT_FINDINGS {
-            self.kept = kept;
-            self.found.insert(id.clone(), comparison);
-        }
+        self.count += comparison.findings.len();
+        self.found.insert(id.clone(), comparison);
     }
 }
 
@@ -154,14 +154,34 @@ impl Sides {
         if self.is_seen_by_person || !speaks(entry.entry_type()) {
             return Vec::new();
         }
-        let Ok(document) = Document::parse(entry.raw()) else { return Vec::new() };
         let known = baseline.filter(|_| self.is_approved_by_person);
-        let found = match known.map(|known| Document::parse(known.raw())) {
-            Some(Ok(known)) => markers::scan_new(document.root(), known.root()),
-            Some(Err(_)) | None => markers::scan(document.root()),
-        };
-        found.iter().map(marker_finding).collect()
+        markers(entry, known).iter().map(marker_finding).collect()
     }
+}
+
+/// The markers of an entry, but for those in strings that a person approved.
+fn markers(entry: &Entry, known: Option<&Entry>) -> Vec<Marker> {
+    let Ok(document) = entry.document() else { return Vec::new() };
+    match known.map(Entry::document) {
+        Some(Ok(known)) => markers::scan_new(document.root(), known.root()),
+        Some(Err(_)) | None => markers::scan(document.root()),
+    }
+}
+
+/// Whether an entry that nobody has looked at has a marker.
+pub(crate) fn has_marker(entry: &Entry) -> bool {
+    speaks(entry.entry_type()) && !markers(entry, None).is_empty()
+}
+
+/// The finding that weighs most, and, where it alone might not hold, that there were more.
+fn strongest_of_many(findings: Vec<Finding>) -> Vec<Finding> {
+    let strongest = findings.into_iter().max_by_key(|finding| finding.class);
+    let is_marker = |finding: &Finding| finding.class == ChangeClass::Marker;
+    let more = (!strongest.as_ref().is_some_and(is_marker)).then(|| {
+        let reason = Some("more changed at once than is listed");
+        Finding::new(ChangeKind::DeepSchemaUndiffable, "", None, reason)
+    });
+    more.into_iter().chain(strongest).collect()
 }
 
 /// The approved pin that says the same as the observed entry.
@@ -234,6 +254,35 @@ mod tests {
         assert!(compare(&known, &book, &again).1 > 0);
         let other = super::tests::book(&again);
         assert!(compare(&known, &other, &changed).1 > 0);
+    }
+
+    #[test]
+    fn past_the_most_findings_an_entry_has_its_strongest_and_is_held_and_an_unchanged_one_has_none()
+    {
+        let many = |name: &str, kind: &str| {
+            let property = |n: usize| format!(r#""p{n}":{{"type":"{kind}"}}"#);
+            let properties: Vec<String> = (0..900).map(property).collect();
+            let properties = properties.join(",");
+            format!(r#"{{"name":"{name}","inputSchema":{{"properties":{{{properties}}}}}}}"#)
+        };
+        let list = |kind: &str| {
+            let mut tools: Vec<String> = (0..30).map(|n| many(&format!("t{n:02}"), kind)).collect();
+            tools.push(tool("unchanged", "string"));
+            surface(&tools.join(","))
+        };
+        let (book, new) = (book(&list("string")), list("integer"));
+        let mut comparer = Comparer::knowing(&Compared::default());
+        let found: Vec<Vec<ChangeKind>> = new
+            .entries()
+            .map(|entry| comparer.findings(entry.id(), book.get(entry.id()), Some(entry)))
+            .map(|findings| findings.iter().map(|finding| finding.kind).collect())
+            .collect();
+        assert_eq!(found[0].len(), 900);
+        assert_eq!(found[29], [ChangeKind::DeepSchemaUndiffable, ChangeKind::TypeChanged]);
+        assert!(found[30].is_empty());
+        assert!(comparer.count <= MAX_FINDINGS + 2 * found.len());
+        let (_, spent, _) = compare(&comparer.into_compared(), &book, &new);
+        assert_eq!(spent, 0, "nothing is compared again");
     }
 
     #[test]

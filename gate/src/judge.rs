@@ -317,8 +317,8 @@ fn accept_if_inert(judgement: &mut Judgement, accepted: Option<&Pin>, settings: 
 }
 
 fn why_not_inert(before: Option<&Entry>, after: &Entry, settings: &Settings) -> Option<String> {
-    let old = before.map(|entry| Document::parse(entry.raw()));
-    let (Ok(old), Ok(new)) = (old.transpose(), Document::parse(after.raw())) else {
+    let old = before.map(Entry::document);
+    let (Ok(old), Ok(new)) = (old.transpose(), after.document()) else {
         return Some("it cannot be read".to_owned());
     };
     let old = old.as_ref().map(Document::root);
@@ -335,7 +335,7 @@ fn why_not_inert(before: Option<&Entry>, after: &Entry, settings: &Settings) -> 
 }
 
 fn is_read_only(entry: &Entry) -> bool {
-    let Ok(document) = Document::parse(entry.raw()) else { return false };
+    let Ok(document) = entry.document() else { return false };
     let annotations = document.root().get("annotations");
     let hint = annotations.and_then(|annotations| annotations.get("readOnlyHint"));
     hint.and_then(Node::as_bool) == Some(true)

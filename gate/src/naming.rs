@@ -71,7 +71,7 @@ pub struct Approved<'e> {
 
 impl<'e> Approved<'e> {
     pub fn of(entry: Option<&'e Entry>) -> Approved<'e> {
-        Approved { document: entry.and_then(|entry| Document::parse(entry.raw()).ok()) }
+        Approved { document: entry.and_then(|entry| entry.document().ok()) }
     }
 
     /// Where a finding is, as a JSON Pointer that ends where the approved definition does.

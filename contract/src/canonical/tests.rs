@@ -79,3 +79,50 @@ fn strings_are_kept_byte_for_byte() {
     check(r#""\u0041\/\u007f\u2028""#, "\"A/\u{7f}\u{2028}\"");
     check(r#""\u0000\u001F\b\f""#, r#""\u0000\u001f\b\f""#);
 }
+
+#[test]
+fn values_are_the_same_exactly_where_their_canonical_forms_are() {
+    let texts = [
+        "null",
+        "true",
+        "1",
+        "1.0",
+        "10e-1",
+        "9007199254740993",
+        r#""a""#,
+        r#""\u0061""#,
+        "[]",
+        "[1,2]",
+        "[2,1]",
+        "[2,1,1.0]",
+        "{}",
+        r#"{"a":1,"b":[1,2]}"#,
+        r#"{"b":[1,2],"a":1.0}"#,
+        r#"{"b":[2,1],"\u0061":1}"#,
+        r#"{"enum":[1,2],"required":["a","b"]}"#,
+        r#"{"required":["b","a","b"],"enum":[2,1]}"#,
+        r#"{"properties":{"enum":[1,2]}}"#,
+        r#"{"properties":{"enum":[2,1]}}"#,
+        r#"{"dependencies":{"a":{"enum":[1,2]},"b":["x","y"]}}"#,
+        r#"{"dependencies":{"b":["y","x"],"a":{"enum":[2,1]}}}"#,
+    ];
+    let positions = [
+        Position::Plain,
+        Position::Schema,
+        Position::SchemaMap,
+        Position::SchemaList,
+        Position::Set,
+        Position::SetMap,
+    ];
+    for position in positions {
+        for (left_text, right_text) in
+            texts.iter().flat_map(|left| texts.iter().map(move |right| (left, right)))
+        {
+            let left = Document::parse(left_text).unwrap();
+            let right = Document::parse(right_text).unwrap();
+            let is_equal = canonical(left.root(), position) == canonical(right.root(), position);
+            let is_same = is_same(left.root(), right.root(), position);
+            assert_eq!(is_same, is_equal, "{position:?}: {left_text} and {right_text}");
+        }
+    }
+}

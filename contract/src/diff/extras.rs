@@ -1,7 +1,7 @@
 //! A tool's `execution` and `_meta`: metadata, but for the members that decide how it is called and what a person is shown.
 
-use super::{Pair, finding, paired};
-use crate::canonical::{Position, canonical};
+use super::{Pair, finding, is_same, paired};
+use crate::canonical::Position;
 use crate::change::{ChangeKind, Finding};
 use crate::json::Node;
 use std::borrow::Cow;
@@ -70,8 +70,7 @@ fn is_more_than_page(old: Option<Node<'_>>, new: Option<Node<'_>>) -> bool {
 
 /// The two, if they differ.
 fn differs((before, after): Pair<'_>) -> Option<Pair<'_>> {
-    let form = |node: Option<Node<'_>>| node.map(|node| canonical(node, Position::Plain));
-    (form(before) != form(after)).then_some((before, after))
+    (!is_same((before, after), Position::Plain)).then_some((before, after))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The strict parser. One pass over the bytes, no recursion deeper than [`MAX_DEPTH`].
 
-use super::{ESCAPED_BIT, INDEX_MASK, KIND_SHIFT, Kind, Slot, strings};
+use super::{ESCAPED_BIT, INDEX_MASK, KIND_SHIFT, Kind, Slot, sorted_names, strings};
 use std::borrow::Cow;
 
 /// The deepest nesting of arrays and objects that is read.
@@ -40,12 +40,20 @@ impl ReadError {
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Slot>, ReadError> {
+/// Whether the names of an object are known to differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    Checked,
+    Known,
+}
+
+pub(super) fn parse(text: &str, names: Names) -> Result<Vec<Slot>, ReadError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(ReadError::TooLong);
     }
     let bytes = text.as_bytes();
-    let mut parser = Parser { text, bytes, at: 0, slots: Vec::with_capacity(slots_needed(bytes)) };
+    let slots = Vec::with_capacity(slots_needed(bytes));
+    let mut parser = Parser { text, bytes, at: 0, slots, names };
     parser.skip_white_space();
     parser.value(0)?;
     parser.skip_white_space();
@@ -68,6 +76,7 @@ struct Parser<'t> {
     bytes: &'t [u8],
     at: usize,
     slots: Vec<Slot>,
+    names: Names,
 }
 
 impl Parser<'_> {
@@ -196,52 +205,54 @@ impl Parser<'_> {
         }
         self.at += 1;
         self.close(slot, Kind::Object, false);
-        self.refuse_duplicates(slot)
+        match self.names {
+            Names::Checked => self.refuse_duplicates(slot),
+            Names::Known => Ok(()),
+        }
     }
 
     fn refuse_duplicates(&self, object: usize) -> Result<(), ReadError> {
         const PAIRWISE: usize = 8;
-        let end = self.slots.get(object).map_or(0, |slot| slot.next());
         let mut few: [Cow<'_, str>; PAIRWISE] = Default::default();
-        let mut many: Vec<Cow<'_, str>> = Vec::new();
-        let mut count = 0;
-        let mut index = object + 1;
-        while index < end as usize {
+        for (count, index) in self.names_of(object).enumerate() {
             let name = self.name(index);
-            if count < PAIRWISE {
-                if few.iter().take(count).any(|other| *other == name) {
-                    return Err(ReadError::DuplicateMember {
-                        offset: self.at,
-                        name: name.into_owned(),
-                    });
-                }
-                if let Some(place) = few.get_mut(count) {
-                    *place = name;
-                }
-            } else {
-                many.push(name);
+            if few.iter().take(count).any(|other| *other == name) {
+                return Err(self.duplicate(name));
             }
-            count += 1;
-            index = self.slots.get(index + 1).map_or(usize::MAX, |value| value.next() as usize);
-        }
-        if many.is_empty() {
-            return Ok(());
-        }
-        many.extend(few);
-        many.sort_unstable();
-        match many.windows(2).find_map(|pair| match pair {
-            [left, right] if left == right => Some(left),
-            _ => None,
-        }) {
-            Some(name) => {
-                Err(ReadError::DuplicateMember { offset: self.at, name: name.to_string() })
+            match few.get_mut(count) {
+                Some(place) => *place = name,
+                None => return self.refuse_duplicates_among_many(object),
             }
-            None => Ok(()),
         }
+        Ok(())
     }
 
-    fn name(&self, index: usize) -> Cow<'_, str> {
-        let Some(slot) = self.slots.get(index) else { return Cow::Borrowed("") };
+    fn refuse_duplicates_among_many(&self, object: usize) -> Result<(), ReadError> {
+        let mut before = None;
+        for index in sorted_names(self.names_of(object), |index| self.name(index)) {
+            let name = self.name(index);
+            if before.as_ref() == Some(&name) {
+                return Err(self.duplicate(name));
+            }
+            before = Some(name);
+        }
+        Ok(())
+    }
+
+    fn duplicate(&self, name: Cow<'_, str>) -> ReadError {
+        ReadError::DuplicateMember { offset: self.at, name: name.into_owned() }
+    }
+
+    /// The indices of an object's names.
+    fn names_of(&self, object: usize) -> impl Iterator<Item = u32> + '_ {
+        let end = self.slots.get(object).map_or(0, |slot| slot.next());
+        let first = u32::try_from(object + 1).ok();
+        let next = |name: &u32| self.slots.get(*name as usize + 1).map(|value| value.next());
+        std::iter::successors(first, next).take_while(move |&name| name < end)
+    }
+
+    fn name(&self, index: u32) -> Cow<'_, str> {
+        let Some(slot) = self.slots.get(index as usize) else { return Cow::Borrowed("") };
         let inner = (slot.start as usize + 1)..(slot.end as usize).saturating_sub(1);
         let inner = self.text.get(inner).unwrap_or("");
         if slot.is_escaped() { Cow::Owned(strings::unescape(inner)) } else { Cow::Borrowed(inner) }

@@ -77,8 +77,14 @@ pub fn escape_into(text: &str, out: &mut Vec<u8>) {
 ///
 /// Byte order is the same but where one string has a character above U+FFFF and the other one from U+E000 to U+FFFF.
 pub fn utf16_order(left: &str, right: &str) -> Ordering {
+    // Names may be long and begin alike, and whole chunks are compared at once.
+    const CHUNK: usize = 32;
     let (a, b) = (left.as_bytes(), right.as_bytes());
-    let Some((&x, &y)) = a.iter().zip(b).find(|(x, y)| x != y) else {
+    let mut chunks = a.chunks(CHUNK).zip(b.chunks(CHUNK));
+    let Some((a_rest, b_rest)) = chunks.find(|(x, y)| x != y) else {
+        return a.len().cmp(&b.len());
+    };
+    let Some((&x, &y)) = a_rest.iter().zip(b_rest).find(|(x, y)| x != y) else {
         return a.len().cmp(&b.len());
     };
     // Lead bytes 0xEE and 0xEF start U+E000 to U+FFFF, 0xF0 and above start what UTF-16 writes as surrogates.

@@ -9,8 +9,12 @@ use crate::json::{Document, Node};
 use crate::surface::{Entry, EntryType};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
-/// The work that is done to tell two definitions apart. Past it every call counts as using an addition.
+/// The work that is done to tell two definitions apart: this much for a start, and so much more for their weight. Past it
+/// every call counts as using an addition.
+const WORK_BASE: u64 = 2_000;
+const WORK_PER_WEIGHT: u64 = 8;
 const MAX_WORK: u64 = 200_000;
 
 /// What a new definition adds, ready to be looked up in calls.
@@ -49,9 +53,7 @@ enum Member {
 impl Additions {
     /// What `new` declares and `old` does not.
     pub fn between(old: &Entry, new: &Entry) -> Additions {
-        let (Ok(old_document), Ok(new_document)) =
-            (Document::parse(old.raw()), Document::parse(new.raw()))
-        else {
+        let (Ok(old_document), Ok(new_document)) = (old.document(), new.document()) else {
             return Additions::Unknown;
         };
         let (old, new, entry_type) = (old_document.root(), new_document.root(), new.entry_type());
@@ -135,7 +137,7 @@ fn between_schemas(old: Node<'_>, new: Node<'_>) -> Additions {
         places: Vec::new(),
         known: HashMap::new(),
         waiting: Vec::new(),
-        work: MAX_WORK,
+        work: MAX_WORK.min(WORK_BASE + WORK_PER_WEIGHT * (old.weight() + new.weight())),
     };
     comparison.place(vec![old], vec![new]);
     while let Some((place, old, new)) = comparison.waiting.pop() {
@@ -223,7 +225,11 @@ impl<'a> Side<'a> {
         // Only references are followed, and those are the same in every dialect.
         let dialect = Dialect::Draft2020;
         Side {
-            document: SchemaDocument { root: root_place, dialect, features: Features::of(root) },
+            document: SchemaDocument {
+                root: root_place,
+                dialect,
+                features: Rc::new(Features::of(root)),
+            },
         }
     }
 

@@ -6,7 +6,7 @@ use super::speakers::{Part, Speakers};
 use super::type_set::TypeSet;
 use super::view::{View, Viewer};
 use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_WEIGHT};
-use crate::canonical::{Position, canonical, canonical_text, write_members};
+use crate::canonical::{Position, bounded_text, canonical, is_same, write_members};
 use crate::change::{ChangeClass, ChangeKind, Finding};
 use crate::diff::Budget;
 use crate::json::Node;
@@ -62,8 +62,8 @@ pub(super) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(
-        old: (Node<'a>, Features),
-        new: (Node<'a>, Features),
+        old: (Node<'a>, Rc<Features>),
+        new: (Node<'a>, Rc<Features>),
         dialect: Dialect,
         pointer: &'a str,
     ) -> Self {
@@ -126,9 +126,12 @@ impl<'a> Comparison<'a> {
     ) {
         if self.findings.len() >= MAX_FINDINGS {
             self.work = 0;
+        }
+        // What is found without work left may be wrong; that the schemas are undiffable is reported instead.
+        if self.work == 0 {
             return;
         }
-        let text = |node: Option<Node<'a>>| node.map(bounded_text);
+        let text = |node: Option<Node<'a>>| node.map(|node| bounded_text(node, Position::Schema));
         let (before, after) = (text(before), text(after));
         self.findings.push(Finding::new(kind, path.pointer(), before.as_deref(), after.as_deref()));
     }
@@ -260,8 +263,7 @@ impl<'a> Comparison<'a> {
             return true;
         }
         self.charge((old.node.weight() + new.node.weight()) / 2);
-        self.work > 0
-            && canonical(old.node, Position::Schema) == canonical(new.node, Position::Schema)
+        self.work > 0 && is_same(old.node, new.node, Position::Schema)
     }
 
     /// Compares all that two schemas say of one location.
@@ -461,7 +463,7 @@ impl<'a> Comparison<'a> {
             if is_used(before, &old_used) && is_used(after, &new_used) {
                 continue;
             }
-            let found = self.findings.split_off(0);
+            let found = std::mem::take(&mut self.findings);
             self.schemas(before, after, None, 1, Part::Alone);
             let mut inside = std::mem::replace(&mut self.findings, found);
             inside.retain(|finding| {
@@ -472,6 +474,10 @@ impl<'a> Comparison<'a> {
                 self.report_change(ChangeKind::MetadataChanged, Some(before), Some(after));
             }
             self.findings.extend(inside);
+            if self.findings.len() > MAX_FINDINGS {
+                self.work = 0;
+                return;
+            }
         }
         let names = |members: &BTreeMap<Cow<'a, str>, Place<'a>>, root: &Place<'a>| {
             let names: Vec<_> = members.keys().cloned().collect();
@@ -501,15 +507,6 @@ impl<'a> Comparison<'a> {
                 matches!(finding.class, ChangeClass::Breaking | ChangeClass::FailSafe)
             })
     }
-}
-
-/// A value for a finding: its canonical form, or its first bytes where it is large.
-fn bounded_text(node: Node<'_>) -> String {
-    const WHOLE_BYTES: usize = 4_096;
-    if node.raw().len() <= WHOLE_BYTES {
-        return canonical_text(node, Position::Schema);
-    }
-    node.raw().chars().take(WHOLE_BYTES).collect()
 }
 
 /// Whether a title only spells a property's name differently (`User ID` for `user_id`).

@@ -5,6 +5,7 @@ use crate::canonical::Position;
 use crate::json::{Kind, Node};
 use crate::percent::percent_decoded;
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// A schema and where it stands.
 #[derive(Debug, Clone)]
@@ -168,7 +169,7 @@ impl Features {
 pub(super) struct SchemaDocument<'a> {
     pub(super) root: Place<'a>,
     pub(super) dialect: Dialect,
-    pub(super) features: Features,
+    pub(super) features: Rc<Features>,
 }
 
 /// What a `$ref` leads to.
@@ -199,6 +200,10 @@ impl<'a> SchemaDocument<'a> {
             return Target::Schema(self.root.clone());
         }
         *work = work.saturating_sub(fragment.len() as u64 / 32);
+        // Without work left nothing that follows from this counts.
+        if *work == 0 {
+            return Target::Elsewhere;
+        }
         let Some(decoded) = percent_decoded(fragment) else { return Target::Elsewhere };
         if !decoded.starts_with('/') {
             return Target::Elsewhere;

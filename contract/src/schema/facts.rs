@@ -5,6 +5,7 @@ use super::document::{Place, Target};
 use super::type_set::TypeSet;
 use super::view::View;
 use crate::canonical::{Position, canonical};
+use crate::diff::Budget;
 use crate::json::{Kind, Node};
 use std::collections::BTreeSet;
 
@@ -92,8 +93,14 @@ impl<'a> Comparison<'a> {
         names
     }
 
-    /// The parameters of the new schema that some call must give, with their pointers.
-    pub(super) fn all_required(&mut self) -> Vec<(String, String)> {
+    /// The parameters of the new schema that some call must give, with their pointers, and at most so many.
+    pub(super) fn all_required(
+        mut self,
+        most: usize,
+        budget: &mut Budget,
+    ) -> Option<Vec<(String, String)>> {
+        self.work = budget.grant(self.work);
+        let granted = self.work;
         let root = self.document(Side::New).root.clone();
         let view = self.view(Side::New, &root);
         let names = self.possibly_required(Side::New, &view);
@@ -101,7 +108,9 @@ impl<'a> Comparison<'a> {
             Some(place) => place.path.pointer(),
             None => root.path.step("required").pointer(),
         };
-        names.iter().map(|name| (name.to_string(), place(name))).collect()
+        budget.spend(granted - self.work);
+        let all = names.iter().map(|name| (name.to_string(), place(name)));
+        (self.work > 0).then(|| all.take(most).collect())
     }
 
     /// Whether no value can satisfy both branches.

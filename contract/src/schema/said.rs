@@ -8,7 +8,7 @@ use super::MAX_FINDINGS;
 use super::compare::is_spelling_of;
 use super::document::Place;
 use super::path::Path;
-use crate::canonical::{Position, canonical, canonical_text};
+use crate::canonical::{Position, bounded_text, canonical};
 use crate::change::{ChangeKind, Finding};
 use crate::json::{Kind, Node};
 use crate::percent::percent_decoded;
@@ -150,8 +150,8 @@ pub(super) fn compare<'a>(
     ]);
     let removed = paths(&[ChangeKind::RemovedParam, ChangeKind::DeepSchemaUndiffable]);
     add_definitions(&mut added, old, &new_said, pointer);
-    let seen: BTreeSet<(ChangeKind, &str)> =
-        known.iter().map(|finding| (finding.kind, finding.path.as_str())).collect();
+    let mut seen = Seen::default();
+    known.iter().for_each(|finding| seen.add(finding.kind, &finding.path));
     let (old_counts, new_counts) = (old_said.counts(), new_said.counts());
     let mut findings = Vec::new();
     let mut is_more = false;
@@ -171,20 +171,15 @@ pub(super) fn compare<'a>(
         is_more |= changed.len() > MAX_FINDINGS;
         changed.sort_by(|left, right| left.0.cmp(&right.0));
         for (path, said) in changed {
-            if is_beneath(&path, apart) || seen.contains(&(said.kind(), path.as_str())) {
+            if is_beneath(&path, apart) || seen.is_known(said.kind(), &path) {
                 continue;
             }
             // Of a parameter whose text is already told to have changed, what was said before is no further change.
-            let is_told = |finding: &Finding| {
-                let inside = finding.path.strip_prefix(parameter_of(&path));
-                // `/properties/a` is not above `/properties/ab`.
-                finding.kind == said.kind()
-                    && inside.is_some_and(|inside| inside.is_empty() || inside.starts_with('/'))
-            };
-            if !is_new && known.iter().chain(&findings).any(is_told) {
+            if !is_new && seen.is_any_within(said.kind(), parameter_of(&path)) {
                 continue;
             }
-            let text = canonical_text(said.place.node, Position::Plain);
+            seen.add(said.kind(), &path);
+            let text = bounded_text(said.place.node, Position::Plain);
             let (before, after) = match is_new {
                 true => (None, Some(text.as_str())),
                 false => (Some(text.as_str()), None),
@@ -197,6 +192,31 @@ pub(super) fn compare<'a>(
         findings.push(Finding::new(ChangeKind::DeepSchemaUndiffable, pointer, None, reason));
     }
     findings
+}
+
+/// The pointers of what is told, by kind. Looking through all findings for each would cost their square.
+#[derive(Default)]
+struct Seen(BTreeMap<ChangeKind, BTreeSet<String>>);
+
+impl Seen {
+    fn add(&mut self, kind: ChangeKind, path: &str) {
+        self.0.entry(kind).or_default().insert(path.to_owned());
+    }
+
+    fn is_known(&self, kind: ChangeKind, path: &str) -> bool {
+        self.0.get(&kind).is_some_and(|paths| paths.contains(path))
+    }
+
+    /// Whether anything of that kind is told of a place or of what is in it.
+    fn is_any_within(&self, kind: ChangeKind, place: &str) -> bool {
+        // `/properties/a` is not above `/properties/ab`.
+        let inside = format!("{place}/");
+        let is_inside = |paths: &BTreeSet<String>| {
+            let first = paths.range(inside.clone()..).next();
+            paths.contains(place) || first.is_some_and(|path| path.starts_with(&inside))
+        };
+        self.0.get(&kind).is_some_and(is_inside)
+    }
 }
 
 /// A new parameter may bring definitions of its own: what they say is new with it.

@@ -103,7 +103,7 @@ impl Draft {
         let mut pins: Vec<NewPin> = Vec::new();
         let mut accepted = 0;
         if is_first && rules.first_use == FirstUsePolicy::Trust {
-            let FirstUse { pins: entries, .. } = first_use(surface, &rules.settings);
+            let FirstUse { pins: entries, .. } = first_use(surface);
             name = "server.pin";
             let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
             let basis = |entry: &Entry| first_basis(entry, verified);

@@ -120,7 +120,7 @@ impl Session {
         }
         let rules = self.judge().rules().clone();
         let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
-            let trusted = trusted_at_first(&surface, &rules.settings);
+            let trusted = trusted_at_first(&surface);
             let judgement = judge_surface(&trusted, &surface, &rules.settings, 0);
             shaped_handshake(result, &trusted, &surface, &judgement, rules.mode)
         } else {
@@ -155,9 +155,9 @@ pub(super) fn surface_of(result: &str) -> Option<Surface> {
     Some(reader.finish())
 }
 
-fn trusted_at_first(surface: &Surface, settings: &gate::posture::Settings) -> PinBook {
+fn trusted_at_first(surface: &Surface) -> PinBook {
     let mut book = PinBook::default();
-    for entry in first_use(surface, settings).pins {
+    for entry in first_use(surface).pins {
         let at = crate::recorder::now();
         book.push(Pin { entry, basis: Basis::FirstUse, at, by: String::new() });
     }

@@ -2,7 +2,6 @@
 
 use super::Materials;
 use crate::call::Target;
-use contract::json::Document;
 use contract::schema::Additions;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 use gate::judge::{Judgement, would_hold};
@@ -243,7 +242,7 @@ fn held_without_findings(reason: Reason, server: &str, subject: &str) -> String 
 fn versions(book: &PinBook, surface: &Surface) -> (Option<String>, Option<String>) {
     let id = EntryId::only(EntryType::Origin);
     let version = |origin: &Entry| {
-        let document = Document::parse(origin.raw()).ok()?;
+        let document = origin.document().ok()?;
         Some(document.root().get("version")?.as_str()?.into_owned())
     };
     let before = book.get(&id).and_then(EntryPins::approved).and_then(|pin| version(&pin.entry));

@@ -122,9 +122,7 @@ fn the_work_is_bounded_and_past_it_every_call_counts() {
         let branch = |number| format!(r#"{{"properties":{{"p{number}":{{}}}}}}"#);
         format!(r#"{{"anyOf":[{}]}}"#, (0..count).map(branch).collect::<Vec<_>>().join(","))
     };
-    let started = std::time::Instant::now();
     assert_eq!(additions(&branches(9_000), &branches(9_001)), Additions::Unknown);
-    assert!(started.elapsed() < std::time::Duration::from_secs(2), "{:?}", started.elapsed());
     assert!(Additions::Unknown.are_used_by(b"{}"));
 }
 
