@@ -1,5 +1,7 @@
 //! Inputs made to cost as much as the limits allow.
 
+pub mod lists;
+
 /// Pairs of tools, before and after, with a name for each.
 pub fn pairs() -> Vec<(&'static str, String, String)> {
     let tool = |schema: String| format!(r#"[{{"name":"t","inputSchema":{schema}}}]"#);

@@ -5,6 +5,7 @@ pub mod calls;
 pub mod cores;
 pub mod figures;
 pub mod hostile;
+pub mod judging;
 pub mod likeness;
 pub mod peer;
 pub mod process;

@@ -1,0 +1,61 @@
+//! What judging costs when a server means it badly: hostile lists, scaled down so that an unoptimized build reads them.
+//!
+//! The figures are ratios of processor time within one run, so neither a slow nor a busy machine matters. `lists` measures
+//! the whole sizes in an optimized build.
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
+
+use holdpoint_bench::hostile::lists::{Pair, Size, pairs};
+use holdpoint_bench::judging::judge;
+use std::time::Duration;
+
+/// A list may take so many times as long as reading an ordinary one of its size does. Measured: up to 40.
+const MOST: f64 = 120.0;
+/// A list that is over the bound is measured again: only what is slow each time is slow.
+const ATTEMPTS: usize = 3;
+
+/// How long an ordinary list of this size takes to read: tools with many properties.
+fn yardstick(size: Size) -> Duration {
+    let ordinary = pairs(size).find(|pair| pair.name == "properties of another type");
+    let ordinary = ordinary.expect("one of the lists");
+    let (old, new) = (ordinary.before(), ordinary.after());
+    let readings = (0..ATTEMPTS).map(|_| judge(&old, &new).reading);
+    readings.min().unwrap_or_default()
+}
+
+/// The best of some attempts, as far as they are needed.
+fn figure(pair: &Pair, yardstick: Duration) -> f64 {
+    let (old, new) = (pair.before(), pair.after());
+    let mut best = f64::INFINITY;
+    for _ in 0..ATTEMPTS {
+        let times = judge(&old, &new);
+        let longest = times.total().max(times.first_use);
+        best = best.min(longest.as_secs_f64() / yardstick.as_secs_f64());
+        if best <= MOST {
+            break;
+        }
+    }
+    best
+}
+
+fn check(size: Size) {
+    let yardstick = yardstick(size);
+    let figures: Vec<(&str, f64)> =
+        pairs(size).map(|pair| (pair.name, figure(&pair, yardstick))).collect();
+    figures.iter().for_each(|(name, figure)| println!("{figure:6.1}  {name}"));
+    let slow: Vec<_> = figures.iter().filter(|(_, figure)| *figure > MOST).collect();
+    assert!(slow.is_empty(), "times what reading an ordinary list takes: {slow:?}");
+}
+
+#[test]
+fn no_list_of_large_entries_takes_much_longer_than_reading_an_ordinary_one() {
+    check(Size { list_bytes: 68 * 1024, entry_bytes: 32 * 1024, entries: 2 });
+}
+
+#[test]
+fn no_list_of_many_entries_takes_much_longer_than_reading_an_ordinary_one() {
+    check(Size { list_bytes: 32 * 1024, entry_bytes: 1_600, entries: 10_000 });
+}
