@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::receipts::{
-    DiskFolder, Fsync, Journal, Keep, OnFull, Receipts, ReceiptsError, Settings, public_keys,
+    DiskFolder, Fsync, Journal, Keep, MAX_WAITING_OUTCOMES, OnFull, Receipts, ReceiptsError,
+    Settings, Ticket, public_keys,
 };
 use store::{By, Home, IncidentStore, SqliteStore, Witnessed};
 use tempfile::TempDir;
@@ -603,4 +604,48 @@ fn eight_processes_that_come_and_go_share_one_index_and_lose_nothing() {
         let said = format!("\"server_id\":\"{who}\"");
         assert_eq!(index.matches(&said).count(), 1, "{who}");
     }
+}
+
+/// Writes for all that are queued, and tells how that ended for each ticket.
+fn settle_all(receipts: &Receipts, tickets: Vec<Ticket>) -> Vec<Result<(), ReceiptsError>> {
+    tickets.into_iter().map(|ticket| receipts.settle(ticket).map(drop)).collect()
+}
+
+#[test]
+fn on_a_full_disk_tickets_fail_together_and_outcomes_wait_up_to_their_limit() {
+    let Some((_directory, disk)) = small_disk("8m") else { return };
+    let mounted = Mounted(disk.clone());
+    let home = Home::open(&disk.join("home")).unwrap();
+    let receipts = Receipts::open(&home, settings(Fsync::Interval)).unwrap();
+    // A few outcomes may fit into what is left of the last page of the segment.
+    let dispatched = u32::try_from(MAX_WAITING_OUTCOMES).unwrap() + 100;
+    for number in 0..dispatched {
+        receipts.decision(&decision(id(number))).unwrap();
+    }
+    let full = FullDisk::fill(&disk);
+    let mut number = dispatched;
+    while receipts.decision(&decision(id(number))).is_ok() {
+        number += 1;
+    }
+    // More than fit before one checkpoint.
+    let tickets: Vec<Ticket> = (5_000..5_300)
+        .map(|number| receipts.decision_later(&decision(id(number))).unwrap())
+        .collect();
+    let settled = settle_all(&receipts, tickets);
+    assert!(settled.iter().all(|settled| settled.as_ref().unwrap_err().is_disk_full()));
+    let with_outcome =
+        |home: &Home| calls(home.path()).values().filter(|counted| **counted == (1, 1)).count();
+    let taken =
+        (0..dispatched).take_while(|number| receipts.outcome(&outcome(id(*number))).is_ok());
+    let taken = taken.count();
+    assert_eq!(taken, with_outcome(&home) + MAX_WAITING_OUTCOMES);
+    drop(full);
+    // Older failures do not concern later tickets.
+    receipts.decision(&decision(id(6_000))).unwrap();
+    drop(receipts);
+    assert_eq!(verified(home.path()).problems, []);
+    assert_eq!(with_outcome(&home), taken);
+    let calls = calls(home.path());
+    assert!((5_000..5_300).all(|number| !calls.contains_key(&ReceiptId(id(number)).to_string())));
+    drop(mounted);
 }

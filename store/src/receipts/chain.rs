@@ -104,35 +104,40 @@ impl Chain {
 
     fn write_from(&mut self, drafts: &Drafts, from: usize) -> Result<(), Unwritten> {
         let waiting = std::mem::take(&mut self.waiting);
-        // How many are written, those that waited with them.
-        let mut written = 0;
-        let mut failed = None;
-        let mut taken = 0;
-        for draft in waiting.iter().chain(drafts.iter().skip(from)) {
-            let mut outcome = Ok(());
+        let all = waiting.iter().chain(drafts.iter().skip(from));
+        let (written, outcome) = self.write_all(all);
+        waiting.iter().skip(written).for_each(|draft| self.waiting.push(draft));
+        let from = from + written.saturating_sub(waiting.len());
+        outcome.map_err(|error| Unwritten { from, error })
+    }
+
+    /// Answers how many were written before a failure.
+    ///
+    /// INVARIANT: the writer writes by itself only where it needs a checkpoint, and then has nothing left to write: so
+    /// what a failed write was to write is never counted as written.
+    fn write_all<'d>(
+        &mut self,
+        drafts: impl Iterator<Item = Draft<'d>>,
+    ) -> (usize, Result<(), WriteError>) {
+        let (mut taken, mut written) = (0, 0);
+        for draft in drafts {
             if self.writer.needs_checkpoint(draft.ts()) {
-                outcome = self.writer.flush();
-                if outcome.is_ok() {
-                    written = taken;
-                    self.wait_for_signer();
+                if let Err(error) = self.writer.flush() {
+                    return (written, Err(error));
                 }
+                written = taken;
+                self.wait_for_signer();
             }
-            if let Err(error) = outcome.and_then(|()| self.writer.take(draft).map(drop)) {
-                failed = Some(error);
-                break;
+            if let Err(error) = self.writer.take(draft) {
+                // What was taken before it is still a part of the chain.
+                let written = if self.writer.flush().is_ok() { taken } else { written };
+                return (written, Err(error));
             }
             taken += 1;
         }
         match self.writer.flush() {
-            Ok(()) => written = taken,
-            Err(error) => failed = failed.or(Some(error)),
-        }
-        waiting.iter().skip(written).for_each(|draft| self.waiting.push(draft));
-        match failed {
-            None => Ok(()),
-            Some(error) => {
-                Err(Unwritten { from: from + written.saturating_sub(waiting.len()), error })
-            }
+            Ok(()) => (taken, Ok(())),
+            Err(error) => (written, Err(error)),
         }
     }
 
