@@ -19,6 +19,17 @@ pub fn best_times<const N: usize>(
     times.map(|times| times.into_iter().min().unwrap_or_default())
 }
 
+/// What all threads of this process have worked so far; none where the system does not tell.
+pub fn cpu_time() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 pub fn ratio(of: Duration, to: Duration) -> f64 {
     of.as_secs_f64() / to.as_secs_f64().max(1e-9)
 }

@@ -5,9 +5,11 @@
 
 use holdpoint_bench::calls::{decision, outcome};
 use holdpoint_bench::figures::{Figures, peak_bytes};
-use holdpoint_bench::timing::{best_times, ratio};
+use holdpoint_bench::timing::{best_times, cpu_time, ratio};
 use ledger::folder::Folder;
+use ledger::line::{Encoder, LineHash, Place};
 use ledger::lines::{LineReader, Piece};
+use ledger::record::Record;
 use ledger::verify::{Report, verify};
 use sha2::{Digest, Sha256};
 use std::error::Error;
@@ -30,6 +32,10 @@ const ROUNDS: usize = 300;
 
 /// The calls of one round.
 const CALLS: u64 = 512;
+
+/// The rounds in which processor time is measured, with as many calls each as bring out what signing costs.
+const CPU_ROUNDS: usize = 30;
+const CPU_CALLS: u64 = 4_096;
 
 /// The rounds of what takes long.
 const LONG_ROUNDS: usize = 9;
@@ -63,6 +69,7 @@ fn main() -> ExitCode {
 fn measure() -> Outcome<Figures> {
     let mut figures = Figures::default();
     appending(&mut figures)?;
+    sharing(&mut figures)?;
     appending_with_syncs(&mut figures)?;
     opening(&mut figures)?;
     let (few, many) = (filled(FEW)?, filled(MANY)?);
@@ -149,6 +156,85 @@ fn appending(figures: &mut Figures) -> Outcome<()> {
     );
     figures.tell("appending a receipt, times plain writes", ratio(ours, plain), 2.0);
     Ok(())
+}
+
+/// The processor time of a decision that is settled and an outcome, signatures included, by one thread and by two that
+/// share the chain, beside encoding, hashing and writing the same two lines in a loop.
+fn sharing(figures: &mut Figures) -> Outcome<()> {
+    if cpu_time().is_none() {
+        println!("processor time cannot be measured here");
+        return Ok(());
+    }
+    let (directory, home) = new_home()?;
+    let mut file = plain_file(&directory)?;
+    let receipts = Receipts::open(&home, without_syncs())?;
+    let mut next = 0;
+    let mut best = [Duration::MAX; 3];
+    for _ in 0..CPU_ROUNDS {
+        let calls = next..next + CPU_CALLS;
+        next += CPU_CALLS;
+        let times = [
+            cpu_time_of(|| write_alone(&mut file, calls.clone())),
+            cpu_time_of(|| share(&receipts, calls.clone(), 1)),
+            cpu_time_of(|| share(&receipts, calls.clone(), 2)),
+        ];
+        best.iter_mut().zip(times).for_each(|(best, time)| *best = time.min(*best));
+    }
+    let [alone, one, two] = best;
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / CPU_CALLS as f64;
+    println!(
+        "processor time of both receipts of a call: alone {:.2} us, one thread {:.2} us, two threads {:.2} us",
+        each(alone),
+        each(one),
+        each(two)
+    );
+    figures.tell("processor time of one thread, times the lines alone", ratio(one, alone), 2.0);
+    figures.tell("processor time of two threads, times the lines alone", ratio(two, alone), 2.0);
+    Ok(())
+}
+
+fn cpu_time_of(work: impl FnOnce()) -> Duration {
+    let before = cpu_time();
+    work();
+    let (Some(before), Some(after)) = (before, cpu_time()) else { return Duration::MAX };
+    after.saturating_sub(before)
+}
+
+/// The least that two lines a call can cost: no lock, no tree, no signature, and nobody to wait for.
+fn write_alone(file: &mut File, calls: impl Iterator<Item = u64>) {
+    let (mut encoder, mut line) = (Encoder::default(), Vec::new());
+    let mut place = Place { seq: 0, prev: LineHash::NONE };
+    let mut append = |record: &Record<'_>| {
+        line.clear();
+        if let Ok(draft) = encoder.draft(record) {
+            place = Place { seq: place.seq + 1, prev: draft.place(place, &mut line) };
+        }
+        if let Err(error) = file.write_all(&line) {
+            eprintln!("a line was not written: {error}");
+        }
+    };
+    for number in calls {
+        append(&Record::Decision(&decision(number)));
+        append(&Record::Outcome(&outcome(number)));
+    }
+}
+
+fn share(receipts: &Receipts, calls: std::ops::Range<u64>, threads: usize) {
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let calls = calls.clone().skip(thread).step_by(threads);
+            scope.spawn(move || {
+                for number in calls {
+                    let ticket = receipts.decision_later(&decision(number));
+                    let settled = ticket.and_then(|ticket| receipts.settle(ticket)).map(drop);
+                    let ended = settled.and_then(|()| receipts.outcome_later(&outcome(number)));
+                    if let Err(error) = ended {
+                        eprintln!("a receipt was not written: {error}");
+                    }
+                }
+            });
+        }
+    });
 }
 
 /// The same over so long a time that every round has its syncs.
