@@ -105,6 +105,7 @@ pub struct Encoder {
     bytes: Vec<u8>,
     outline: Outline,
     beginning: Beginning,
+    moments: Moments,
 }
 
 impl Encoder {
@@ -126,6 +127,8 @@ impl Encoder {
                 write_parts(out, &event_parts(event))?
             }
         };
+        self.moments.push(record.ts(), out);
+        out.extend_from_slice(b"\"}\n");
         let longest = out.len() + MAX_PLACE_BYTES;
         if longest > MAX_LINE_BYTES {
             return Err(EncodeError::TooLong(longest));
@@ -208,10 +211,10 @@ impl Draft<'_> {
     }
 }
 
-/// The members of a record that follow `hash`, in three parts: before `prev`, up to `seq`, and the rest.
+/// The members of a record that follow `hash`, in three parts: before `prev`, up to `seq`, and up to `ts`, the last.
 type Parts<A, B, C> = (A, B, C);
 
-/// `out` holds nothing, or the members before `hash` as an object of their own. The rest of the line follows.
+/// `out` holds nothing, or the members before `hash` as an object of their own. The others follow, up to the value of `ts`.
 fn write_parts(
     out: &mut Vec<u8>,
     (before_prev, before_seq, rest): &Parts<impl Serialize, impl Serialize, impl Serialize>,
@@ -229,7 +232,10 @@ fn write_parts(
     out.extend_from_slice(b",\"seq\":");
     let seq = out.len();
     write_part(out, rest)?;
-    out.extend_from_slice(b"}\n");
+    if out.last() != Some(&b',') {
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"ts\":\"");
     Ok(Gaps { hash, prev, seq })
 }
 
@@ -296,13 +302,29 @@ fn canonical_data(data: &serde_json::Value) -> Result<Box<RawValue>, EncodeError
     Ok(RawValue::from_string(canonical)?)
 }
 
-/// A moment as the ledger writes it.
-#[derive(Debug, Clone, Copy)]
-struct Moment(Timestamp);
+/// Writes moments. Those of one second differ in their last digits only.
+#[derive(Debug, Default)]
+struct Moments {
+    /// The second, and the text of its moments up to the milliseconds.
+    last: Option<(i64, [u8; 20])>,
+}
 
-impl Serialize for Moment {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        crate::record::text::moment(self.0, serializer)
+impl Moments {
+    fn push(&mut self, moment: Timestamp, out: &mut Vec<u8>) {
+        let second = moment.0.div_euclid(1_000);
+        let text = match self.last {
+            Some((last, text)) if last == second => Some(text),
+            _ => moment.precise_text().and_then(|text| text.first_chunk().copied()),
+        };
+        let Some(text) = text else {
+            // Years that do not have four digits.
+            return out.extend_from_slice(moment.precise().to_string().as_bytes());
+        };
+        self.last = Some((second, text));
+        let milliseconds = moment.0.rem_euclid(1_000);
+        let digit = |unit: i64| b'0' + (milliseconds / unit % 10) as u8;
+        out.extend_from_slice(&text);
+        out.extend_from_slice(&[digit(100), digit(10), digit(1), b'Z']);
     }
 }
 
@@ -347,17 +369,16 @@ struct DecisionRequest<'a> {
 struct DecisionRest<'a> {
     token_handling: TokenHandling<'a>,
     trace_id: Option<Text<'a>>,
-    ts: Moment,
 }
 
 fn decision_parts<'a>(decision: &Decision<'a>) -> DecisionParts<'a> {
     let Decision { incident_mode, latency_us, mcp, .. } = *decision;
     let Decision { principal, receipt_id, request, sandbox, .. } = *decision;
-    let Decision { token_handling, trace_id, ts, .. } = *decision;
+    let Decision { token_handling, trace_id, .. } = *decision;
     (
         DecisionAbout { incident_mode, latency_us, mcp },
         DecisionRequest { principal, receipt_id, record: "decision", request, sandbox },
-        DecisionRest { token_handling, trace_id, ts: Moment(ts) },
+        DecisionRest { token_handling, trace_id },
     )
 }
 
@@ -379,17 +400,16 @@ struct OutcomeRecord {
     record: &'static str,
 }
 
+/// An outcome has no member between `seq` and `ts`.
 #[derive(Serialize)]
-struct OutcomeRest {
-    ts: Moment,
-}
+struct OutcomeRest {}
 
 fn outcome_parts(outcome: &Outcome) -> Parts<OutcomeAbout, OutcomeRecord, OutcomeRest> {
-    let Outcome { ts, receipt_id, status, size_bytes_out, latency_us } = *outcome;
+    let Outcome { ts: _, receipt_id, status, size_bytes_out, latency_us } = *outcome;
     (
         OutcomeAbout { latency_us, outcome: OutcomeMember { size_bytes_out, status } },
         OutcomeRecord { receipt_id, record: "outcome" },
-        OutcomeRest { ts: Moment(ts) },
+        OutcomeRest {},
     )
 }
 
@@ -412,14 +432,13 @@ struct EventRecord {
 #[derive(Serialize)]
 struct EventRest<'a> {
     server_id: Option<Text<'a>>,
-    ts: Moment,
 }
 
 fn event_parts<'a>(event: &Event<'a>) -> Parts<EventName<'a>, EventRecord, EventRest<'a>> {
     (
         EventName { name: Text(event.name) },
         EventRecord { record: "event" },
-        EventRest { server_id: event.server_id, ts: Moment(event.ts) },
+        EventRest { server_id: event.server_id },
     )
 }
 

@@ -115,7 +115,11 @@ impl<'o> Serializer for Json<'o> {
         _: u32,
         name: &'static str,
     ) -> Result<(), Error> {
-        self.serialize_str(name)
+        // Names of variants are ours, as those of members are, and need no escapes.
+        self.out.extend_from_slice(b"\"");
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\"");
+        Ok(())
     }
 
     fn serialize_newtype_struct<T: ?Sized + Serialize>(

@@ -263,3 +263,16 @@ fn texts_are_escaped_as_the_canonical_form_has_it() {
         assert_eq!(line, canonical);
     }
 }
+
+#[test]
+fn a_moment_is_written_the_same_whatever_moment_was_written_before_it() {
+    let mut moments = Moments::default();
+    let thousands = [0, 1, 999, 1_000, 1_763_253_195_123, 1_763_253_195_999, 1_763_253_196_000];
+    let others = [-1, -1_000, i64::MIN, 253_402_300_799_999, 253_402_300_800_000, i64::MAX];
+    for milliseconds in thousands.iter().chain(&others).chain(thousands.iter().rev()) {
+        let mut text = Vec::new();
+        moments.push(Timestamp(*milliseconds), &mut text);
+        let printed = Timestamp(*milliseconds).precise().to_string();
+        assert_eq!(String::from_utf8(text).unwrap(), printed);
+    }
+}
