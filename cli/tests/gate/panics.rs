@@ -74,6 +74,11 @@ fn a_panic_of_the_keeper_refuses_what_waits_for_it() {
 }
 
 #[test]
+fn a_panic_over_a_call_that_waited_refuses_that_call() {
+    one_call_fails("resume:boom", &["--relist-max-age", "0"]);
+}
+
+#[test]
 fn a_panic_on_the_way_to_the_server_refuses_what_was_brought_there() {
     one_call_fails("errands:resume", &["--relist-max-age", "0"]);
 }

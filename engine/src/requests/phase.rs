@@ -192,7 +192,7 @@ pub enum Cancelling {
 pub enum Asked {
     /// It waits for what they say.
     Waits,
-    /// It was cancelled, so nobody is asked.
+    /// It was cancelled, so the person is not asked.
     Cancelled,
 }
 

@@ -493,10 +493,11 @@ fn requests_that_wait_are_bounded_at_the_limit_and_not_before() {
 #[test]
 fn bytes_that_wait_are_bounded_at_the_limit_and_not_before() {
     let long = |id: u64, bytes: usize| {
-        let start =
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":""#);
-        let fill = "x".repeat(bytes - start.len() - 3);
-        parse(format!("{start}{fill}\"}}}}").as_bytes(), Instant::now())
+        let short = request(id);
+        let id = short.id().as_id();
+        let frame = vec![b' '; bytes];
+        let parsed = ParsedRequest { frame: &frame, params: None, ..short.parsed(&id) };
+        OwnedRequest::of(&parsed, Instant::now()).unwrap()
     };
     let mut requests = Requests::default();
     let mut wait =

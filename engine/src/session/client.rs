@@ -162,22 +162,23 @@ impl Session {
         }
         // Skip the re-list: an unadmitted server must not be contacted.
         let is_asked = !met.situation.admission.is_closed();
-        match (sort, sort.list()) {
-            _ if !is_admitted => {
-                if self.wait_for(&passage, Awaited::Admission) {
-                    self.wake(Wake::Admit);
-                }
+        if !is_admitted {
+            if self.wait_for(&passage, Awaited::Admission) {
+                self.wake(Wake::Admit);
             }
-            _ if self.answers_itself(sort, &met.situation) => {
-                self.answer_unadmitted(&passage, &met);
+        } else if self.answers_itself(sort, &met.situation) {
+            self.answer_unadmitted(&passage, &met);
+        } else if let Some(list) = sort.list()
+            && !is_fresh
+            && is_asked
+        {
+            if self.wait_for(&passage, Awaited::List(list)) {
+                self.wake(Wake::Relist(list));
             }
-            (_, Some(list)) if !is_fresh && is_asked => {
-                if self.wait_for(&passage, Awaited::List(list)) {
-                    self.wake(Wake::Relist(list));
-                }
-            }
-            (Method::List(list), _) => self.answer_list(&passage, list, &met),
-            _ => self.pass(&passage, &met),
+        } else if let Method::List(list) = sort {
+            self.answer_list(&passage, list, &met);
+        } else {
+            self.pass(&passage, &met);
         }
     }
 

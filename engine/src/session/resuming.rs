@@ -2,6 +2,7 @@
 //!
 //! A request that has to be sent is handed to the thread that may block on the server; everything else is answered at once.
 
+use super::boundary::trip;
 use super::{Met, Passage, Session};
 use crate::call::Method;
 use crate::decide::Ruling;
@@ -68,6 +69,7 @@ impl Session {
         let Kept { request, .. } = kept;
         let (id, kind) = (request.id().as_id(), request.kind());
         let passage = passage_of(kept, &id);
+        trip("resume", passage.request.frame);
         let met = {
             let state = self.state();
             let freshness = kind.list().map(|list| state.freshness(list));
@@ -136,7 +138,7 @@ fn passage_of<'a>(kept: &'a Kept, id: &'a Id<'a>) -> Passage<'a> {
     Passage {
         request: kept.request.parsed(id),
         begun: kept.request.begun(),
-        // About a call that the client does not wait for nobody is asked.
+        // The person is not asked about a call that the client has cancelled.
         asking: if kept.cancellation.is_some() { Asking::Done } else { kept.asking },
         deadline: kept.deadline,
         has_waited: true,

@@ -5,6 +5,7 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use wire::envelope::Id;
 
 const SESSIONS: u64 = 3;
 const IDS: u64 = 4;

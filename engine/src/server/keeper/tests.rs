@@ -63,7 +63,7 @@ fn result(text: String) -> OwnAnswer {
 }
 
 fn entry(number: u8) -> EntryId {
-    EntryId::new(contract::surface::EntryType::Tool, &format!("tool{number}"))
+    EntryId::new(contract::surface::EntryType::Tool, format!("tool{number}"))
 }
 
 impl World {

@@ -1,0 +1,254 @@
+//! A request on its way to the server: it waits, is released, claimed and decided on, and sent. It may be cancelled anywhere.
+
+use super::{
+    Asked, Asking, Awaited, Cancelling, Dispatched, DispatchedKind, Kept, MAX_PENDING, MAX_WAITING,
+    MAX_WAITING_BYTES, OwnedRequest, Phase, Refused, RequestKey, RequestRef, Requests, SessionKey,
+};
+use contract::surface::{EntryId, ListKind};
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Instant;
+use wire::envelope::OwnedId;
+
+impl Requests {
+    /// A new request waits.
+    pub fn wait(
+        &mut self,
+        session: SessionKey,
+        request: OwnedRequest,
+        awaited: Awaited,
+        asking: Asking,
+        deadline: Option<Instant>,
+    ) -> Result<(), Refused> {
+        let key = RequestKey { session, id: request.id().clone() };
+        self.admits(key.as_ref())?;
+        let bytes = self.counts.kept_bytes.saturating_add(request.bytes());
+        if self.counts.kept >= MAX_WAITING || bytes > MAX_WAITING_BYTES {
+            return Err(Refused::TooMany);
+        }
+        let kept = Kept { request: Arc::new(request), asking, deadline, cancellation: None };
+        let place = self.enqueue(key.clone());
+        self.insert(key, Phase::Waiting { kept, awaited, place });
+        Ok(())
+    }
+
+    /// Releases the requests that waited for one of these lists, the oldest first.
+    pub fn release_listed(&mut self, lists: &[ListKind]) -> Vec<RequestKey> {
+        self.release(|awaited| match awaited {
+            Awaited::List(list) => lists.contains(list),
+            Awaited::Admission | Awaited::Person(_) => false,
+        })
+    }
+
+    /// Releases the requests that waited for a check of the server's admission, the oldest first.
+    pub fn release_unadmitted(&mut self) -> Vec<RequestKey> {
+        self.release(|awaited| match awaited {
+            Awaited::Admission => true,
+            Awaited::List(_) | Awaited::Person(_) => false,
+        })
+    }
+
+    /// Releases the requests that a person was asked about, the oldest first. What they took is not counted against the
+    /// call: it has until this deadline.
+    pub fn release_asked(&mut self, entry: &EntryId, deadline: Option<Instant>) -> Vec<RequestKey> {
+        let released = self.release(|awaited| is_person(awaited, entry));
+        for key in &released {
+            self.change(key.as_ref(), |phase| match phase {
+                Phase::Released(kept) => (Phase::Released(Kept { deadline, ..kept }), ()),
+                other => (other, ()),
+            });
+        }
+        released
+    }
+
+    /// Releases everything that waits. Returns it with what was released before and not claimed, the oldest first.
+    pub fn release_all(&mut self) -> Vec<RequestKey> {
+        self.release(|_| true);
+        self.oldest_first(|phase| matches!(phase, Phase::Released(_)))
+    }
+
+    /// Releases the requests that were not sent in time, the oldest first. One that waits for a thread that is stuck in a
+    /// write to the server is among them.
+    pub fn release_late(&mut self, now: Instant) -> Vec<RequestKey> {
+        let is_late = |kept: &Kept| kept.deadline.is_some_and(|deadline| deadline <= now);
+        let late = self.oldest_first(|phase| match phase {
+            Phase::Waiting { kept, .. } | Phase::Released(kept) | Phase::Decided(kept) => {
+                is_late(kept)
+            }
+            Phase::Claimed(_)
+            | Phase::Leaving { .. }
+            | Phase::InFlight(_)
+            | Phase::Cancelled(_) => false,
+        });
+        late.iter().for_each(|key| self.release_one(key.as_ref()));
+        late
+    }
+
+    /// Claims a released request for the thread that asks. Returns `None` if another thread has it, or if it has ended.
+    pub fn claim(&mut self, at: RequestRef<'_>) -> Option<Kept> {
+        self.change(at, |phase| match phase {
+            Phase::Released(kept) => (Phase::Claimed(kept.clone()), Some(kept)),
+            other => (other, None),
+        })?
+    }
+
+    /// A released request has to wait for something else.
+    pub fn wait_again(&mut self, at: RequestRef<'_>, awaited: Awaited) {
+        let place = self.next_place;
+        let id = self.change(at, |phase| match phase {
+            Phase::Released(kept) => {
+                let id = kept.request.id().clone();
+                (Phase::Waiting { kept, awaited, place }, Some(id))
+            }
+            other => (other, None),
+        });
+        if let Some(id) = id.flatten() {
+            self.enqueue(RequestKey { session: at.session, id });
+        }
+    }
+
+    /// A claimed request waits for what a person says of this entry, for as long as they take.
+    pub fn ask(&mut self, at: RequestRef<'_>, entry: EntryId) -> Asked {
+        let place = self.next_place;
+        let asked = self.change(at, |phase| match phase {
+            Phase::Claimed(kept) if kept.cancellation.is_none() => {
+                let id = kept.request.id().clone();
+                let kept = Kept { asking: Asking::Done, deadline: None, ..kept };
+                (Phase::Waiting { kept, awaited: Awaited::Person(entry), place }, Some(id))
+            }
+            other => (other, None),
+        });
+        match asked.flatten() {
+            Some(id) => {
+                self.enqueue(RequestKey { session: at.session, id });
+                Asked::Waits
+            }
+            None => Asked::Cancelled,
+        }
+    }
+
+    /// It was decided to send a claimed request; the thread that may block on the server is to bring it there.
+    pub fn decide(&mut self, at: RequestRef<'_>) {
+        self.change(at, |phase| match phase {
+            Phase::Claimed(kept) => (Phase::Decided(kept), ()),
+            other => (other, ()),
+        });
+    }
+
+    /// Claims a decided request for the thread that brings it to the server. Returns `None` if it has ended, also if a later
+    /// request has its id.
+    pub fn bring(&mut self, session: SessionKey, request: &Arc<OwnedRequest>) -> Option<Kept> {
+        let at = RequestRef { session, id: request.id().key() };
+        self.change(at, |phase| match phase {
+            Phase::Decided(kept) if Arc::ptr_eq(&kept.request, request) => {
+                (Phase::Claimed(kept.clone()), Some(kept))
+            }
+            other => (other, None),
+        })?
+    }
+
+    /// A request that did not wait goes to the server.
+    pub fn dispatch(
+        &mut self,
+        session: SessionKey,
+        id: OwnedId,
+        dispatched: Dispatched,
+    ) -> Result<(), Refused> {
+        self.has_room_to_dispatch()?;
+        match self.sessions.entry(session).or_default().entry(id) {
+            Entry::Occupied(_) => Err(Refused::Taken),
+            Entry::Vacant(place) => {
+                self.counts.add(place.insert(Phase::InFlight(dispatched)));
+                Ok(())
+            }
+        }
+    }
+
+    /// A claimed request goes to the server, with what was said of it meanwhile.
+    pub fn leave(&mut self, at: RequestRef<'_>, dispatched: Dispatched) -> Result<(), Refused> {
+        self.has_room_to_dispatch()?;
+        let left = self.change(at, |phase| match phase {
+            Phase::Claimed(Kept { cancellation, .. }) => {
+                (Phase::Leaving { dispatched, cancellation }, true)
+            }
+            other => (other, false),
+        });
+        // The session of a claimed request that is not there any more has ended.
+        if left == Some(true) { Ok(()) } else { Err(Refused::Ended) }
+    }
+
+    fn has_room_to_dispatch(&self) -> Result<(), Refused> {
+        if self.is_ended {
+            Err(Refused::Ended)
+        } else if self.counts.dispatched >= MAX_PENDING {
+            Err(Refused::TooMany)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The bytes of a request that waited have left. Returns the cancellation that has to follow it.
+    pub fn left(&mut self, at: RequestRef<'_>, until: Option<Instant>) -> Option<Vec<u8>> {
+        self.change(at, |phase| match phase {
+            Phase::Leaving { dispatched, cancellation: None } => {
+                (Phase::InFlight(dispatched), None)
+            }
+            Phase::Leaving { dispatched, cancellation } => {
+                (Phase::Cancelled(until_at_most(dispatched, until)), cancellation)
+            }
+            other => (other, None),
+        })?
+    }
+
+    /// The client does not wait for a request any more. The server may still answer it until then.
+    pub fn cancel(
+        &mut self,
+        at: RequestRef<'_>,
+        cancellation: &[u8],
+        until: Option<Instant>,
+    ) -> Cancelling {
+        let with = |kept: Kept| Kept { cancellation: Some(cancellation.to_vec()), ..kept };
+        let cancelling = self.change(at, |phase| match phase {
+            Phase::Waiting { kept, awaited, place } => {
+                let session = at.session;
+                let cancelling = match &awaited {
+                    Awaited::List(_) | Awaited::Admission => Cancelling::Follows,
+                    Awaited::Person(_) => {
+                        let id = kept.request.id().clone();
+                        Cancelling::Resumes(RequestKey { session, id })
+                    }
+                };
+                (Phase::Waiting { kept: with(kept), awaited, place }, cancelling)
+            }
+            Phase::Released(kept) => (Phase::Released(with(kept)), Cancelling::Follows),
+            Phase::Claimed(kept) => (Phase::Claimed(with(kept)), Cancelling::Follows),
+            Phase::Decided(kept) => (Phase::Decided(with(kept)), Cancelling::Follows),
+            Phase::Leaving { dispatched, .. } => {
+                let cancellation = Some(cancellation.to_vec());
+                (Phase::Leaving { dispatched, cancellation }, Cancelling::Follows)
+            }
+            Phase::InFlight(dispatched) | Phase::Cancelled(dispatched)
+                if dispatched.kind != DispatchedKind::Handshake =>
+            {
+                (Phase::Cancelled(until_at_most(dispatched, until)), Cancelling::Goes)
+            }
+            Phase::InFlight(_) | Phase::Cancelled(_) => (phase, Cancelling::Unknown),
+        });
+        if let Some(Cancelling::Resumes(_)) = cancelling {
+            self.release_one(at);
+        }
+        cancelling.unwrap_or(Cancelling::Unknown)
+    }
+}
+
+fn is_person(awaited: &Awaited, entry: &EntryId) -> bool {
+    match awaited {
+        Awaited::Person(asked) => asked == entry,
+        Awaited::List(_) | Awaited::Admission => false,
+    }
+}
+
+fn until_at_most(dispatched: Dispatched, until: Option<Instant>) -> Dispatched {
+    let deadline = [dispatched.deadline, until].into_iter().flatten().min();
+    Dispatched { deadline, ..dispatched }
+}
