@@ -4,15 +4,17 @@
 //! and is never changed.
 
 mod address;
+mod handshake;
 mod lists;
 mod mirrored;
 mod shape;
 mod standing;
 
+pub use handshake::shaped_handshake;
 pub use lists::{ListView, Page, Visible};
 pub use mirrored::Mirroring;
 pub(crate) use mirrored::is_stateless;
-pub use shape::{shaped_handshake, with_member};
+pub use shape::with_member;
 pub use standing::{Hashes, Standing};
 
 use address::AddressKey;
@@ -275,7 +277,7 @@ fn list_view(
     if is_closed {
         // It is refused, not shown; that the server has it is known all the same.
         let is_there = pages.is_some() || materials.surface.unreadable().contains_key(&list);
-        return is_there.then(|| ListView::of(list, &[], &[]));
+        return is_there.then(|| ListView::of(list, &[], &[], true));
     }
     let pages = pages?;
     let Materials { book, surface, judgement, mode, .. } = *materials;
@@ -289,11 +291,16 @@ fn list_view(
         let observed = surface.list(list).map(contract::surface::Entry::raw);
         observed.eq(entries.iter().map(|(_, raw)| *raw))
     };
+    let shows_all = mode == ListMode::Observed || judgement.posture == Posture::Monitor;
     match pages.as_slice() {
-        [_] if surface.unreadable().is_empty() && is_as_sent() => {
+        [page]
+            if surface.unreadable().is_empty()
+                && (shows_all || lists::is_bare(list, page.as_bytes()))
+                && is_as_sent() =>
+        {
             Some(ListView::verbatim(list, pages.clone(), &entries))
         }
-        _ => Some(ListView::of(list, pages, &entries)),
+        _ => Some(ListView::of(list, pages, &entries, shows_all)),
     }
 }
 

@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 const FIRST_PLACE: &str = "/.well-known/mcp-attestation";
@@ -390,10 +393,14 @@ impl Program {
     }
 
     fn client(&self, more: &[&str]) -> Client {
+        Client::start(self.command(more))
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
         let mut command = self.bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
         command.args(["--required", "internal", "--allow-tool", "make_report"]).args(more);
         command.arg("--").args(&self.launch).env("API_KEY", SECRET);
-        Client::start(command)
+        command
     }
 
     /// The names of the variables that each start got.
@@ -447,6 +454,48 @@ fn a_program_with_an_in_band_document_is_asked_in_a_clean_environment_first() {
     let methods = program.methods();
     assert_eq!(methods[0], ("initialize".to_owned(), "holdpoint".to_owned()), "{methods:?}");
     assert_eq!(methods[1], ("initialize".to_owned(), "test".to_owned()), "{methods:?}");
+}
+
+/// Whether a process of the same user reads the secret in a gate's environment. Root may read everything, so that where the
+/// test runs as root the gate and the reader run as another user.
+#[cfg(target_os = "linux")]
+fn is_read_by_others(program: &Program, mut command: Command) -> bool {
+    const NOBODY: u32 = 65534;
+    let folder = program.bench.path(".");
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let as_other = |command: &mut Command| {
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+    };
+    if is_root {
+        let owner = format!("{NOBODY}:{NOBODY}");
+        assert!(Command::new("chown").arg("-R").arg(owner).arg(folder).status().unwrap().success());
+    }
+    as_other(&mut command);
+    let mut client = Client::start(command);
+    let greeting = client.begin();
+    assert_eq!(greeting["result"]["serverInfo"]["name"], "scripted", "{greeting}");
+    let mut reader = Command::new("cat");
+    reader.arg(format!("/proc/{}/environ", client.id()));
+    as_other(&mut reader);
+    let read = reader.output().unwrap();
+    let is_read = String::from_utf8_lossy(&read.stdout).contains(SECRET);
+    assert_eq!(is_read, read.status.success(), "{read:?}");
+    client.end().exits(0);
+    is_read
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_process_of_the_user_reads_the_environment_of_a_gate_that_asked_a_program() {
+    let program = Program::new(|digest| Some(bound(digest)));
+    assert!(!is_read_by_others(&program, program.command(&[])));
+    // It can be read where nothing has to be kept from the program: the test would notice.
+    let program = Program::new(|_| None);
+    let mut command = program.bench.command(["run", "--server", ID, "--"]);
+    command.args(&program.launch).env("API_KEY", SECRET);
+    assert!(is_read_by_others(&program, command));
 }
 
 #[test]

@@ -322,6 +322,67 @@ fn instructions_that_change_in_a_running_session_are_not_shown_and_wait_for_a_pe
     client.end().exits(0);
 }
 
+/// A server that says as much as it can beside its contract, and everything that a client heard of it.
+fn talkative(posture: &str) -> (Value, Value, String) {
+    let bench = Bench::unattended();
+    let mut script = Script::new(&bench);
+    let info = json!({
+        "name": "scripted", "version": "1.0.0", "title": "smuggled", "description": "smuggled",
+        "websiteUrl": "https://smuggled.example", "icons": [{ "src": "data:smuggled" }],
+    });
+    let said = json!({
+        "protocolVersion": "2025-06-18", "capabilities": { "tools": { "listChanged": true } },
+        "serverInfo": info, "_meta": { "x": "smuggled" }, "smuggled": true,
+    });
+    script.on("initialize", json!([result(&said)]));
+    let page = json!({ "tools": [report_tool()], "ttlMs": 60_000, "cacheScope": "smuggled words", "_meta": { "x": "smuggled" }, "note": "smuggled" });
+    script.on("tools/list", json!([result(&page)]));
+    let mut client = Client::through_gate(&bench, &["--posture", posture], &script.launch());
+    let greeting = client.begin();
+    let list = client.ask("tools/list", &json!({}));
+    text(&client.call("make_report", &json!({ "title": "x" })));
+    let heard = String::from_utf8(client.heard.concat()).unwrap();
+    client.end().exits(0);
+    (greeting["result"].clone(), list["result"].clone(), heard)
+}
+
+#[test]
+fn what_a_server_says_beside_its_contract_does_not_reach_the_client() {
+    for posture in ["shield", "guard", "strict"] {
+        let (greeting, list, heard) = talkative(posture);
+        let expected = json!({
+            "protocolVersion": "2025-06-18", "capabilities": { "tools": { "listChanged": true } },
+            "serverInfo": { "name": "scripted", "version": "1.0.0" },
+        });
+        assert_eq!(greeting, expected);
+        assert_eq!(list, json!({ "tools": [report_tool()], "ttlMs": 60_000 }));
+        assert!(!heard.contains("smuggled"), "{heard}");
+    }
+}
+
+#[test]
+fn under_monitor_the_client_is_shown_what_a_server_says_beside_its_contract() {
+    let (greeting, list, _) = talkative("monitor");
+    assert_eq!(greeting["serverInfo"]["title"], "smuggled");
+    assert_eq!(list["note"], "smuggled");
+}
+
+#[test]
+fn a_name_and_capabilities_that_nobody_accepted_are_not_shown() {
+    let (_bench, _script, mut client) = greeted_again("strict", &|said| {
+        said["serverInfo"]["name"] = json!("smuggled");
+        said["serverInfo"]["version"] = json!("2, smuggled");
+        said["capabilities"]["experimental"] = json!({ "smuggled": {} });
+    });
+    let greeting = client.begin();
+    assert_eq!(
+        greeting["result"]["serverInfo"],
+        json!({ "name": "scripted", "version": "unknown" })
+    );
+    assert_eq!(greeting["result"]["capabilities"], json!({ "tools": { "listChanged": true } }));
+    client.end().exits(0);
+}
+
 #[test]
 fn a_server_that_greets_again_as_before_is_used_as_before() {
     let (bench, _script, mut client) = greeted_again("strict", &|_| {});

@@ -1,6 +1,6 @@
 //! A list as clients are shown it: entries in pages of our own, and a filter for callers that may see only some of them.
 
-use super::shape::{offset, with_member};
+use super::shape::{Kept, offset, with_member};
 use contract::surface::{EntryId, ListKind};
 use std::iter::Peekable;
 use std::ops::Range;
@@ -64,14 +64,17 @@ impl ListView {
         view
     }
 
-    /// Some entries, in pages as long as the longest of the server's.
+    /// Some entries, in pages as long as the longest of the server's. Members beside the entries are the server's words too:
+    /// unless all of it is shown, those that the protocol needs are left.
     pub(super) fn of(
         list: ListKind,
         server_pages: &[Arc<str>],
         entries: &[(&EntryId, &str)],
+        shows_all: bool,
     ) -> ListView {
         let template = server_pages.first().map_or("{}", |page| page).as_bytes();
         let template = with_member(template, "nextCursor", None);
+        let template = if shows_all { template } else { bare(list, &template) };
         let per_page = match server_pages.len() {
             0 | 1 => usize::MAX,
             pages => entries.len().div_ceil(pages).max(1),
@@ -196,6 +199,18 @@ impl ListView {
     }
 }
 
+/// The members of the protocol in a page, beside its entries.
+const PROTOCOL: [&str; 4] = ["nextCursor", "resultType", "ttlMs", "cacheScope"];
+
+/// Whether a page has nothing but its entries and what the protocol needs.
+pub(super) fn is_bare(list: ListKind, page: &[u8]) -> bool {
+    Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL }.has_all(page)
+}
+
+fn bare(list: ListKind, page: &[u8]) -> Vec<u8> {
+    Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL }.of(page)
+}
+
 fn with_entries(template: &[u8], list: ListKind, entries: &[(&EntryId, &str)]) -> Vec<u8> {
     let bytes = entries.iter().map(|(_, entry)| entry.len() + 1).sum::<usize>() + 2;
     let mut array = Vec::with_capacity(bytes);
@@ -274,7 +289,7 @@ mod tests {
     fn a_filtered_list_has_pages_of_the_same_length() {
         let pages: Vec<Arc<str>> = (0..3).map(|_| r#"{"tools":[]}"#.into()).collect();
         let entries = entries();
-        let view = ListView::of(ListKind::Tools, &pages, &borrowed(&entries));
+        let view = ListView::of(ListKind::Tools, &pages, &borrowed(&entries), false);
         assert_eq!(view.count(), 3);
         let names = ["add", "cut", "end"];
         let first = r#"{"tools":[{"name":"add"},{"name":"cut"}]}"#.to_owned();

@@ -1,12 +1,12 @@
-//! Answers of the server with one member changed, all other bytes as they came.
+//! Answers of the server with some members changed, all other bytes as they came.
 
 use contract::json::escape_into;
-use contract::surface::{EntryType, Surface};
-use gate::judge::SurfaceJudgement;
-use gate::pins::{EntryPins, PinBook};
-use gate::posture::Posture;
-use gate::shown::ListMode;
 use wire::envelope::members;
+
+/// The longest text of a protocol member.
+const MAX_PLAIN_CHARACTERS: usize = 64;
+/// The most texts in a protocol member that lists them.
+const MAX_PLAIN_ITEMS: usize = 20;
 
 /// An object with a member replaced, added or (`None`) left out.
 pub fn with_member(object: &[u8], name: &str, value: Option<&[u8]>) -> Vec<u8> {
@@ -49,31 +49,80 @@ pub(super) fn offset(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
 
-/// What the client is shown of the answer to `initialize` or `server/discover`: the instructions that somebody accepted,
-/// or none.
-///
-/// INVARIANT: but for monitor and `list = "observed"`, no instructions that nobody accepted are in it.
-pub fn shaped_handshake(
-    result: &[u8],
-    book: &PinBook,
-    surface: &Surface,
-    judgement: &SurfaceJudgement,
-    mode: ListMode,
-) -> Vec<u8> {
-    let id = super::only(EntryType::Instructions);
-    let Some(observed) = surface.entry(&id) else { return result.to_vec() };
-    if mode == ListMode::Observed || judgement.posture == Posture::Monitor {
-        return result.to_vec();
+/// Which members of an object are shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept<'a> {
+    pub(super) as_they_are: &'a [&'a str],
+    /// Those of the protocol itself, where they are [plain](is_plain).
+    pub(super) if_plain: &'a [&'a str],
+}
+
+impl Kept<'_> {
+    fn has(self, name: &str, value: &[u8]) -> bool {
+        self.as_they_are.contains(&name) || (self.if_plain.contains(&name) && is_plain(value))
     }
-    let is_trusted = book.lost.is_none() && !book.tampered.contains_key(&id);
-    let pins = book.get(&id).filter(|_| is_trusted);
-    if pins.is_some_and(|pins| pins.approved_with(observed.entry_hash()).is_some()) {
-        return result.to_vec();
+
+    pub(super) fn has_all(self, object: &[u8]) -> bool {
+        members(object).all(|(name, value)| self.has(&name, value))
     }
-    let judged = judgement.entries.iter().find(|judged| judged.id == id);
-    if judged.is_some_and(|judged| judged.is_accepted) {
-        return result.to_vec();
+
+    /// The object without all others.
+    pub(super) fn of(self, object: &[u8]) -> Vec<u8> {
+        if self.has_all(object) {
+            return object.to_vec();
+        }
+        let mut out = vec![b'{'];
+        for (name, value) in members(object).filter(|(name, value)| self.has(name, value)) {
+            push_member(&name, value, &mut out);
+        }
+        out.push(b'}');
+        out
     }
-    let accepted = pins.and_then(EntryPins::accepted).map(|pin| pin.entry.raw().as_bytes());
-    with_member(result, "instructions", accepted)
+}
+
+/// Whether a value is a number, a word or a version, or some of those in an array: it can carry no sentence.
+pub(super) fn is_plain(value: &[u8]) -> bool {
+    let is_word = |text: &str| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+        text.len() <= MAX_PLAIN_CHARACTERS && text.bytes().all(is_part)
+    };
+    match serde_json::from_slice(value) {
+        Ok(serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => {
+            true
+        }
+        Ok(serde_json::Value::String(text)) => is_word(&text),
+        Ok(serde_json::Value::Array(items)) => {
+            let is_text = |item: &serde_json::Value| item.as_str().is_some_and(is_word);
+            items.len() <= MAX_PLAIN_ITEMS && items.iter().all(is_text)
+        }
+        Ok(serde_json::Value::Object(_)) | Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_value_can_carry_no_sentence() {
+        for value in ["1", "null", "true", r#""2025-06-18""#, r#"["1.0.0+b-2_x"]"#, r#""""#] {
+            assert!(is_plain(value.as_bytes()), "{value}");
+        }
+        let long = format!("\"{}\"", "a".repeat(MAX_PLAIN_CHARACTERS + 1));
+        let many = serde_json::to_string(&["1"; MAX_PLAIN_ITEMS + 1]).unwrap();
+        for value in ["{}", r#""two words""#, r#"[["1"]]"#, r#"["a b"]"#, "x", &long, &many] {
+            assert!(!is_plain(value.as_bytes()), "{value}");
+        }
+        assert!(is_plain(format!("\"{}\"", "a".repeat(MAX_PLAIN_CHARACTERS)).as_bytes()));
+    }
+
+    #[test]
+    fn what_is_kept_keeps_its_bytes() {
+        let kept = Kept { as_they_are: &["a"], if_plain: &["b"] };
+        let check = |object: &str, expected: &str| {
+            assert_eq!(kept.of(object.as_bytes()), expected.as_bytes(), "{object}");
+        };
+        check(r#"{ "a" : {"x": 1.0}, "b":2 }"#, r#"{ "a" : {"x": 1.0}, "b":2 }"#);
+        check(r#"{ "a" : {"x": 1.0}, "b":"c d", "e":1 }"#, r#"{"a":{"x": 1.0}}"#);
+    }
 }
