@@ -6,7 +6,7 @@
 
 use crate::report;
 use crate::screen::{self, DIM, GREEN, RED, styled};
-use contract::json::{Document, Kind, Node};
+use contract::json::{Kind, Node};
 use contract::surface::Entry;
 use gate::words::is_hidden;
 use similar::{ChangeTag, TextDiff};
