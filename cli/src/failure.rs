@@ -161,7 +161,12 @@ impl From<store::receipts::ReceiptsError> for Failure {
             Error::Key { .. } | Error::ArgsKey { .. } | Error::Index { .. } => {
                 Failure::evidence(error)
             }
-            Error::Busy { .. } | Error::Full { .. } | Error::Stopped(_) | Error::Write(_) => {
+            Error::Busy { .. }
+            | Error::Full { .. }
+            | Error::Stopped(_)
+            | Error::ForeignTicket
+            | Error::Answered
+            | Error::Write(_) => {
                 Failure { reason: Some("ledger_unavailable"), ..Failure::internal(error) }
             }
         }

@@ -24,6 +24,10 @@ pub enum ReceiptsError {
     Full { path: PathBuf },
     #[error("receipts are not written any more until this process is started again: {0}")]
     Stopped(String),
+    #[error("the ticket is not one of this ledger")]
+    ForeignTicket,
+    #[error("the ticket was settled before")]
+    Answered,
     #[error(transparent)]
     Write(#[from] WriteError),
 }

@@ -43,7 +43,8 @@ pub struct Settled(pub(super) ());
 #[must_use = "futures do nothing unless polled"]
 pub struct Settling<'r> {
     pub(super) receipts: &'r Receipts,
-    pub(super) ticket: Ticket,
+    /// None when it was answered: one proof a decision.
+    pub(super) ticket: Option<Ticket>,
     pub(super) is_registered: bool,
 }
 
@@ -52,15 +53,21 @@ impl Future for Settling<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Settling { receipts, ticket, is_registered } = &mut *self;
-        let settled = receipts.poll_settled(ticket, context.waker(), is_registered);
-        settled.map(|settled| settled.map(|()| Settled(())))
+        let Some(waiting) = &ticket else {
+            return Poll::Ready(Err(ReceiptsError::Answered));
+        };
+        let settled = receipts.poll_settled(waiting, context.waker(), is_registered);
+        if settled.is_ready() {
+            *ticket = None;
+        }
+        settled.map(|settled| settled.map(Settled))
     }
 }
 
 impl Drop for Settling<'_> {
     fn drop(&mut self) {
-        if self.is_registered {
-            self.receipts.give_up(&self.ticket);
+        if let (true, Some(ticket)) = (self.is_registered, &self.ticket) {
+            self.receipts.give_up(ticket);
         }
     }
 }

@@ -141,7 +141,7 @@ impl Receipts {
 
     /// The same without blocking: a future.
     pub fn settling(&self, ticket: Ticket) -> Settling<'_> {
-        Settling { receipts: self, ticket, is_registered: false }
+        Settling { receipts: self, ticket: Some(ticket), is_registered: false }
     }
 
     /// Blocks until all that is queued is written, or could not be.
@@ -298,8 +298,7 @@ impl Shared {
         if ticket.ledger == self.id {
             return Ok(());
         }
-        let foreign = std::io::Error::other("the ticket is not one of this ledger");
-        Err(ReceiptsError::Write(foreign.into()))
+        Err(ReceiptsError::ForeignTicket)
     }
 
     /// Waits for the chain, and writes all that is queued.

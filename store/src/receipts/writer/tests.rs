@@ -93,7 +93,8 @@ fn tickets_are_settled_together_and_only_by_their_own_ledger() {
     assert!(ours.settle(both).is_ok());
     let foreign = queue(&theirs, 1);
     assert!(theirs.flush().is_ok() && !ours.is_settled(&foreign));
-    assert!(ours.settle(foreign).is_err());
+    let refused = ours.settle(foreign);
+    assert!(matches!(refused, Err(ReceiptsError::ForeignTicket)), "{refused:?}");
     let mixed = queue(&ours, 3).and(queue(&theirs, 3));
     assert!(ours.flush().is_ok() && theirs.flush().is_ok());
     assert!(ours.settle(mixed).is_err());
@@ -131,6 +132,9 @@ fn a_task_that_finds_the_chain_held_is_woken_when_it_is_let_go() {
     assert!(matches!(poll(&mut second, &wakes[1]), Poll::Ready(Ok(_))));
     assert_eq!(woken(), [1, 1, 1]);
     assert!(matches!(poll(&mut third, &wakes[2]), Poll::Ready(Ok(_))));
+    // There is one proof a decision.
+    let again = poll(&mut third, &wakes[2]);
+    assert!(matches!(again, Poll::Ready(Err(ReceiptsError::Answered))), "{again:?}");
 }
 
 #[test]
