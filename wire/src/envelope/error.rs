@@ -45,7 +45,7 @@ impl From<ScanErrorKind> for ScanError {
 pub enum ScanErrorKind {
     #[error("not JSON")]
     NotJson,
-    #[error("not UTF-8")]
+    #[error("invalid UTF-8")]
     NotUtf8,
     #[error("JSON, but not a JSON-RPC 2.0 message")]
     NotAMessage,

@@ -59,7 +59,7 @@ fn what_reads_two_ways_is_held_against_the_request_that_it_may_answer() {
     assert!(twice.contains("appears twice"), "{twice}");
     let mut bytes = format!(r#"{{"id":{},"a":""#, id.raw()).into_bytes();
     bytes.extend_from_slice(b"\xff\"}");
-    assert_eq!(unreadable(correlator.hear(&bytes, &id)), "not UTF-8");
+    assert_eq!(unreadable(correlator.hear(&bytes, &id)), "invalid UTF-8");
     let both = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"error":{{}}}}"#);
     let reason = unreadable(correlator.hear(both(id.raw()).as_bytes(), &id));
     assert!(reason.contains("both a `result`"), "{reason}");
