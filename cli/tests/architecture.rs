@@ -67,9 +67,6 @@ const CLOCK_MODULE: &str = "std::time";
 const CLOCK_ALLOWED: &str = "std::time::Duration";
 
 const MAX_FILE_LINES: usize = 800;
-/// Declarative tables may be longer. Each with its reason.
-const LONG_TABLES: &[(&str, &str)] =
-    &[("contract/src/origin/launchers.rs", "the options of every launcher, one a line")];
 
 const EMPTY_NAMES: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "types", "manager", "shared", "stuff",
@@ -133,7 +130,6 @@ fn overlong_files(files: &[SourceFile]) -> Vec<String> {
     files
         .iter()
         .filter(|file| !file.is_test())
-        .filter(|file| !LONG_TABLES.iter().any(|(path, _)| *path == file.path))
         .map(|file| (file, file.text.lines().count()))
         .filter(|(_, lines)| *lines > MAX_FILE_LINES)
         .map(|(file, lines)| format!("{}: {lines} lines, at most {MAX_FILE_LINES}", file.path))
@@ -398,15 +394,6 @@ fn pure_crates_name_nothing_of_the_world() {
         assert!(files.iter().any(|file| file.is_in_crate(&[name])), "no files of `{name}`");
     }
     check(&impure_paths_in_pure_crates(&files));
-}
-
-#[test]
-fn every_long_table_is_still_there_and_says_why() {
-    let files = source_files(&workspace_packages());
-    for (path, reason) in LONG_TABLES {
-        assert!(files.iter().any(|file| file.path == *path), "{path} is gone");
-        assert!(!reason.is_empty(), "{path} has no reason");
-    }
 }
 
 #[test]
