@@ -285,7 +285,7 @@ fn describes(finding: &Finding, parameter: Option<&str>) -> String {
         (None, "/description") => "description",
         (None, "/title" | "/annotations/title") => "title",
         (None, _) if is_about_input => return "describes its input differently".to_owned(),
-        (None, _) => return "describes itself differently".to_owned(),
+        (None, _) => return "describes itself in other words".to_owned(),
     };
     match (&finding.before, &finding.after) {
         (None, Some(_)) if is_about_input => format!("now has a {text} for its input"),
@@ -293,7 +293,7 @@ fn describes(finding: &Finding, parameter: Option<&str>) -> String {
         (Some(_), None) if is_about_input => format!("no longer has a {text} for its input"),
         (Some(_), None) => format!("no longer has a {text}"),
         _ if is_about_input => format!("changed the {text} of its input"),
-        _ => format!("changed its {text}"),
+        _ => format!("changed its own {text}"),
     }
 }
 

@@ -72,7 +72,7 @@ fn upgrade_is_held(name: &str, arguments: &[&str], tool: &str, kind: &str) {
     let finding = findings.iter().find(|finding| finding["kind"] == kind);
     let finding = finding.unwrap_or_else(|| panic!("no {kind} in {held}"));
     let sentence = finding["say"].as_str().unwrap();
-    assert!(sentence.split(' ').count() >= 3, "{sentence}");
+    assert!(sentence.split(' ').count() >= 4, "{sentence}");
     told.says(sentence);
     bench.run(["review", name]).exits(10).says("before (approved)");
     install(&bench, &older);

@@ -304,7 +304,7 @@ fn the_wire_and_the_receipt_say_inconclusive_where_a_behavioral_change_decides()
     let held = stage.call(3, "add", json!({}))["error"].clone();
     assert_eq!(held["data"]["verdict"], "HOLD");
     let said = held["message"].as_str().expect("a message");
-    assert!(said.contains("changed its description (and 1 more change)"), "{said}");
+    assert!(said.contains("changed its own description (and 1 more change)"), "{said}");
 }
 
 /// A name that the server chose is shown only if it was accepted, or can carry no message.

@@ -146,13 +146,13 @@ fn a_text_that_was_not_there_is_said_to_be_new() {
     for (path, before, after, expected) in [
         ("/title", None, new, "now has a title"),
         ("/annotations/title", old, None, "no longer has a title"),
-        ("/title", old, new, "changed its title"),
-        ("/description", old, new, "changed its description"),
+        ("/title", old, new, "changed its own title"),
+        ("/description", old, new, "changed its own description"),
         ("/inputSchema/title", None, new, "now has a title for its input"),
         ("/inputSchema/title", old, None, "no longer has a title for its input"),
         ("/inputSchema/description", old, new, "changed the description of its input"),
         ("/inputSchema/properties/a/title", None, new, "describes the parameter `a` differently"),
-        ("/_meta/x", old, new, "describes itself differently"),
+        ("/_meta/x", old, new, "describes itself in other words"),
     ] {
         let finding = Finding::new(ChangeKind::DescriptionOnly, path, before, after);
         assert_eq!(say(&finding, Audience::Person), expected, "{path}");
