@@ -57,10 +57,15 @@ pub(super) fn way_of(
     let program = launch.program.to_string_lossy().into_owned();
     let words: Vec<String> =
         launch.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let vetted = vet_launcher(&program, &words);
+    // Behind an option that takes code, no word is taken for the package: the option is the reason, not that.
+    if let Err(refused @ NotObserved::Option { .. }) = vetted {
+        return Err(refused);
+    }
     if let Some(package) = find_package(&program, &words)
         && package.registry == REGISTRY
     {
-        vet_launcher(&program, &words)?;
+        vetted?;
         surroundings.refuse_settings()?;
         let way = Way::Launched { name: package.name, version: package.version };
         return Ok((way, surroundings));
@@ -292,11 +297,7 @@ mod tests {
             "bunx --bun @s/mail",
             "env -S npx @s/mail",
         ] {
-            // Behind an option that takes code, no word is taken for the package at all.
-            let refused = way(line).unwrap_err();
-            let is_told =
-                matches!(refused, NotObserved::Option { .. } | NotObserved::NoPackage { .. });
-            assert!(is_told, "{line}: {refused:?}");
+            assert!(matches!(way(line), Err(NotObserved::Option { .. })), "{line}");
         }
         for line in ["env NODE_OPTIONS=--require=x npx @s/mail", "env LD_PRELOAD=x npx @s/mail"] {
             assert!(matches!(way(line), Err(NotObserved::Variable { .. })), "{line}");
