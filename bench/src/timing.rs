@@ -30,6 +30,14 @@ pub fn cpu_time() -> Option<Duration> {
     None
 }
 
+/// What all threads of this process work while something is done.
+pub fn cpu_time_of(work: impl FnOnce()) -> Duration {
+    let before = cpu_time();
+    work();
+    let (Some(before), Some(after)) = (before, cpu_time()) else { return Duration::MAX };
+    after.saturating_sub(before)
+}
+
 pub fn ratio(of: Duration, to: Duration) -> f64 {
     of.as_secs_f64() / to.as_secs_f64().max(1e-9)
 }

@@ -3,13 +3,11 @@
 //! Prints each figure with its bound and exits with 1 if one is over it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
-use holdpoint_bench::calls::{decision, outcome};
+use holdpoint_bench::calls::{decision, outcome, write_alone};
 use holdpoint_bench::figures::{Figures, peak_bytes};
-use holdpoint_bench::timing::{best_times, cpu_time, ratio};
+use holdpoint_bench::timing::{best_times, cpu_time, cpu_time_of, ratio};
 use ledger::folder::Folder;
-use ledger::line::{Encoder, LineHash, Place};
 use ledger::lines::{LineReader, Piece};
-use ledger::record::Record;
 use ledger::verify::{Report, verify};
 use sha2::{Digest, Sha256};
 use std::error::Error;
@@ -174,7 +172,11 @@ fn sharing(figures: &mut Figures) -> Outcome<()> {
         let calls = next..next + CPU_CALLS;
         next += CPU_CALLS;
         let times = [
-            cpu_time_of(|| write_alone(&mut file, calls.clone())),
+            cpu_time_of(|| {
+                if let Err(error) = write_alone(&mut file, calls.clone()) {
+                    eprintln!("a line was not written: {error}");
+                }
+            }),
             cpu_time_of(|| share(&receipts, calls.clone(), 1)),
             cpu_time_of(|| share(&receipts, calls.clone(), 2)),
         ];
@@ -191,32 +193,6 @@ fn sharing(figures: &mut Figures) -> Outcome<()> {
     figures.tell("processor time of one thread, times the lines alone", ratio(one, alone), 2.0);
     figures.tell("processor time of two threads, times the lines alone", ratio(two, alone), 2.0);
     Ok(())
-}
-
-fn cpu_time_of(work: impl FnOnce()) -> Duration {
-    let before = cpu_time();
-    work();
-    let (Some(before), Some(after)) = (before, cpu_time()) else { return Duration::MAX };
-    after.saturating_sub(before)
-}
-
-/// The least that two lines a call can cost: no lock, no tree, no signature, and nobody to wait for.
-fn write_alone(file: &mut File, calls: impl Iterator<Item = u64>) {
-    let (mut encoder, mut line) = (Encoder::default(), Vec::new());
-    let mut place = Place { seq: 0, prev: LineHash::NONE };
-    let mut append = |record: &Record<'_>| {
-        line.clear();
-        if let Ok(draft) = encoder.draft(record) {
-            place = Place { seq: place.seq + 1, prev: draft.place(place, &mut line) };
-        }
-        if let Err(error) = file.write_all(&line) {
-            eprintln!("a line was not written: {error}");
-        }
-    };
-    for number in calls {
-        append(&Record::Decision(&decision(number)));
-        append(&Record::Outcome(&outcome(number)));
-    }
 }
 
 fn share(receipts: &Receipts, calls: std::ops::Range<u64>, threads: usize) {
