@@ -178,6 +178,7 @@ impl Draft<'_> {
 
     /// Appends the line, with its newline, to `out`.
     pub fn place(&self, place: Place, out: &mut Vec<u8>) -> LineHash {
+        contract::trip::trip("ledger", self.bytes);
         let Gaps { hash: hash_at, prev: prev_at, seq: seq_at } = self.outline.gaps;
         let bytes = |from: usize, to: usize| self.bytes.get(from..to).unwrap_or_default();
         out.reserve(self.bytes.len() + MAX_PLACE_BYTES);

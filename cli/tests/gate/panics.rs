@@ -212,3 +212,57 @@ fn a_panic_of_the_live_export_ends_the_export_and_no_call() {
     command.env("HOLDPOINT_TEST_PANIC", "export:send");
     assert_eq!(command.output().unwrap().status.code(), Some(12));
 }
+
+const UNRECORDED: &str = "ledger_unavailable";
+
+/// The calls that reached the scripted server.
+fn calls(bench: &Bench) -> usize {
+    let record = std::fs::read_to_string(bench.path("script").join("record")).unwrap();
+    record.matches("tools/call").count()
+}
+
+#[test]
+fn a_panic_while_a_receipt_is_written_lets_no_call_through_from_then_on() {
+    let bench = Bench::new();
+    let mut client = gate(&bench, "ledger:tools/call", &[]);
+    refused(&report(&mut client, "first"), INTERNAL);
+    for _ in 0..5 {
+        refused(&report(&mut client, "later"), INTERNAL);
+    }
+    client.end();
+    assert_eq!(calls(&bench), 0);
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
+fn a_panic_of_the_thread_for_the_disk_lets_no_call_through_from_then_on() {
+    let bench = Bench::new();
+    let mut client = gate(&bench, "disk:tend", &[]);
+    let deadline = std::time::Instant::now() + DEADLINE;
+    let refusal = loop {
+        let answer = report(&mut client, "fine");
+        if answer.get("error").is_some() {
+            break answer;
+        }
+        assert!(std::time::Instant::now() < deadline, "calls go on");
+    };
+    assert_eq!(refused(&refusal, INTERNAL)["reason"], UNRECORDED);
+    let before = calls(&bench);
+    assert_eq!(refused(&report(&mut client, "later"), INTERNAL)["reason"], UNRECORDED);
+    client.end();
+    assert_eq!(calls(&bench), before);
+    bench.run(["receipts", "verify"]).exits(0);
+}
+
+#[test]
+fn a_panic_of_the_thread_that_signs_holds_nothing_up() {
+    let bench = Bench::new();
+    let mut client = gate(&bench, "signer:sign", &[]);
+    // More than a checkpoint covers.
+    for _ in 0..300 {
+        client.ask("ping", &json!({}));
+    }
+    let ended = client.end();
+    assert!(ended.errors.contains("a fault of this program itself ("), "{}", ended.errors);
+    bench.run(["receipts", "verify"]).exits(0);
+}

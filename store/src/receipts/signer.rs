@@ -101,6 +101,7 @@ impl Desk {
     }
 
     fn put(&self, unsigned: Unsigned) -> Outcome {
+        contract::trip::trip("signer", b"sign");
         let signed = unsigned.sign();
         self.checkpoints.put(signed.segment, &signed.text).map(|()| signed)
     }

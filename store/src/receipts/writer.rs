@@ -424,6 +424,7 @@ impl Tended for Shared {
     }
 
     fn tend(&self) {
+        contract::trip::trip("disk", b"tend");
         // Nothing stays unwritten for longer than a pause, whoever forgot to settle it.
         let Ok(mut chain) = self.hold() else { return };
         let unsynced = self.unsynced(&mut chain);
