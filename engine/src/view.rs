@@ -283,7 +283,7 @@ fn list_view(
     let Materials { book, surface, judgement, mode, .. } = *materials;
     if judgement.posture == Posture::Monitor && surface.unreadable().contains_key(&list) {
         // Monitor shows what the server said, also where no entry could be made of it.
-        return Some(ListView::verbatim(list, pages.clone(), &[]));
+        return Some(ListView::verbatim(list, pages, &[]));
     }
     let mut entries = shown(book, surface, judgement, list, mode);
     entries.retain(|(id, _)| is_offered(id));
@@ -298,7 +298,7 @@ fn list_view(
                 && (shows_all || lists::is_bare(list, page.as_bytes()))
                 && is_as_sent() =>
         {
-            Some(ListView::verbatim(list, pages.clone(), &entries))
+            Some(ListView::verbatim(list, pages, &entries))
         }
         _ => Some(ListView::of(list, pages, &entries, shows_all)),
     }

@@ -69,7 +69,7 @@ fn check_message(envelope: &Envelope<'_>, bytes: &[u8]) {
         }
         Kind::Response { id, outcome } => {
             let theirs = value.get("id").filter(|id| !id.is_null());
-            same(id.as_ref().map(|id| id.raw()), theirs, bytes);
+            same(id.as_ref().map(wire::envelope::Id::raw), theirs, bytes);
             assert_eq!(value.get("method"), None);
             match outcome {
                 Outcome::Result(raw) => same(Some(raw), value.get("result"), bytes),

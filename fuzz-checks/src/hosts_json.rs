@@ -5,5 +5,5 @@ use hosts::Syntax;
 
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    hosts_there_and_back::check(Syntax::Json, &["opencode", "claude-code", "zed", "gemini"], text)
+    hosts_there_and_back::check(Syntax::Json, &["opencode", "claude-code", "zed", "gemini"], text);
 }

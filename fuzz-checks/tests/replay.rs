@@ -1,5 +1,11 @@
 //! Every fuzz target on its seeds, on the inputs that once failed, and on a fixed number of mutations of both.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of this file is a test; what it prints is shown where a check fails"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

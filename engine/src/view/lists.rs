@@ -53,10 +53,10 @@ impl ListView {
     /// The server's pages, as they came. `entries` are those that they carry, as they are in them.
     pub(super) fn verbatim(
         list: ListKind,
-        pages: Arc<Vec<Arc<str>>>,
+        pages: &Arc<Vec<Arc<str>>>,
         entries: &[(&EntryId, &str)],
     ) -> ListView {
-        let mut view = ListView { pages: Pages::Sent(pages.clone()), entries: Vec::new() };
+        let mut view = ListView { pages: Pages::Sent(Arc::clone(pages)), entries: Vec::new() };
         let mut entries = entries.iter().peekable();
         for (number, page) in pages.iter().enumerate() {
             view.locate(list, page.as_bytes(), number, &mut entries);
@@ -248,7 +248,7 @@ mod tests {
 
     fn sent() -> ListView {
         let page = r#"{"ttlMs":5,"tools":[{"name":"add"}, {"name":"ask"},{"name":"cut"},{"name":"dig"},{"name":"end"}],"x":1}"#;
-        ListView::verbatim(ListKind::Tools, Arc::new(vec![page.into()]), &borrowed(&entries()))
+        ListView::verbatim(ListKind::Tools, &Arc::new(vec![page.into()]), &borrowed(&entries()))
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
         let page = r#"{"_meta":{"x":{"name":"add"}},"tools":[{"name":"add"},{"name":"ask"}]}"#;
         let entries = entries();
         let entries = borrowed(&entries[..2]);
-        let view = ListView::verbatim(ListKind::Tools, Arc::new(vec![page.into()]), &entries);
+        let view = ListView::verbatim(ListKind::Tools, &Arc::new(vec![page.into()]), &entries);
         let expected = r#"{"_meta":{"x":{"name":"add"}},"tools":[{"name":"ask"}]}"#;
         assert_eq!(whole(&view, &["ask"], 0), Some((expected.to_owned(), false)));
     }
