@@ -305,7 +305,14 @@ impl Driver {
             Command::RefuseUnadmitted => self.session.refuse_unadmitted(),
             Command::RefuseWaiting(reason) => self.refuse_waiting(reason),
             Command::RefuseAll(reason) => {
-                let waiting = self.session.state().requests.release_all();
+                let waiting = {
+                    let mut state = self.session.state();
+                    for freshness in state.freshness.values_mut() {
+                        freshness.is_listing = false;
+                        freshness.is_stale = true;
+                    }
+                    state.requests.release_all()
+                };
                 waiting.iter().for_each(|key| self.session.refuse_unseen(key, reason));
             }
             Command::Announce => self.session.announce(),

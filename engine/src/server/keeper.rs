@@ -130,7 +130,8 @@ pub(crate) enum Command {
     RefuseUnadmitted,
     /// Refuse all that waits for a list or for the check.
     RefuseWaiting(ReasonCode),
-    /// Refuse all that waits for anything, an answer of a person included.
+    /// Take every list for stale, and refuse all that waits for anything, an answer of a person included. A request that
+    /// comes meanwhile is not refused with them.
     RefuseAll(ReasonCode),
     /// Tell a server that was admitted late that the client is initialized.
     Announce,
@@ -339,9 +340,6 @@ impl Keeper {
         self.judging = None;
         self.has_news = true;
         self.admission.is_wanted = false;
-        out.extend(
-            ListKind::ALL.map(|list| Command::FailListing { list, reason: ReasonCode::Internal }),
-        );
         out.push(Command::RefuseAll(ReasonCode::Internal));
     }
 
