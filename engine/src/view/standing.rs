@@ -154,7 +154,14 @@ impl Standing {
         let reason = self.reason.unwrap_or(Reason::ContractDrift);
         let command = match reason {
             Reason::ServerQuarantined => "release",
-            _ => "review",
+            Reason::ContractDrift
+            | Reason::NoPin
+            | Reason::Marker
+            | Reason::SurfaceUnreadable
+            | Reason::ServerChanged
+            | Reason::ServerPending
+            | Reason::BaselineLost
+            | Reason::UnapprovedParameter => "review",
         };
         let is_accepted = self.before.is_some();
         let provenance = self.surfaced.provenance();
