@@ -99,7 +99,7 @@ fn receipt_id(number: u64) -> ReceiptId {
     ReceiptId(u128::from(number).to_be_bytes())
 }
 
-/// The least that two lines a call can cost: no lock, no tree, no signature, and nobody to wait for.
+/// Encodes, hashes and writes the two lines of each call in a loop: the least they can cost, without lock, tree or signature.
 pub fn write_alone(file: &mut File, calls: impl Iterator<Item = u64>) -> io::Result<()> {
     let (mut encoder, mut line) = (Encoder::default(), Vec::new());
     let mut place = Place { seq: 0, prev: LineHash::NONE };

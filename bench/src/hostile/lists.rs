@@ -113,7 +113,7 @@ pub struct Pair {
 
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    /// Every tool is another one than it was, under its old name.
+    /// Every tool keeps its name and changes its definition.
     EachTool,
     /// All tools are new.
     Added,
