@@ -17,7 +17,8 @@ use std::process::{Command, Stdio};
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 
-/// Whether a program is installed; a test that needs another shell says so where it is not.
+/// Whether a shell is installed.
+#[track_caller]
 fn is_there(program: &str) -> bool {
     let found = Command::new(program)
         .arg("--version")
@@ -26,7 +27,8 @@ fn is_there(program: &str) -> bool {
         .stderr(Stdio::null())
         .status();
     if found.is_err() {
-        eprintln!("NOT RUN: `{program}` is not installed");
+        let how = "run ./scripts/install-test-tools";
+        testing::not_run(&format!("`{program}` is not installed: {how}"));
     }
     found.is_ok()
 }

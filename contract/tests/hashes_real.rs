@@ -41,10 +41,12 @@ fn captures() -> Vec<Value> {
     let Some(root) = testing::corpus() else { return Vec::new() };
     let packages = entries(&root).into_iter().flat_map(|registry| entries(&registry));
     let newest = packages.filter_map(|package| entries(&package).pop());
-    newest
+    let captures: Vec<Value> = newest
         .filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok())
         .filter(|capture: &Value| capture.get("tools").is_some_and(Value::is_array))
-        .collect()
+        .collect();
+    assert!(!captures.is_empty(), "no captures in {}", root.display());
+    captures
 }
 
 fn entries(path: &Path) -> Vec<PathBuf> {

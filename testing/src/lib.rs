@@ -71,12 +71,16 @@ pub fn postgres_url() -> Option<String> {
 /// The folder with captures of real servers, `<registry>/<package>/<version>.json`.
 #[track_caller]
 pub fn corpus() -> Option<PathBuf> {
-    variable("HOLDPOINT_CORPUS", "it names a folder with captures of real servers")
-        .map(PathBuf::from)
+    let root = variable("HOLDPOINT_CORPUS", "it names a folder with captures of real servers")
+        .map(PathBuf::from)?;
+    let is_empty = std::fs::read_dir(&root).map_or(true, |mut entries| entries.next().is_none());
+    assert!(!is_empty, "`HOLDPOINT_CORPUS` names a folder without captures: {}", root.display());
+    Some(root)
 }
 
+/// The value of an environment variable that a test needs, and how to set it.
 #[track_caller]
-fn variable(name: &str, how: &str) -> Option<String> {
+pub fn variable(name: &str, how: &str) -> Option<String> {
     let value = std::env::var(name).ok();
     if value.is_none() {
         not_run(&format!("`{name}` is not set ({how})"));
@@ -84,28 +88,33 @@ fn variable(name: &str, how: &str) -> Option<String> {
     value
 }
 
+/// Whether `/proc` can be read.
 #[track_caller]
-fn process_file(process: u32, name: &str) -> Option<String> {
-    let path = format!("/proc/{process}/{name}");
-    let text = std::fs::read_to_string(&path).ok();
-    if text.is_none() && !std::path::Path::new("/proc/self").exists() {
+fn has_proc() -> bool {
+    let has_proc = std::path::Path::new("/proc/self").exists();
+    if !has_proc {
         not_run("this system has no `/proc`");
     }
-    text
+    has_proc
 }
 
 /// Whether a process has ended and its parent has not waited for it yet.
 #[track_caller]
 pub fn is_zombie(process: u32) -> bool {
+    let stat = has_proc().then(|| std::fs::read_to_string(format!("/proc/{process}/stat")).ok());
     // A program's name may have any character in it, `)` too.
-    let stat = process_file(process, "stat");
-    stat.is_some_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
+    let state = stat.flatten().and_then(|stat| stat.rsplit(") ").next()?.chars().next());
+    state == Some('Z')
 }
 
-/// The most memory that a process ever had, in KiB. `None` where there is no `/proc`.
+/// Checks that a running process has never had more memory than this.
 #[track_caller]
-pub fn peak_kib(process: u32) -> Option<u64> {
-    let status = process_file(process, "status")?;
+pub fn assert_peak_memory(process: u32, max_kib: u64) {
+    if !has_proc() {
+        return;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+    let peak: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    assert!(peak.is_some_and(|peak| peak < max_kib), "{peak:?} KiB of at most {max_kib}");
 }

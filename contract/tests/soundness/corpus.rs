@@ -20,7 +20,8 @@ pub fn surfaces() -> Option<Surfaces> {
     let registries = directories(&root);
     let packages = registries.iter().flat_map(|registry| directories(registry));
     let packages: Vec<Releases> = packages.map(|package| releases(&package)).collect();
-    (!packages.is_empty()).then_some(Surfaces { packages })
+    assert!(!packages.is_empty(), "no packages in {}", root.display());
+    Some(Surfaces { packages })
 }
 
 impl Surfaces {

@@ -32,14 +32,7 @@ fn a_writer_of_its_own() {
     let (Some(home), Ok(name)) = (std::env::var_os(HOME), std::env::var(WRITER)) else { return };
     let home = Home::open(&PathBuf::from(home)).unwrap();
     let location = Location::parse(&std::env::var(LOCATION).unwrap()).unwrap();
-    // The database may be away just now.
-    let mut store = loop {
-        match crate::open(&home, &location) {
-            Ok(store) => break store,
-            Err(StoreError::Unreachable { .. }) => std::thread::sleep(Duration::from_millis(20)),
-            Err(other) => panic!("{other}"),
-        }
-    };
+    let mut store = again(|| crate::open(&home, &location));
     write_pins(&mut *store, &name, usize::MAX);
 }
 
@@ -64,13 +57,10 @@ fn a_writer_pins_one_entry_after_the_other_and_counts_them(kind: Kind) {
 
 /// Tries again while the database is away: nothing was written then.
 fn again<T>(mut doing: impl FnMut() -> Result<T, StoreError>) -> T {
-    loop {
-        match doing() {
-            Ok(done) => return done,
-            Err(StoreError::Unreachable { .. }) => std::thread::sleep(Duration::from_millis(20)),
-            Err(other) => panic!("{other}"),
-        }
-    }
+    testing::wait_for("the database", || match doing() {
+        Err(StoreError::Unreachable { .. }) => None,
+        done => Some(done.unwrap()),
+    })
 }
 
 /// Pins an entry and counts up a number that all writers share, in one act: a lost or doubled write shows in one of them.
@@ -296,8 +286,9 @@ struct Cluster {
 impl Cluster {
     fn start() -> Option<Cluster> {
         postgres_url()?;
-        let script = PathBuf::from(std::env::var_os("HOLDPOINT_TEST_POSTGRES_CLUSTER")?);
-        let mut cluster = Cluster { script, folder: String::new() };
+        let how = "run the tests by ./scripts/with-postgres";
+        let script = testing::variable("HOLDPOINT_TEST_POSTGRES_CLUSTER", how)?;
+        let mut cluster = Cluster { script: PathBuf::from(script), folder: String::new() };
         cluster.folder = cluster.run(&["make"]);
         cluster.run(&["start", &cluster.folder]);
         Some(cluster)

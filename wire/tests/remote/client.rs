@@ -3,7 +3,6 @@
 use crate::server::{PATIENCE, Server};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 use wire::HttpEndpoint;
 use wire::remote::{
     Closed, FailureKind, Inbound, Outbound, RemoteLimits, RemoteSender, TlsKey, remote,
@@ -93,8 +92,13 @@ impl Client {
         }
     }
 
-    pub fn hears_nothing_for(&self, duration: Duration) -> bool {
-        self.heard.recv_timeout(duration).is_err()
+    /// Waits until the relay has taken every message sent before this one, while requests have to wait. Nothing else may
+    /// be heard meanwhile. The request that shows it waits too, so that it is cancelled without reaching the server.
+    pub fn barrier(&self) {
+        const ID: u32 = 9_999;
+        self.ask(ID, "barrier");
+        self.send(cancel(ID)).unwrap();
+        assert_eq!(self.hear_failure(ID).0, FailureKind::Cancelled);
     }
 
     /// Does the handshake of a session.

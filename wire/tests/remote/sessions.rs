@@ -5,7 +5,6 @@ use crate::server::{
     Gate, Seen, Server, Step, accepted, chunk, event, event_with_id, json, respond, result,
     stream_end, stream_head,
 };
-use std::time::Duration;
 use wire::remote::{Closed, FailureKind, Outbound};
 
 pub const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
@@ -83,12 +82,12 @@ fn messages_wait_until_the_session_is_known_and_announced() {
     client.tell("notifications/initialized");
     client.ask(1, "tools/list");
     server.wait_for(|seen| seen.rpc_method() == "initialize", 1);
-    assert!(client.hears_nothing_for(Duration::from_millis(100)));
+    client.barrier();
     assert_eq!(server.seen().len(), 1);
     answer.open();
     client.hear_message();
     server.wait_for(|seen| seen.rpc_method() == "notifications/initialized", 1);
-    assert!(client.hears_nothing_for(Duration::from_millis(100)));
+    client.barrier();
     assert_eq!(server.seen().len(), 2);
     accept.open();
     client.hear_message();

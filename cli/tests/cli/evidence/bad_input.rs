@@ -293,7 +293,7 @@ fn what_may_not_be_read_is_named() {
         as_nobody(bench, &words).map(answer)
     };
     let Some(sound) = verify(&[]) else {
-        eprintln!("left out: no other user can be had here, and permissions do not stop root");
+        testing::not_run("no other user can be had here, and permissions do not stop root");
         return;
     };
     sound.exits(0);
