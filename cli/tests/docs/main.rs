@@ -27,14 +27,22 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Every page, by its path from the root of the project.
-fn pages() -> Vec<(String, String)> {
-    let mut paths = vec![root().join("README.md")];
-    let documents = fs::read_dir(root().join("docs")).unwrap().map(|file| file.unwrap().path());
-    paths.extend(documents.filter(|path| path.extension().is_some_and(|end| end == "md")));
+/// The Markdown files of a folder, by their paths from the root of the project.
+fn pages_in(folder: &str) -> Vec<(String, String)> {
+    let files = fs::read_dir(root().join(folder)).unwrap().map(|file| file.unwrap().path());
+    let mut paths: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
     paths.sort();
     let name = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
     paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// The pages that users read, by their paths from the root of the project.
+fn pages() -> Vec<(String, String)> {
+    let mut pages = pages_in("");
+    pages.retain(|(name, _)| name == "README.md");
+    pages.extend(pages_in("docs"));
+    pages
 }
 
 #[test]
@@ -98,6 +106,26 @@ fn every_link_between_pages_leads_somewhere() {
     assert!(dead.is_empty(), "\n{}", dead.join("\n"));
 }
 
+#[test]
+fn prose_is_wrapped() {
+    let folders = [
+        "",
+        "bench",
+        "conformance",
+        "conformance/canonical",
+        "conformance/soundness",
+        "docs",
+        "docs/decisions",
+    ];
+    let pages = folders.into_iter().flat_map(pages_in);
+    let overlong: Vec<String> = pages
+        .flat_map(|(name, text)| {
+            page::overlong(&text).into_iter().map(move |line| format!("{name}:{line}"))
+        })
+        .collect();
+    assert!(overlong.is_empty(), "lines over 120 columns:\n{}", overlong.join("\n"));
+}
+
 // The reader can find fault.
 
 fn one(text: &str) -> Step {
@@ -133,4 +161,15 @@ fn links_and_anchors_are_found() {
     let text = "# One `two` three\n[a](b.md#c) and [d](https://example.com) ![p](x.svg)\n";
     assert_eq!(page::links(text), ["b.md#c", "x.svg"]);
     assert_eq!(page::anchors(text), ["one-two-three"]);
+}
+
+#[test]
+fn a_line_of_prose_is_overlong_from_one_column_past_the_limit() {
+    let line = |columns: usize| format!("a {}\n", "é".repeat(columns - 2));
+    let long = line(121);
+    assert_eq!(page::overlong(&line(120)), [0; 0]);
+    assert_eq!(page::overlong(&format!("one\n{long}")), [2]);
+    let exempt = format!("| {long}<!-- {long}  {}\n```\n{long}```\n", "x".repeat(200));
+    assert_eq!(page::overlong(&exempt), [0; 0]);
+    assert_eq!(page::overlong(&format!("{exempt}- {long}")), [7]);
 }

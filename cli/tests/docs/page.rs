@@ -107,3 +107,19 @@ pub(crate) fn anchors(text: &str) -> Vec<String> {
     }
     anchors
 }
+
+/// Lines of prose that are too long to be read in a diff. Tables, code, comments and lines that cannot be broken are no prose.
+pub(crate) fn overlong(text: &str) -> Vec<usize> {
+    const MAX_COLUMNS: usize = 120;
+    let mut is_code = false;
+    let mut overlong = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        let is_prose = !is_code && !line.starts_with('|') && !line.starts_with("<!--");
+        let has_break = line.trim_start().contains(' ');
+        if is_prose && has_break && line.chars().count() > MAX_COLUMNS {
+            overlong.push(at + 1);
+        }
+    }
+    overlong
+}
