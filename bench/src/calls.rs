@@ -4,9 +4,10 @@ use contract::time::Timestamp;
 use ledger::line::{Encoder, LineHash, Place};
 use ledger::record::{
     ActorType, Admission, AdmissionVerdict, Approval, ArgsHashKind, BeforeAfter, Decision,
-    Digest32, Drift, Latency, Mcp, Outcome, OutcomeStatus, Principal, ReceiptId, Record, Request,
-    Ruling, RulingResult, StepUp, Text, TokenHandling, TokenMode, TrustLevel, Words,
+    Digest32, Drift, Latency, Mcp, Outcome, Principal, ReceiptId, Record, Request, Ruling,
+    RulingResult, StepUp, Text, TrustLevel, Words,
 };
+use ledger::sample;
 use std::fs::File;
 use std::io::{self, Write};
 
@@ -16,8 +17,6 @@ const FIRST: i64 = 1_763_253_195_123;
 /// The decision on the call of this number.
 pub fn decision(number: u64) -> Decision<'static> {
     Decision {
-        ts: moment(number),
-        receipt_id: receipt_id(number),
         trace_id: Some(Text("4bf92f3577b34da6a3ce929d0e0e4736")),
         principal: Principal {
             actor_type: ActorType::Agent,
@@ -41,12 +40,6 @@ pub fn decision(number: u64) -> Decision<'static> {
             reason_codes: Words(&["allowed"]),
             result: RulingResult::Allow,
         },
-        token_handling: TokenHandling {
-            audience: None,
-            mode: TokenMode::None,
-            passthrough_detected: false,
-        },
-        sandbox: None,
         approval: Some(Approval {
             approved_at: Some(Timestamp(FIRST)),
             approved_by: Some(Text("ada")),
@@ -75,19 +68,17 @@ pub fn decision(number: u64) -> Decision<'static> {
             signer: None,
             verdict: AdmissionVerdict::Ok,
         }),
-        incident_mode: false,
         latency_us: Latency { ours: 83, theirs: None },
+        ..sample::decision(moment(number), receipt_id(number))
     }
 }
 
 /// How it ended.
 pub fn outcome(number: u64) -> Outcome {
     Outcome {
-        ts: moment(number),
-        receipt_id: receipt_id(number),
-        status: OutcomeStatus::Success,
         size_bytes_out: 2_048,
         latency_us: Latency { ours: 91, theirs: Some(15_321) },
+        ..sample::outcome(moment(number), receipt_id(number))
     }
 }
 

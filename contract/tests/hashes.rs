@@ -1,38 +1,11 @@
 //! What a hash must not see, and what it must: tools are written down in many ways that mean the same, and edited in
 //! ways that do not.
-#![allow(
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test may stop, and tells its seed"
-)]
+#![allow(clippy::indexing_slicing, reason = "a test may stop")]
 
 use contract::surface::{EntryId, EntryType, ListKind, Surface, SurfaceReader};
+use testing::Random;
 
-/// A generator of numbers that can be started again from its seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn chance(&mut self, of: usize) -> bool {
-        self.below(of) == 0
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for index in (1..items.len()).rev() {
-            items.swap(index, self.below(index + 1));
-        }
-    }
-}
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// JSON as it is meant: members have no order, and an array is a list or a set.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +40,7 @@ fn text(random: &mut Random) -> Value {
 fn scalar(random: &mut Random) -> Value {
     match random.below(5) {
         0 => Value::Null,
-        1 => Value::Bool(random.chance(2)),
+        1 => Value::Bool(random.below(2) == 0),
         2 => Value::Number(random.below(2_000_000) as i64 - 1_000_000),
         _ => text(random),
     }
@@ -118,7 +91,7 @@ fn tool(random: &mut Random, name: usize) -> Value {
         ("outputSchema".into(), schema(random, 2)),
         (
             "annotations".into(),
-            Value::Object(vec![("readOnlyHint".into(), Value::Bool(random.chance(2)))]),
+            Value::Object(vec![("readOnlyHint".into(), Value::Bool(random.below(2) == 0))]),
         ),
         ("_meta".into(), Value::Object(vec![("enum".into(), Value::List(distinct(random, 3)))])),
     ])
@@ -139,7 +112,7 @@ fn write(value: &Value, random: &mut Random, out: &mut String) {
         Value::Set(items) => {
             let mut items = items.clone();
             random.shuffle(&mut items);
-            if random.chance(3) {
+            if random.below(3) == 0 {
                 items.push(items[0].clone());
             }
             write_array(&items, random, out);
@@ -188,10 +161,10 @@ fn quote(text: &str, random: &mut Random, out: &mut String) {
     out.push('"');
     for character in text.chars() {
         let must = character == '"' || character == '\\' || (character as u32) < 0x20;
-        if must || random.chance(7) {
+        if must || (random.below(7) == 0) {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
-                out.push_str(&if random.chance(2) {
+                out.push_str(&if random.below(2) == 0 {
                     format!("\\u{unit:04x}")
                 } else {
                     format!("\\u{unit:04X}")
@@ -257,7 +230,7 @@ fn edit(value: &mut Value, random: &mut Random) {
         Value::Object(members) => {
             let index = random.below(members.len());
             match random.below(6) {
-                0 => members.push((format!("new member {}", random.next()), Value::Null)),
+                0 => members.push((format!("new member {}", random.number()), Value::Null)),
                 1 => drop(members.remove(index)),
                 2 => members[index].0.push_str("_x"),
                 _ => edit(&mut members[index].1, random),
@@ -266,16 +239,9 @@ fn edit(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn seed() -> u64 {
-    let named = std::env::var("HOLDPOINT_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = named.unwrap_or(0x9e37_79b9_7f4a_7c15);
-    println!("HOLDPOINT_SEED={seed}");
-    seed
-}
-
 #[test]
 fn what_means_the_same_has_the_same_hashes() {
-    let mut random = Random(seed());
+    let mut random = Random::from_seed_or(SEED);
     for round in 0..300 {
         let tools: Vec<Value> =
             (0..1 + random.below(5)).map(|name| tool(&mut random, name)).collect();
@@ -294,7 +260,7 @@ fn what_means_the_same_has_the_same_hashes() {
 
 #[test]
 fn any_single_edit_of_what_counts_changes_the_hashes_and_is_found() {
-    let mut random = Random(seed());
+    let mut random = Random::from_seed_or(SEED);
     for round in 0..1_500 {
         let old = tool(&mut random, 0);
         let mut new = old.clone();
@@ -327,7 +293,7 @@ fn any_single_edit_of_what_counts_changes_the_hashes_and_is_found() {
 
 #[test]
 fn findings_do_not_depend_on_how_either_side_is_written() {
-    let mut random = Random(seed());
+    let mut random = Random::from_seed_or(SEED);
     for round in 0..400 {
         let old = tool(&mut random, 0);
         let mut new = old.clone();

@@ -12,29 +12,10 @@ use contract::surface::{EntryId, EntryType, Surface, read_capture};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testing::Random;
 
 const EDITS_PER_SURFACE: usize = 12;
-
-/// SplitMix64, started again from its seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for index in (1..items.len()).rev() {
-            items.swap(index, self.below(index + 1));
-        }
-    }
-}
+const SEED: u64 = 20_260_728;
 
 /// The newest capture of each package, as JSON.
 fn captures() -> Vec<Value> {
@@ -154,16 +135,9 @@ fn edit(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn seed() -> u64 {
-    let named = std::env::var("HOLDPOINT_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = named.unwrap_or(20_260_728);
-    println!("HOLDPOINT_SEED={seed}");
-    seed
-}
-
 #[test]
 fn real_surfaces_hash_the_same_however_they_are_written() {
-    let mut random = Random(seed());
+    let mut random = Random::from_seed_or(SEED);
     let captures = captures();
     println!("real surfaces: {}", captures.len());
     for capture in &captures {
@@ -180,7 +154,7 @@ fn real_surfaces_hash_the_same_however_they_are_written() {
 
 #[test]
 fn one_edit_of_a_real_tool_is_seen_by_the_hashes_and_explained_the_same_each_time() {
-    let mut random = Random(seed());
+    let mut random = Random::from_seed_or(SEED);
     let captures = captures();
     println!("real surfaces: {}", captures.len());
     for capture in &captures {

@@ -9,6 +9,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testing::Random;
 
 /// How many mutated inputs each target gets.
 const MUTATIONS: usize = 500;
@@ -73,7 +74,7 @@ fn replay(target: &str, run: impl Fn(&[u8])) {
         .map(|(_, input)| input.as_slice())
         .filter(|input| !input.is_empty() && input.len() <= MUTATED_BYTES)
         .collect();
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0);
     for _ in 0..MUTATIONS {
         let Some(seed) = small.get(random.below(small.len())) else { return };
         let mutated = mutate(seed, &small, &mut random);
@@ -109,22 +110,6 @@ fn read_all(folder: &Path, inputs: &mut Vec<(String, Vec<u8>)>) {
         } else {
             inputs.push((path.display().to_string(), std::fs::read(&path).expect("a seed")));
         }
-    }
-}
-
-/// A small generator with a fixed start, so that a failure is the same on every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % (bound.max(1) as u64)).unwrap_or_default()
     }
 }
 

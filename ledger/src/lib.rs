@@ -19,5 +19,6 @@ pub mod proof;
 pub mod prove;
 pub mod receipt;
 pub mod record;
+pub mod sample;
 pub mod tree;
 pub mod verify;

@@ -15,19 +15,21 @@ use ledger::folder::Folder;
 use ledger::line::{LineKind, scan};
 use ledger::lines::{LineReader, Piece};
 use ledger::record::*;
+use ledger::sample;
 use ledger::verify::{Report, verify};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use store::receipts::{
     DiskFolder, Fsync, Journal, Keep, MAX_WAITING_OUTCOMES, OnFull, Receipts, ReceiptsError,
     Settings, Ticket, public_keys,
 };
 use store::{By, Home, IncidentStore, SqliteStore, Witnessed};
 use tempfile::TempDir;
+use testing::Random;
 
 /// Names the home that this test program drives calls through, where it is started again as a driver.
 const DRIVE: &str = "HOLDPOINT_TEST_DRIVE";
@@ -39,66 +41,12 @@ const COME_AND_GO: &str = "HOLDPOINT_TEST_COME_AND_GO";
 /// The same for one that goes on until it is refused, and tells why.
 const UNTIL_REFUSED: &str = "HOLDPOINT_TEST_UNTIL_REFUSED";
 
-/// Small random numbers, the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Random {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        let seed = u64::try_from(now % u128::from(u64::MAX)).unwrap() | 1;
-        eprintln!("seed {seed}");
-        Random(seed)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 8) % limit
-    }
-}
-
 fn decision(id: [u8; 16]) -> Decision<'static> {
-    Decision {
-        ts: Timestamp(1_763_253_195_123),
-        receipt_id: ReceiptId(id),
-        trace_id: None,
-        principal: Principal {
-            actor_type: ActorType::Agent,
-            client_id: None,
-            org_id: None,
-            sub: Text("ada"),
-        },
-        mcp: Mcp {
-            method: Text("tools/call"),
-            server_id: Text("files"),
-            tool_name: Some(Text("read_file")),
-            trust_level: TrustLevel::Unknown,
-        },
-        request: Request { args_hash: None, args_hash_kind: ArgsHashKind::Keyed, size_bytes_in: 2 },
-        decision: Ruling { policy_id: None, reason_codes: Words(&[]), result: RulingResult::Allow },
-        token_handling: TokenHandling {
-            audience: None,
-            mode: TokenMode::None,
-            passthrough_detected: false,
-        },
-        sandbox: None,
-        approval: None,
-        drift: None,
-        admission: None,
-        incident_mode: false,
-        latency_us: Latency::default(),
-    }
+    sample::decision(Timestamp(1_763_253_195_123), ReceiptId(id))
 }
 
 fn outcome(id: [u8; 16]) -> Outcome {
-    Outcome {
-        ts: Timestamp(1_763_253_195_124),
-        receipt_id: ReceiptId(id),
-        status: OutcomeStatus::Success,
-        size_bytes_out: 5,
-        latency_us: Latency::default(),
-    }
+    sample::outcome(Timestamp(1_763_253_195_124), ReceiptId(id))
 }
 
 fn settings(fsync: Fsync) -> Settings {
@@ -208,7 +156,7 @@ fn tear(home: &Path, random: &mut Random) {
     let folder = DiskFolder::new(&home.join("receipts"));
     let listing = folder.listing().unwrap();
     let chains: Vec<_> = listing.chains.iter().filter(|(chain, _)| !chain.is_index()).collect();
-    let (chain, files) = chains[usize::try_from(random.below(chains.len() as u64)).unwrap()];
+    let (chain, files) = chains[random.below(chains.len())];
     let (number, _) = files.segments.last_key_value().unwrap();
     let path = home.join("receipts").join(chain.as_str()).join(number.file_name());
     let mut bytes = fs::read(&path).unwrap();
@@ -217,7 +165,7 @@ fn tear(home: &Path, random: &mut Random) {
         return;
     }
     let line = bytes.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap().to_vec();
-    let cut = usize::try_from(random.below(line.len() as u64)).unwrap();
+    let cut = random.below(line.len());
     bytes.extend_from_slice(&line[..cut]);
     fs::write(&path, bytes).unwrap();
 }
@@ -225,7 +173,7 @@ fn tear(home: &Path, random: &mut Random) {
 #[test]
 fn kills_at_any_moment_lose_nothing() {
     let rounds = if std::env::var_os("HOLDPOINT_LONG").is_some() { 2_000 } else { 40 };
-    let mut random = Random::new();
+    let mut random = Random::from_clock();
     let mut is_torn_end_closed = false;
     for batch in 0..rounds / 20 {
         let directory = tempfile::tempdir().unwrap();
@@ -241,7 +189,7 @@ fn kills_at_any_moment_lose_nothing() {
                 dispatched(&home).len() > before
             });
             // The moment of the kill is a matter of chance.
-            std::thread::sleep(Duration::from_micros(random.below(20_000)));
+            std::thread::sleep(Duration::from_micros(random.number() % 20_000));
             for driver in &mut drivers {
                 driver.kill().unwrap();
                 driver.wait().unwrap();
@@ -571,14 +519,14 @@ fn start_visitor(home: &Path) -> Child {
 fn eight_processes_that_come_and_go_share_one_index_and_lose_nothing() {
     const VISITORS: usize = 8;
     let rounds = if std::env::var_os("HOLDPOINT_LONG").is_some() { 300 } else { 30 };
-    let mut random = Random::new();
+    let mut random = Random::from_clock();
     let directory = tempfile::tempdir().unwrap();
     let home = directory.path().join("home");
     drop(Home::open(&home).unwrap());
     let mut visitors: Vec<Child> = (0..VISITORS).map(|_| start_visitor(&home)).collect();
     for _ in 0..rounds {
         let before = dispatched(&home).len();
-        let chosen = usize::try_from(random.below(VISITORS as u64)).unwrap();
+        let chosen = random.below(VISITORS);
         testing::wait_until("three dispatched calls", || {
             for visitor in &mut visitors {
                 assert!(visitor.try_wait().unwrap().is_none(), "one ended by itself");
@@ -586,7 +534,7 @@ fn eight_processes_that_come_and_go_share_one_index_and_lose_nothing() {
             dispatched(&home).len() >= before + 3
         });
         // The moment of the kill is a matter of chance.
-        std::thread::sleep(Duration::from_micros(random.below(5_000)));
+        std::thread::sleep(Duration::from_micros(random.number() % 5_000));
         visitors[chosen].kill().unwrap();
         visitors[chosen].wait().unwrap();
         visitors[chosen] = start_visitor(&home);

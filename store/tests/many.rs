@@ -13,78 +13,30 @@ use ledger::folder::Folder;
 use ledger::line::scan;
 use ledger::lines::{LineReader, Piece};
 use ledger::record::*;
+use ledger::sample;
 use ledger::verify::verify;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::Home;
 use store::receipts::*;
+use testing::Random;
 
 const THREADS: u64 = 8;
 const TASKS_A_THREAD: u64 = 5;
 const RECORDS: u64 = 50_000;
-
-/// Small random numbers, the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 8) % limit
-    }
-}
+const NOW: Timestamp = Timestamp(1_763_253_195_123);
 
 fn id(number: u64) -> ReceiptId {
     ReceiptId(u128::from(number).to_be_bytes())
 }
 
 fn decision(number: u64) -> Decision<'static> {
-    Decision {
-        ts: Timestamp(1_763_253_195_123),
-        receipt_id: id(number),
-        trace_id: None,
-        principal: Principal {
-            actor_type: ActorType::Agent,
-            client_id: None,
-            org_id: None,
-            sub: Text("ada"),
-        },
-        mcp: Mcp {
-            method: Text("tools/call"),
-            server_id: Text("files"),
-            tool_name: Some(Text(["read_file", "write_file", "list"][(number % 3) as usize])),
-            trust_level: TrustLevel::Unknown,
-        },
-        request: Request {
-            args_hash: Some(Digest32([number as u8; 32])),
-            args_hash_kind: ArgsHashKind::Keyed,
-            size_bytes_in: number,
-        },
-        decision: Ruling { policy_id: None, reason_codes: Words(&[]), result: RulingResult::Allow },
-        token_handling: TokenHandling {
-            audience: None,
-            mode: TokenMode::None,
-            passthrough_detected: false,
-        },
-        sandbox: None,
-        approval: None,
-        drift: None,
-        admission: None,
-        incident_mode: false,
-        latency_us: Latency::default(),
-    }
-}
-
-fn outcome(number: u64) -> Outcome {
-    Outcome {
-        ts: Timestamp(1_763_253_195_124),
-        receipt_id: id(number),
-        status: OutcomeStatus::Success,
-        size_bytes_out: 5,
-        latency_us: Latency::default(),
-    }
+    let mut decision = sample::decision(NOW, id(number));
+    decision.mcp.tool_name = Some(Text(["read_file", "write_file", "list"][(number % 3) as usize]));
+    decision.request.args_hash = Some(Digest32([number as u8; 32]));
+    decision.request.size_bytes_in = number;
+    decision
 }
 
 /// One call of a task: a decision that is waited for, now, later, in another way or not at all, and perhaps an outcome.
@@ -113,7 +65,7 @@ async fn call(receipts: &Receipts, number: u64, random: &mut Random, records: &A
         _ => drop(receipts.settling(ticket).await.unwrap()),
     }
     if random.below(2) == 0 {
-        receipts.outcome_later(&outcome(number)).unwrap();
+        receipts.outcome_later(&sample::outcome(NOW, id(number))).unwrap();
         records.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -121,7 +73,7 @@ async fn call(receipts: &Receipts, number: u64, random: &mut Random, records: &A
 fn drive(receipts: &Receipts, seed: u64, numbers: &AtomicU64, records: &AtomicU64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let tasks = futures_util::future::join_all((0..TASKS_A_THREAD).map(|task| async move {
-        let mut random = Random(seed ^ (task + 1));
+        let mut random = Random::new(seed ^ (task + 1));
         while records.load(Ordering::Relaxed) < RECORDS {
             let number = numbers.fetch_add(1, Ordering::Relaxed);
             call(receipts, number, &mut random, records).await;

@@ -11,6 +11,7 @@ use contract::time::Timestamp;
 use ledger::chain::Rotation;
 use ledger::folder::{ChainId, Folder};
 use ledger::record::*;
+use ledger::sample;
 use ledger::verify::{Report, verify};
 use std::fs;
 use store::Home;
@@ -26,46 +27,11 @@ fn home() -> (TempDir, Home) {
 }
 
 fn decision(id: u8) -> Decision<'static> {
-    Decision {
-        ts: NOW,
-        receipt_id: ReceiptId([id; 16]),
-        trace_id: None,
-        principal: Principal {
-            actor_type: ActorType::User,
-            client_id: None,
-            org_id: None,
-            sub: Text("ada"),
-        },
-        mcp: Mcp {
-            method: Text("tools/call"),
-            server_id: Text("files"),
-            tool_name: Some(Text("read_file")),
-            trust_level: TrustLevel::Unknown,
-        },
-        request: Request { args_hash: None, args_hash_kind: ArgsHashKind::Keyed, size_bytes_in: 2 },
-        decision: Ruling { policy_id: None, reason_codes: Words(&[]), result: RulingResult::Allow },
-        token_handling: TokenHandling {
-            audience: None,
-            mode: TokenMode::None,
-            passthrough_detected: false,
-        },
-        sandbox: None,
-        approval: None,
-        drift: None,
-        admission: None,
-        incident_mode: false,
-        latency_us: Latency::default(),
-    }
+    sample::decision(NOW, ReceiptId([id; 16]))
 }
 
 fn outcome(id: u8) -> Outcome {
-    Outcome {
-        ts: NOW,
-        receipt_id: ReceiptId([id; 16]),
-        status: OutcomeStatus::Success,
-        size_bytes_out: 5,
-        latency_us: Latency { ours: 1, theirs: Some(2) },
-    }
+    sample::outcome(NOW, ReceiptId([id; 16]))
 }
 
 fn small_segments() -> Settings {

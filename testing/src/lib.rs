@@ -1,11 +1,20 @@
-//! What tests of several crates share: waiting with a deadline for what another thread or process does, and finding what a
-//! machine may lack (PostgreSQL, captures of real servers, `/proc`). For tests only: no crate uses it otherwise.
+//! What tests of several crates share: waiting with a deadline for what another thread or process does, random numbers, and
+//! finding what a machine may lack (PostgreSQL, real servers, captures of them, `/proc`). For tests only: no crate uses it
+//! otherwise.
 #![forbid(unsafe_code)]
 #![allow(
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
+    clippy::unwrap_used,
     reason = "tests fail by panicking and report what they did not run"
 )]
+
+mod random;
+mod servers;
+
+pub use random::Random;
+pub use servers::{ListeningServer, newest_release, releases, servers_folder};
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -16,20 +16,14 @@ const PASSPHRASE: &str = "correct horse";
 
 /// The interpreter that has the package, if it is installed.
 fn python() -> Option<PathBuf> {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
-    let servers = std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from);
-    let releases = fs::read_dir(servers.join("cryptography")).into_iter().flatten().flatten();
-    let mut interpreters = releases.map(|release| release.path().join("venv/bin/python"));
-    interpreters.find(|path| path.is_file()).or_else(|| not_run("Python's `cryptography`"))
+    testing::newest_release("cryptography").map(|release| release.join("venv/bin/python"))
 }
 
 fn openssl() -> Option<PathBuf> {
-    let found = Command::new("openssl").arg("version").output().is_ok();
-    if found { Some(PathBuf::from("openssl")) } else { not_run("openssl") }
-}
-
-fn not_run(what: &str) -> Option<PathBuf> {
-    testing::not_run(&format!("{what} is not installed: run ./scripts/install-test-tools"));
+    if Command::new("openssl").arg("version").output().is_ok() {
+        return Some(PathBuf::from("openssl"));
+    }
+    testing::not_run("openssl is not installed: run ./scripts/install-test-tools");
     None
 }
 

@@ -6,6 +6,7 @@ use contract::hash::sha256_hex;
 use contract::time::Timestamp;
 use ledger::chain::Rotation;
 use ledger::record::*;
+use ledger::sample;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -188,46 +189,11 @@ fn act(home: &Home, at: i64) {
 }
 
 fn outcome(id: u8, at: i64) -> Outcome {
-    Outcome {
-        ts: Timestamp(START + at),
-        receipt_id: ReceiptId([id; 16]),
-        status: OutcomeStatus::Success,
-        size_bytes_out: 2_048,
-        latency_us: Latency { ours: 70, theirs: Some(9_000) },
-    }
+    sample::outcome(Timestamp(START + at), ReceiptId([id; 16]))
 }
 
 fn decision(id: u8, at: i64) -> Decision<'static> {
-    Decision {
-        ts: Timestamp(START + at),
-        receipt_id: ReceiptId([id; 16]),
-        trace_id: None,
-        principal: Principal {
-            actor_type: ActorType::User,
-            client_id: None,
-            org_id: None,
-            sub: Text("ada"),
-        },
-        mcp: Mcp {
-            method: Text("tools/call"),
-            server_id: Text("files"),
-            tool_name: Some(Text("read_file")),
-            trust_level: TrustLevel::Unknown,
-        },
-        request: Request { args_hash: None, args_hash_kind: ArgsHashKind::Keyed, size_bytes_in: 2 },
-        decision: Ruling { policy_id: None, reason_codes: Words(&[]), result: RulingResult::Allow },
-        token_handling: TokenHandling {
-            audience: None,
-            mode: TokenMode::None,
-            passthrough_detected: false,
-        },
-        sandbox: None,
-        approval: None,
-        drift: None,
-        admission: None,
-        incident_mode: false,
-        latency_us: Latency::default(),
-    }
+    sample::decision(Timestamp(START + at), ReceiptId([id; 16]))
 }
 
 fn copy(from: &Path, to: &Path) {

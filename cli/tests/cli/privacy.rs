@@ -3,6 +3,7 @@
 use crate::bench::*;
 use contract::time::Timestamp;
 use ledger::record::*;
+use ledger::sample;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::fs;
@@ -234,11 +235,8 @@ fn write_calls(home: &Path) {
             receipts.decision(&decision).unwrap();
         }
         let outcome = Outcome {
-            ts: Timestamp(1_763_253_196_000),
-            receipt_id: ReceiptId([first; 16]),
-            status: OutcomeStatus::Success,
             size_bytes_out: answer.len() as u64,
-            latency_us: Latency { ours: 70, theirs: Some(9_000) },
+            ..sample::outcome(Timestamp(1_763_253_196_000), ReceiptId([first; 16]))
         };
         receipts.outcome(&outcome).unwrap();
     }
@@ -252,9 +250,6 @@ fn decision(
     size: usize,
 ) -> Decision<'static> {
     Decision {
-        ts: Timestamp(1_763_253_195_123),
-        receipt_id: ReceiptId([id; 16]),
-        trace_id: None,
         principal: Principal {
             actor_type: ActorType::Agent,
             client_id: Some(Text("editor")),
@@ -274,12 +269,7 @@ fn decision(
             mode: TokenMode::Blocked,
             passthrough_detected: true,
         },
-        sandbox: None,
-        approval: None,
-        drift: None,
-        admission: None,
-        incident_mode: false,
-        latency_us: Latency::default(),
+        ..sample::decision(Timestamp(1_763_253_195_123), ReceiptId([id; 16]))
     }
 }
 

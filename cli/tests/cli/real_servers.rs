@@ -7,45 +7,8 @@
 use crate::bench::*;
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
-
-/// How long a real server may take until it listens.
-const START: Duration = Duration::from_secs(60);
-
-fn folder() -> PathBuf {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
-    std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from)
-}
-
-/// The releases of a server, the older first, if they are installed.
-fn releases(name: &str) -> Option<[PathBuf; 2]> {
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/test-servers.txt");
-    let list = fs::read_to_string(list).unwrap();
-    let versions: Vec<&str> = list
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            let package = words.next()?;
-            (package.rsplit('/').next() == Some(name)).then(|| words.next())?
-        })
-        .collect();
-    let launch = |version: &str| folder().join(name).join(version).join("launch");
-    let [older, newer] = [versions[0], versions[1]].map(launch);
-    if older.is_file() && newer.is_file() {
-        return Some([older, newer]);
-    }
-    let words =
-        format!("{name} is not in `{}`: run ./scripts/install-test-tools", folder().display());
-    testing::not_run(&words);
-    None
-}
 
 /// A release is an upgrade in place: the program's path stays, what is behind it changes.
 fn install(bench: &Bench, release: &Path) -> PathBuf {
@@ -57,7 +20,8 @@ fn install(bench: &Bench, release: &Path) -> PathBuf {
 
 /// Pins the older release; the same one proceeds, and the newer is held with a sentence about this tool.
 fn upgrade_is_held(name: &str, arguments: &[&str], tool: &str, kind: &str) {
-    let Some([older, newer]) = releases(name) else { return };
+    let Some(releases) = testing::releases(name) else { return };
+    let [older, newer] = [&releases[0], &releases[1]].map(|release| release.join("launch"));
     let bench = Bench::new();
     let program = install(&bench, &older);
     let mut command = bench.command(["pin", "--server", name, "--"]);
@@ -118,44 +82,13 @@ fn mcp_server_time_is_held_when_it_changed() {
     upgrade_is_held("mcp-server-time", &words, "get_current_time", "description-only");
 }
 
-/// A server that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts a server on a free port, and waits for it to say that it listens.
-fn listening(release: &Path) -> (Running, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = Command::new(release);
-    command.arg("streamableHttp").env("PORT", port.to_string());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let running = Running(child);
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in lines.map_while(Result::ok) {
-            if line.contains("listening") {
-                let _ = sender.send(());
-            }
-        }
-    });
-    receiver.recv_timeout(START).unwrap();
-    (running, port)
-}
-
 #[test]
 fn server_everything_is_pinned_and_checked_over_http() {
-    let Some(releases) = releases("server-everything") else { return };
+    let Some(releases) = testing::releases("server-everything") else { return };
     for release in releases {
         let bench = Bench::new();
-        let (_running, port) = listening(&release);
-        let url = format!("http://127.0.0.1:{port}/mcp");
+        let server = testing::ListeningServer::start(&release);
+        let url = format!("http://127.0.0.1:{}/mcp", server.port);
         bench.run(["pin", "--server", ID, "--url", &url]).exits(0).says("tools, ");
         bench.run(["check", "--server", ID, "--url", &url]).exits(0).says("nothing changed");
         bench.run(["check", ID]).exits(0).says("nothing changed");

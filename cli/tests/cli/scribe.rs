@@ -3,6 +3,7 @@
 
 use contract::time::Timestamp;
 use ledger::record::*;
+use ledger::sample;
 use std::path::Path;
 use store::Home;
 use store::receipts::{DiskFolder, Receipts, Settings};
@@ -50,11 +51,8 @@ impl Ledger {
     pub(crate) fn outcome(&self, id: u8, at: i64) {
         self.receipts
             .outcome(&Outcome {
-                ts: Timestamp(START + at),
-                receipt_id: ReceiptId([id; 16]),
-                status: OutcomeStatus::Success,
                 size_bytes_out: 2_048,
-                latency_us: Latency { ours: 70, theirs: Some(9_000) },
+                ..sample::outcome(Timestamp(START + at), ReceiptId([id; 16]))
             })
             .unwrap();
     }
@@ -71,8 +69,6 @@ impl Ledger {
         };
         self.receipts
             .decision(&Decision {
-                ts: Timestamp(START + at),
-                receipt_id,
                 trace_id: Some(Text("0af7651916cd43dd8448eb211c80319c")),
                 principal: Principal {
                     actor_type: ActorType::Agent,
@@ -95,11 +91,6 @@ impl Ledger {
                     policy_id: Some(Text("p-1")),
                     reason_codes: Words(reasons),
                     result,
-                },
-                token_handling: TokenHandling {
-                    audience: None,
-                    mode: TokenMode::None,
-                    passthrough_detected: false,
                 },
                 sandbox: Some(Sandbox {
                     fs_policy: FsPolicy::WorkspaceOnly,
@@ -133,8 +124,8 @@ impl Ledger {
                     signer: Some(Text("acme")),
                     verdict: AdmissionVerdict::Ok,
                 }),
-                incident_mode: false,
                 latency_us: Latency { ours: 50, theirs: None },
+                ..sample::decision(Timestamp(START + at), receipt_id)
             })
             .unwrap();
     }

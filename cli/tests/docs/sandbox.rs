@@ -6,7 +6,7 @@ use crate::page::Step;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ exec "$SERVERS/$name/$release/launch" "$@"
 impl Sandbox {
     /// None where servers are needed and not installed.
     pub(crate) fn new(needs_servers: bool) -> Option<Sandbox> {
-        if needs_servers && !servers().join("mcp-server-time").is_dir() {
+        if needs_servers && !testing::servers_folder().join("mcp-server-time").is_dir() {
             return None;
         }
         let sandbox = Sandbox { folder: tempfile::tempdir().unwrap() };
@@ -79,7 +79,7 @@ impl Sandbox {
         command.args(["-c", &step.command]).stdin(Stdio::null()).current_dir(self.path("work"));
         let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
         command.env_clear().env("PATH", path).env("HOME", self.folder.path());
-        command.env("USER", "ada").env("COLUMNS", "100").env("SERVERS", servers());
+        command.env("USER", "ada").env("COLUMNS", "100").env("SERVERS", testing::servers_folder());
         // Tests may run as root, in a container.
         command.env("HOLDPOINT_ALLOW_ROOT", "1");
         let answer = answer(command);
@@ -96,11 +96,6 @@ impl Sandbox {
         })?;
         Some(format!("{line}: `{words}` does not say, in this place, `{missing}`, but\n{said}"))
     }
-}
-
-fn servers() -> PathBuf {
-    let named = std::env::var_os("HOLDPOINT_TEST_SERVERS").map(PathBuf::from);
-    named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers"))
 }
 
 /// A JSON document is printed in one line, and wrapped on a page.

@@ -27,27 +27,13 @@ struct Release {
 impl Release {
     /// The newest one, if it is installed.
     fn find() -> Option<Release> {
-        let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
-        let servers = std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from);
-        let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/test-servers.txt");
-        let list = fs::read_to_string(list).unwrap();
-        let mut version = list.lines().filter_map(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            (words.next()? == NAME).then(|| words.next().map(str::to_owned))?
-        });
-        let version = version.next_back().unwrap();
-        let folder = servers.join("server-filesystem").join(&version);
-        if !folder.join("launch").is_file() {
-            let words =
-                format!("`{}` is not there: ./scripts/install-test-tools", folder.display());
-            testing::not_run(&words);
-            return None;
-        }
+        let folder = testing::newest_release("server-filesystem")?;
+        let version = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let record = fs::read_to_string(folder.join("bun.lock")).unwrap();
         let line = record.lines().find(|line| line.trim().starts_with(&format!("\"{NAME}\": [")));
         let integrity = line.unwrap().split('"').find(|part| part.starts_with("sha512-")).unwrap();
         let integrity = integrity.to_owned();
-        Some(Release { folder: folder.canonicalize().unwrap(), version, integrity })
+        Some(Release { folder, version, integrity })
     }
 
     fn launch(&self) -> [String; 1] {

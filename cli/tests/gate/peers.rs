@@ -9,39 +9,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use testing::releases;
 
 /// Keeps all that goes in and comes out of a program.
 const RECORDING: &str = r#"tee "$0.in" | "$@" | tee "$0.out""#;
 
 /// The members of a result that are lists.
 const LISTS: [&str; 4] = ["tools", "prompts", "resources", "resourceTemplates"];
-
-fn folder() -> PathBuf {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
-    std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from)
-}
-
-/// Where the releases of a package are, the older first, if all of them are installed.
-fn releases(name: &str) -> Option<Vec<PathBuf>> {
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/test-servers.txt");
-    let list = fs::read_to_string(list).unwrap();
-    let versions = list.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
-        let mut words = line.split_whitespace().skip(1);
-        let package = words.next()?;
-        (package.rsplit('/').next() == Some(name)).then(|| words.next())?
-    });
-    let found: Vec<PathBuf> = versions.map(|version| folder().join(name).join(version)).collect();
-    assert!(!found.is_empty(), "{name} is not in scripts/test-servers.txt");
-    if found.iter().all(|path| path.join("launch").is_file()) {
-        return Some(found);
-    }
-    let words =
-        format!("{name} is not in `{}`: run ./scripts/install-test-tools", folder().display());
-    testing::not_run(&words);
-    None
-}
 
 /// A server, and what a client asks of it. `$FOLDER` in it is a folder that is the same each time.
 struct Peer {

@@ -5,34 +5,9 @@
 
 use crate::bench::*;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-fn folder() -> PathBuf {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
-    let folder = std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from);
-    fs::canonicalize(&folder).unwrap_or(folder)
-}
-
-/// The newest release of a package, if it is installed.
-fn release(name: &str) -> Option<PathBuf> {
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/test-servers.txt");
-    let list = fs::read_to_string(list).unwrap();
-    let mut versions = list.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
-        let mut words = line.split_whitespace().skip(1);
-        let package = words.next()?;
-        (package.rsplit('/').next() == Some(name)).then(|| words.next())?
-    });
-    let version = versions.next_back().unwrap_or_else(|| panic!("{name} is not in the list"));
-    let found = folder().join(name).join(version);
-    if found.join("launch").exists() {
-        return Some(found);
-    }
-    let words =
-        format!("{name} is not in `{}`: run ./scripts/install-test-tools", folder().display());
-    testing::not_run(&words);
-    None
-}
+use testing::newest_release;
 
 /// A host with the person's home of this bench, and nothing of the tester's.
 fn host(bench: &Bench, release: &Path, words: &[&str]) -> Command {
@@ -58,7 +33,8 @@ fn everything(release: &Path) -> String {
 
 #[test]
 fn claude_code_connects_through_the_gate_and_says_what_to_do_about_a_stopped_server() {
-    let (Some(claude), Some(server)) = (release("claude-code"), release("server-everything"))
+    let (Some(claude), Some(server)) =
+        (newest_release("claude-code"), newest_release("server-everything"))
     else {
         return;
     };
@@ -98,7 +74,9 @@ fn claude_code_connects_through_the_gate_and_says_what_to_do_about_a_stopped_ser
 
 #[test]
 fn codex_reads_the_wired_file_back() {
-    let (Some(codex), Some(server)) = (release("codex"), release("server-everything")) else {
+    let (Some(codex), Some(server)) =
+        (newest_release("codex"), newest_release("server-everything"))
+    else {
         return;
     };
     let bench = Bench::new();
@@ -127,7 +105,9 @@ fn codex_reads_the_wired_file_back() {
 
 #[test]
 fn gemini_reads_the_wired_file_back() {
-    let (Some(gemini), Some(server)) = (release("gemini-cli"), release("server-everything")) else {
+    let (Some(gemini), Some(server)) =
+        (newest_release("gemini-cli"), newest_release("server-everything"))
+    else {
         return;
     };
     let bench = Bench::new();
@@ -145,7 +125,8 @@ fn gemini_reads_the_wired_file_back() {
 
 #[test]
 fn the_inspector_lists_and_calls_through_a_wired_file_and_is_told_what_a_person_must_do() {
-    let (Some(inspector), Some(server)) = (release("inspector"), release("server-everything"))
+    let (Some(inspector), Some(server)) =
+        (newest_release("inspector"), newest_release("server-everything"))
     else {
         return;
     };

@@ -275,16 +275,11 @@ fn the_bundles_manifest_fits_the_program() {
 
 #[test]
 fn the_bundles_manifest_is_valid() {
-    let servers = std::env::var_os("HOLDPOINT_TEST_SERVERS").map(PathBuf::from);
-    let folder = servers.unwrap_or_else(|| root().join(".cache/servers")).join("mcpb");
-    let Some(release) = fs::read_dir(folder).ok().and_then(|mut names| names.next()) else {
-        testing::not_run("mcpb is not installed: run ./scripts/install-test-tools");
-        return;
-    };
+    let Some(release) = testing::newest_release("mcpb") else { return };
     let station = Station::new();
     let text = fs::read_to_string(root().join("dist/manifest.json")).unwrap();
     let text = text.replace("@VERSION@", "0.1.0").replace("@PLATFORM@", "linux");
-    let mcpb = release.unwrap().path().join("launch");
+    let mcpb = release.join("launch");
     let validate = |text: &str| {
         let path = station.bench.file("manifest.json", text);
         let mut command = Command::new(&mcpb);

@@ -1,10 +1,10 @@
 //! Real input schemas from a directory of captured surfaces: `<registry>/<package>/<version>.json`.
 
-use crate::random::Random;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testing::Random;
 
 /// The input schemas of one package's tools, by release in the order of the versions.
 type Releases = Vec<BTreeMap<String, Value>>;

@@ -1,10 +1,10 @@
 //! Instances for a pair of schemas: led by the old schema so that many are valid, with values from the edges of both.
 
 use crate::applicable::{Dialect, Document, Speaker, schemas_of_member};
-use crate::random::Random;
 use crate::schemas::{NAMES, STRINGS, any_value};
 use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeSet;
+use testing::Random;
 
 /// References and branches are followed this far while one value is made.
 const MAX_STEPS: usize = 40;

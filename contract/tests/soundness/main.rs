@@ -20,17 +20,16 @@ mod corpus;
 mod edits;
 mod instances;
 mod judge;
-mod random;
 mod run;
 mod schemas;
 mod shrink;
 mod tally;
 
 use judge::{Counterexample, Reading, findings, is_claimed};
-use random::Random;
 use run::{Budget, Run};
 use schemas::Author;
 use serde_json::Value;
+use testing::Random;
 
 const CASES: &str = include_str!("../../../conformance/soundness/cases.json");
 

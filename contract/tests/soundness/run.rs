@@ -2,13 +2,13 @@
 
 use crate::instances::{Maker, Pool};
 use crate::judge::{Counterexample, Reading, findings, is_claimed};
-use crate::random::Random;
 use crate::shrink::shrink;
 use crate::tally::{Tally, percent};
 use contract::change::{ChangeClass, ChangeKind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use testing::Random;
 
 /// Instances of a pair without a claim, in each reading.
 const INSTANCES: usize = 60;

@@ -1,8 +1,8 @@
 //! Random JSON Schemas over small vocabularies, so that their parts meet: few names, few values, close bounds.
 
-use crate::random::Random;
 use serde_json::{Map, Value, json};
 use std::ops::{Deref, DerefMut};
+use testing::Random;
 
 pub const NAMES: [&str; 5] = ["a", "b", "c", "ab", "x-y"];
 pub const STRINGS: [&str; 8] = ["", "a", "b", "c", "ab", "abc", "aab", "é"];

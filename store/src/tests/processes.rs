@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use testing::Random;
 
 const HOME: &str = "STORE_TEST_HOME";
 const LOCATION: &str = "STORE_TEST_LOCATION";
@@ -175,7 +176,7 @@ fn run_writers(bench: &Bench, disturb: impl FnOnce(&AtomicUsize)) -> Vec<Expecte
     println!("seed {seed}");
     std::thread::scope(|scope| {
         let start = |writer: usize| {
-            let random = Random(u64::from(seed) + writer as u64 + 1);
+            let random = Random::new(u64::from(seed) + writer as u64 + 1);
             let kills = &kills;
             scope.spawn(move || run_writer(bench, writer, random, kills))
         };
@@ -216,16 +217,6 @@ fn check_history(store: &dyn Store, server: &ServerId, written: usize) {
     assert_eq!(lines, BTreeMap::from(expected));
     assert_ne!(store.server(server).unwrap().unwrap().revision, Revision::NONE);
     println!("{written} acts survived {} kills", WRITERS * rounds());
-}
-
-/// A small generator: the moments of the kills only have to differ.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (self.0 >> 29);
-        (self.0 >> 33) as usize % limit
-    }
 }
 
 /// Another process that keeps what it read as long as the version stays. It answers each line with how many pins count.

@@ -6,61 +6,12 @@
 
 use crate::client::{Client, Heard, endpoint, notification, request};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use testing::ListeningServer;
 use wire::remote::{Outbound, RemoteLimits};
-
-/// How long a real server may take until it listens.
-const START: Duration = Duration::from_secs(60);
-
-/// The releases that are installed.
-fn releases() -> Vec<PathBuf> {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
-    let folder = std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from);
-    let folder = folder.join("server-everything");
-    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-    let found: Vec<PathBuf> = entries.map(|entry| entry.path().join("launch")).collect();
-    if found.is_empty() {
-        let words = format!("nothing in `{}`: run ./scripts/install-test-tools", folder.display());
-        testing::not_run(&words);
-    }
-    found
-}
-
-/// A server that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts a server on a free port, and waits for it to say that it listens.
-fn listening(release: &Path) -> (Running, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = Command::new(release);
-    command.arg("streamableHttp").env("PORT", port.to_string());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let running = Running(child);
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in lines.map_while(Result::ok) {
-            if line.contains("listening") {
-                let _ = sender.send(());
-            }
-        }
-    });
-    receiver.recv_timeout(START).unwrap();
-    (running, port)
-}
 
 /// Stands between, and can cut every connection there is.
 struct Cutter {
@@ -130,8 +81,8 @@ fn hear_until(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
 }
 
 fn converse(release: &Path) {
-    let (_running, port) = listening(release);
-    let cutter = Cutter::before(port);
+    let server = ListeningServer::start(release);
+    let cutter = Cutter::before(server.port);
     let url = format!("http://127.0.0.1:{}/mcp", cutter.port);
     let client = Client::with(endpoint(&url), RemoteLimits::default());
     let params = json!({
@@ -166,7 +117,7 @@ fn converse(release: &Path) {
 
 #[test]
 fn server_everything_is_spoken_to_and_a_cut_connection_loses_nothing() {
-    for release in releases() {
+    for release in testing::releases("server-everything").unwrap_or_default() {
         converse(&release);
     }
 }

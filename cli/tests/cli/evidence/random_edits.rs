@@ -2,16 +2,13 @@
 
 use super::*;
 use ledger::verify::verify;
-use std::time::{SystemTime, UNIX_EPOCH};
 use store::receipts::{DiskFolder, public_keys};
+use testing::Random;
 
 const EDITS: u64 = 1_000;
 
 /// One in so many is verified by the binary.
 const BINARY_STEP: u64 = 20;
-
-/// Set to the seed that a failed run printed, it does the same edits at the same places of as long a ledger.
-const SEED_VARIABLE: &str = "HOLDPOINT_TEST_SEED";
 
 #[test]
 fn a_thousand_changed_bytes_are_all_found() {
@@ -20,7 +17,7 @@ fn a_thousand_changed_bytes_are_all_found() {
     act(&home, 0);
     write_calls(&home, 0..5);
     bench.run(["receipts", "verify"]).exits(0);
-    let mut numbers = Numbers::new();
+    let mut random = Random::from_clock();
     let files = files_of(&home.receipts_path());
     assert!(files.len() >= 10, "{files:?}");
     let total: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
@@ -29,14 +26,14 @@ fn a_thousand_changed_bytes_are_all_found() {
     for edit in 0..EDITS {
         // Every second edit is of a file chosen first: checkpoints are small, and would hardly be met.
         let (path, bytes, at) = match edit % 2 {
-            0 => at_offset(&files, numbers.below(total)),
+            0 => at_offset(&files, random.number() % total),
             _ => {
-                let (path, bytes) = &files[numbers.below(files.len() as u64) as usize];
-                (path, bytes, numbers.below(bytes.len() as u64) as usize)
+                let (path, bytes) = &files[random.below(files.len())];
+                (path, bytes, random.below(bytes.len()))
             }
         };
         let mut edited = bytes.clone();
-        edited[at] ^= 1 + numbers.below(255) as u8;
+        edited[at] ^= 1 + random.below(255) as u8;
         fs::write(path, &edited).unwrap();
         let what = format!("edit {edit}: byte {at} of {} is {}", path.display(), edited[at]);
         let chain = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
@@ -75,24 +72,4 @@ fn at_offset(files: &Files, mut offset: u64) -> (&PathBuf, &Vec<u8>, usize) {
         offset -= bytes.len() as u64;
     }
     panic!("past the end");
-}
-
-/// SplitMix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn new() -> Numbers {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let given = std::env::var(SEED_VARIABLE).ok().map(|seed| seed.parse().unwrap());
-        let seed = given.unwrap_or(now.as_nanos() as u64);
-        eprintln!("{SEED_VARIABLE}={seed}");
-        Numbers(seed)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
 }
