@@ -12,6 +12,7 @@ pub mod pins;
 pub mod posture;
 pub mod reason;
 pub mod server;
+pub mod shell;
 pub mod shown;
 pub mod status;
 pub mod tiers;

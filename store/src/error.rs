@@ -4,6 +4,7 @@ use crate::approval::{ApprovalId, ApprovalState};
 use crate::postgres::AddressError;
 use contract::surface::EntryId;
 use gate::server::ServerId;
+use gate::shell;
 use std::io;
 use std::path::PathBuf;
 
@@ -16,11 +17,11 @@ pub enum HomeError {
     DanglingLink { path: PathBuf },
     #[error("`{}` belongs to another user: name another home with `--home`", path.display())]
     NotOurs { path: PathBuf },
-    #[error("others can write to `{}`: type `chmod {mode} {}`", path.display(), shell_word(path))]
+    #[error("others can write to `{}`: type `chmod {mode} {}`", path.display(), shell::path(path))]
     OthersCanWrite { path: PathBuf, mode: &'static str },
     #[error("`{}` is shared with other users: name another home with `--home`", path.display())]
     Shared { path: PathBuf },
-    #[error("others can replace what is in `{}`: type `chmod o-w {}`, or name another home with `--home`", path.display(), shell_word(path))]
+    #[error("others can replace what is in `{}`: type `chmod o-w {}`, or name another home with `--home`", path.display(), shell::path(path))]
     ReplaceableByOthers { path: PathBuf },
     #[error("cannot {doing} `{}`: {source}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
@@ -191,32 +192,4 @@ pub enum Refusal {
     NotCopyable { table: &'static str },
     #[error("table `{table}` does not read back as it was written: nothing was moved")]
     Differs { table: &'static str },
-}
-
-/// A path as one word of a shell command.
-fn shell_word(path: &std::path::Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shell_word;
-    use std::path::Path;
-
-    #[test]
-    fn paths_in_commands_are_one_word() {
-        for (path, expected) in [
-            ("/home/ada/.holdpoint", "/home/ada/.holdpoint"),
-            ("/home/ada lovelace/x", "'/home/ada lovelace/x'"),
-            ("/a'; rm b", r"'/a'\''; rm b'"),
-        ] {
-            assert_eq!(shell_word(Path::new(path)), expected);
-        }
-    }
 }

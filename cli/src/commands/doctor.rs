@@ -12,7 +12,6 @@ use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, DIM, GREEN, RED, YELLOW, styled};
 use codes::{Code, State};
-pub(crate) use program::shell_word;
 use serde::Serialize;
 use std::path::Path;
 

@@ -12,6 +12,7 @@ use contract::surface::{EntryId, EntryType};
 use engine::acts::{Review, ReviewedHash, approve, can_be_approved, hash_of, quarantine};
 use gate::judge::Judgement;
 use gate::server::{ServerId, ServerStatus};
+use gate::shell;
 use gate::words::{self, Audience};
 use store::Store;
 use usage::Usage;
@@ -281,15 +282,5 @@ fn key_word(entry: &Judgement) -> String {
     if screen::name(key) != *key {
         return String::new();
     }
-    format!(" {}", shell_word(&format!("{}:{key}", entry.id.entry_type)))
-}
-
-/// A word that a shell reads as it stands.
-fn shell_word(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
-    if word.bytes().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    format!(" {}", shell::word(&format!("{}:{key}", entry.id.entry_type)))
 }

@@ -6,7 +6,6 @@ mod purge;
 use crate::approver;
 use crate::arguments::Options;
 use crate::arguments::uninstall::UninstallCommand;
-use crate::commands::doctor::shell_word;
 use crate::commands::wiring::Witness;
 use crate::commands::{watch, wiring};
 use crate::failure::{Exit, Failure};
@@ -271,7 +270,7 @@ fn removal_of(program: &Path) -> String {
         Some(folder) if is_same(folder, cargo.map(|cargo| cargo.join("bin")).as_deref()) => {
             "cargo uninstall holdpoint".to_owned()
         }
-        _ => format!("rm {}", shell_word(program)),
+        _ => format!("rm {}", gate::shell::path(program)),
     }
 }
 

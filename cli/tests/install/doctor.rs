@@ -47,7 +47,7 @@ fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
     let finding = finds(&document, "host_unwired");
     assert_eq!(finding["state"], "wrong");
     assert!(finding["say"].as_str().unwrap().contains("`time` is not guarded"), "{finding}");
-    let line = format!("holdpoint wire --config '{}'", station.cursor_path().display());
+    let line = format!("holdpoint wire --config {}", station.cursor_path().display());
     assert_eq!(finding["mend"], json!(line));
     assert_eq!(finding["page"], "holdpoint help doctor#host_unwired");
     let page = "holdpoint help doctor#host_unwired";
@@ -270,7 +270,7 @@ fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
     station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
     let document = doctor(&station, 15);
     let file = station.cursor_path();
-    let line = format!("holdpoint wire --config '{}'", file.display());
+    let line = format!("holdpoint wire --config {}", file.display());
     assert_eq!(finds(&document, "command_gone")["mend"], json!(line));
     station.run(&["wire", "--config", file.to_str().unwrap(), "--yes"]).exits(0);
     let document = doctor(&station, 0);
@@ -295,7 +295,7 @@ fn a_command_by_half_a_path_that_is_not_found_is_mended_by_wiring_anew() {
     let line = finds(&document, "command_gone")["mend"].as_str().unwrap().to_owned();
     let file = station.cursor_path();
     let file = file.to_str().unwrap();
-    let options = format!("--config '{file}' --server 'time'");
+    let options = format!("--config {file} --server time");
     assert_eq!(line, format!("holdpoint unwire {options} && holdpoint wire {options}"));
     for command in ["unwire", "wire"] {
         station.run(&[command, "--config", file, "--server", "time", "--yes"]).exits(0);
@@ -346,7 +346,7 @@ fn an_entry_with_another_home_is_wrong() {
     };
     let document = looked("/elsewhere", 15);
     let mend = finds(&document, "entry_home")["mend"].as_str().unwrap();
-    assert!(mend.ends_with("holdpoint doctor --home '/elsewhere'"), "{mend}");
+    assert!(mend.ends_with("holdpoint doctor --home /elsewhere"), "{mend}");
     finds_no(&looked(station.bench.home().to_str().unwrap(), 0), "entry_home");
 }
 
@@ -402,7 +402,7 @@ fn a_home_that_others_can_write_to_is_wrong() {
     mode(0o777).unwrap();
     let document = doctor(&station, 15);
     let finding = finds(&document, "home_exposed");
-    assert_eq!(finding["mend"], json!(format!("chmod 700 '{}'", station.bench.home().display())));
+    assert_eq!(finding["mend"], json!(format!("chmod 700 {}", station.bench.home().display())));
     mode(0o700).unwrap();
     finds_no(&doctor(&station, 0), "home_exposed");
 }

@@ -41,7 +41,7 @@ fn everything_goes_and_pins_stay() {
 #[test]
 fn a_program_that_the_installer_did_not_put_there_is_named_with_the_line_that_removes_it() {
     let (_, station) = installed();
-    let line = format!("rm '{}'", binary());
+    let line = format!("rm {}", binary());
     station.run(&["uninstall", "--dry-run"]).exits(0).says(&line);
     let document = station.run(&["uninstall", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(document["program_kept"], json!({ "path": binary(), "remove": line }));

@@ -2,7 +2,6 @@
 
 use super::Finding;
 use super::codes::Code;
-use super::program::shell_word;
 use crate::arguments::Options;
 use crate::configuration::Configuration;
 use crate::failure::Failure;
@@ -12,6 +11,7 @@ use crate::target::{Workplace, home_path};
 use contract::surface::EntryType;
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
+use gate::shell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use store::receipts::check_args_key;
@@ -54,7 +54,7 @@ pub(super) fn look(
     let configuration = match Configuration::read(&home.config_path()) {
         Ok(configuration) => configuration,
         Err(error) => {
-            let mend = format!("holdpoint doctor --config {}", shell_word(&home.config_path()));
+            let mend = format!("holdpoint doctor --config {}", shell::path(&home.config_path()));
             let finding = Finding::new(Code::ConfigurationWrong, error.to_string());
             findings.push(finding.mended_by(mend));
             return Ok(None);
@@ -96,16 +96,16 @@ fn visible(path: &Path) -> Option<Finding> {
     let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).ok()?);
     let sentence = "others can see the names and sizes of what is in the home, and read none of it";
     let finding = Finding::new(Code::HomeVisible, sentence);
-    (mode & 0o077 != 0).then(|| finding.mended_by(format!("chmod 700 {}", shell_word(path))))
+    (mode & 0o077 != 0).then(|| finding.mended_by(format!("chmod 700 {}", shell::path(path))))
 }
 
 fn wrong_home(error: &HomeError) -> Finding {
     let sentence = error.to_string();
     match error {
         HomeError::OthersCanWrite { path, mode } => Finding::new(Code::HomeExposed, sentence)
-            .mended_by(format!("chmod {mode} {}", shell_word(path))),
+            .mended_by(format!("chmod {mode} {}", shell::path(path))),
         HomeError::ReplaceableByOthers { path } => Finding::new(Code::HomeExposed, sentence)
-            .mended_by(format!("chmod o-w {}", shell_word(path))),
+            .mended_by(format!("chmod o-w {}", shell::path(path))),
         HomeError::NotOurs { .. } | HomeError::Shared { .. } => {
             Finding::new(Code::HomeExposed, sentence)
         }

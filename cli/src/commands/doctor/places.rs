@@ -3,7 +3,7 @@
 use super::Finding;
 use super::codes::Code;
 use super::home::Record;
-use super::program::{exposed, shell_word};
+use super::program::exposed;
 use crate::arguments::Options;
 use crate::commands::watch;
 use crate::configuration::Looser;
@@ -14,6 +14,7 @@ use crate::screen;
 use crate::target::home_path;
 use gate::posture::Posture;
 use gate::server::ServerId;
+use gate::shell;
 use hosts::{Config, Server, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ fn look_at_file(
     if !unwired.is_empty() {
         let (verb, names) = (if unwired.len() == 1 { "is" } else { "are" }, list(&unwired));
         let sentence = format!("{title}: {names} {verb} not guarded (`{path}`)");
-        let mend = format!("holdpoint wire --config {}", shell_word(&config.path));
+        let mend = format!("holdpoint wire --config {}", shell::path(&config.path));
         findings.push(Finding::new(Code::HostUnwired, sentence).mended_by(mend));
     } else if !guarded.is_empty() {
         let number = count(guarded.len(), "server", "servers");
@@ -119,10 +120,9 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
     let programs: BTreeSet<Named<'_>> = servers.iter().filter_map(named).collect();
     for (program, folders) in programs {
         let (title, path) = (config.host.title, config.path.display());
-        let word = shell_word(&config.path);
+        let word = shell::path(&config.path);
         let again = || {
-            let one =
-                |server: &Server| format!(" --server {}", shell_word(Path::new(&server.name)));
+            let one = |server: &Server| format!(" --server {}", shell::word(&server.name));
             let is_meant = |server: &&Server| named(server) == Some((program, folders));
             let names: String = servers.iter().filter(is_meant).map(one).collect();
             format!(
@@ -261,7 +261,7 @@ fn look_at_home(
     let mend = format!(
         "take {way} out of the entry in {}, or look at that home: holdpoint doctor --home {}",
         file.display(),
-        shell_word(&chosen)
+        shell::path(&chosen)
     );
     findings.push(Finding::new(Code::EntryHome, sentence).mended_by(mend));
 }

@@ -3,6 +3,7 @@
 use super::Finding;
 use super::codes::Code;
 use crate::gate_program::{find_in, is_this_program};
+use gate::shell;
 use std::path::Path;
 
 pub(super) fn look() -> Vec<Finding> {
@@ -38,15 +39,10 @@ pub(super) fn exposed(program: &Path) -> Vec<Finding> {
     let paths = [Some(program), program.parent()].into_iter().flatten();
     let finding = |path: &Path| {
         let sentence = format!("others can write to `{}`, and so replace the gate", path.display());
-        let mend = format!("chmod go-w {}", shell_word(path));
+        let mend = format!("chmod go-w {}", shell::path(path));
         Finding::new(Code::ProgramExposed, sentence).mended_by(mend)
     };
     paths.filter(|path| others_can_write(path)).map(finding).collect()
-}
-
-/// A path as a shell reads it.
-pub(crate) fn shell_word(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 /// A folder like `/tmp`, where only owners may replace what is theirs, is as good as one that others cannot write to.
