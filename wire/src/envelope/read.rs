@@ -56,13 +56,26 @@ impl<'a> Found<'a> {
         let start = cursor.place();
         let around = cursor.open();
         cursor.forget_deepest();
+        self.members(cursor, Ambiguity::RepeatedMember, Found::member)?;
+        self.raw = cursor.since(start);
+        self.depth = cursor.deepest() - around;
+        Ok(())
+    }
+
+    /// Reads the members of an object, each value by `take`.
+    fn members(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        repeated: Ambiguity,
+        mut take: impl FnMut(&mut Self, &[u8], &mut Cursor<'a>) -> Result<Option<u8>, Fault>,
+    ) -> Result<(), Fault> {
         cursor.enter()?;
         let mut names = Names::default();
         let mut is_first = true;
         while let Some(name) = cursor.member(is_first)? {
             is_first = false;
             match name.decode_bytes() {
-                Some(name) => match self.member(&name, cursor)? {
+                Some(name) => match take(self, &name, cursor)? {
                     Some(place) => names.add_known(place),
                     None => names.add(name),
                 },
@@ -75,14 +88,12 @@ impl<'a> Found<'a> {
         if names.are_too_many() {
             self.complaint = Some(ScanErrorKind::TooManyMembers);
         } else if names.has_repeated() {
-            self.complain(Ambiguity::RepeatedMember);
+            self.complain(repeated);
         }
-        self.raw = cursor.since(start);
-        self.depth = cursor.deepest() - around;
         Ok(())
     }
 
-    /// Reads a member's value, and answers its place among those that are read here.
+    /// Reads a member's value. Returns its place among the members that are read here.
     fn member(&mut self, name: &[u8], cursor: &mut Cursor<'a>) -> Result<Option<u8>, Fault> {
         let place = match name {
             b"jsonrpc" => {
@@ -129,7 +140,9 @@ impl<'a> Found<'a> {
         match cursor.peek() {
             Some(b'{') => {
                 params.is_object = true;
-                self.parameters(&mut params, cursor)?;
+                self.members(cursor, Ambiguity::RepeatedParameter, |found, name, cursor| {
+                    found.parameter(name, &mut params, cursor)
+                })?;
             }
             // `null` is no JSON-RPC, but everybody reads it as no parameters.
             Some(b'[' | b'n') => {
@@ -145,36 +158,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    fn parameters(
-        &mut self,
-        params: &mut Params<'a>,
-        cursor: &mut Cursor<'a>,
-    ) -> Result<(), Fault> {
-        cursor.enter()?;
-        let mut names = Names::default();
-        let mut is_first = true;
-        while let Some(name) = cursor.member(is_first)? {
-            is_first = false;
-            match name.decode_bytes() {
-                Some(name) => match self.parameter(&name, params, cursor)? {
-                    Some(place) => names.add_known(place),
-                    None => names.add(name),
-                },
-                None => {
-                    self.complain(Ambiguity::LoneSurrogate);
-                    cursor.value()?;
-                }
-            }
-        }
-        if names.are_too_many() {
-            self.complaint = Some(ScanErrorKind::TooManyMembers);
-        } else if names.has_repeated() {
-            self.complain(Ambiguity::RepeatedParameter);
-        }
-        Ok(())
-    }
-
-    /// Reads the value of a member of `params`, and answers its place among those that are read here.
+    /// Reads the value of a member of `params`. Returns its place among the members that are read here.
     fn parameter(
         &mut self,
         name: &[u8],
