@@ -1,5 +1,8 @@
 //! Figures with their bounds, and the memory of a process.
-#![allow(clippy::print_stdout, reason = "a measurement prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
+
+use std::error::Error;
+use std::process::ExitCode;
 
 /// What was measured, as far as it matters for the exit code.
 #[derive(Debug, Default)]
@@ -26,6 +29,18 @@ impl Figures {
         let verdict = if is_within { "ok" } else { "OVER" };
         self.over += usize::from(!is_within);
         println!("{what:<58} {figure:>8.2}   {how:<8} {bound:>6.2}   {verdict}");
+    }
+}
+
+/// The exit code of a measurement: success if every figure is within its bound. Prints an error.
+pub fn exit_code(measured: Result<Figures, Box<dyn Error>>) -> ExitCode {
+    match measured {
+        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cannot measure: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

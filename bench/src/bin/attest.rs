@@ -7,7 +7,7 @@ use attest::{Draft, Host, KeyId, Requirement, Scheme, SigningKey, Target, TrustR
 use attest::{ToolAllowlist, UnverifiedAttestation, VerifiedAttestation};
 use contract::time::Timestamp;
 use ed25519_dalek::{Signature, Signer};
-use holdpoint_bench::figures::Figures;
+use holdpoint_bench::figures::{Figures, exit_code};
 use holdpoint_bench::timing::{best_times, ratio};
 use serde_json::{Value, json};
 use std::error::Error;
@@ -22,14 +22,7 @@ const SEED: [u8; 32] = [7; 32];
 const SIGNER: &str = "acme-2026";
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("cannot measure: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(measure())
 }
 
 fn measure() -> Result<Figures, Box<dyn Error>> {

@@ -6,7 +6,7 @@
 use contract::diff::{diff_entry, diff_surfaces};
 use contract::json::Document;
 use contract::surface::{Surface, read_capture};
-use holdpoint_bench::figures::{Figures, peak_bytes};
+use holdpoint_bench::figures::{Figures, exit_code, peak_bytes};
 use holdpoint_bench::timing::{best_times, ratio};
 use holdpoint_bench::{hostile, likeness};
 use std::hint::black_box;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     growth(&mut figures);
     worst(&mut figures);
     memory(&mut figures);
-    if figures.are_within_bounds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    exit_code(Ok(figures))
 }
 
 fn read(text: &str) -> Surface {

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use holdpoint_bench::cores;
-use holdpoint_bench::figures::Figures;
+use holdpoint_bench::figures::{Figures, exit_code};
 use holdpoint_bench::peer::{Answer, Peer, Request, unexpected};
 use holdpoint_bench::process::{Cores, Memory};
 use holdpoint_bench::programs::{Between, Programs};
@@ -89,14 +89,7 @@ const PARTS: [(&str, Measure); 5] = [
 ];
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("cannot measure: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(measure())
 }
 
 fn measure() -> Outcome<Figures> {

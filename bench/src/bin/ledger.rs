@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use holdpoint_bench::calls::{decision, outcome, write_alone};
-use holdpoint_bench::figures::{Figures, peak_bytes};
+use holdpoint_bench::figures::{Figures, exit_code, peak_bytes};
 use holdpoint_bench::timing::{best_times, cpu_time, cpu_time_of, ratio};
 use ledger::folder::Folder;
 use ledger::lines::{LineReader, Piece};
@@ -54,14 +54,7 @@ fn main() -> ExitCode {
     {
         return verify_and_tell_memory(Path::new(path));
     }
-    match measure() {
-        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("cannot measure: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(measure())
 }
 
 fn measure() -> Outcome<Figures> {

@@ -3,7 +3,7 @@
 //! Prints each with its bound and exits with 1 if one is over it. Words choose the lists whose names have one of them.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
-use holdpoint_bench::figures::Figures;
+use holdpoint_bench::figures::{Figures, exit_code};
 use holdpoint_bench::hostile::lists::{Size, pairs};
 use holdpoint_bench::judging::judge;
 use std::process::ExitCode;
@@ -35,5 +35,5 @@ fn main() -> ExitCode {
             figures.tell(&name, longest.as_secs_f64(), BOUND);
         }
     }
-    if figures.are_within_bounds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    exit_code(Ok(figures))
 }

@@ -4,7 +4,7 @@
 //! exactly the calls that were not held, and the ledger has to verify with a decision for each request.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
-use holdpoint_bench::figures::Figures;
+use holdpoint_bench::figures::{Figures, exit_code};
 use holdpoint_bench::peer::{Answer, Peer, Request, unexpected};
 use holdpoint_bench::process::{Memory, descriptors};
 use holdpoint_bench::programs::{Between, Programs, SERVER_ID};
@@ -39,15 +39,7 @@ const DESCRIPTOR_GROWTH: f64 = 1.0;
 
 fn main() -> ExitCode {
     let calls = std::env::args().nth(1).map_or(Ok(USUAL_CALLS), |word| word.parse());
-    let outcome = calls.map_err(Into::into).and_then(soak);
-    match outcome {
-        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("the soak ended early: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(calls.map_err(Into::into).and_then(soak))
 }
 
 fn soak(calls: u64) -> Outcome<Figures> {
