@@ -82,10 +82,10 @@ impl Digest {
 
 /// A digest in the making, for what is too long to be held at once.
 #[derive(Debug, Clone)]
-pub struct DigestHasher(State);
+pub struct DigestHasher(HasherState);
 
 #[derive(Debug, Clone)]
-enum State {
+enum HasherState {
     Sha256(Sha256),
     Sha384(Sha384),
     Sha512(Sha512),
@@ -94,25 +94,25 @@ enum State {
 impl DigestHasher {
     pub fn new(algorithm: Algorithm) -> DigestHasher {
         DigestHasher(match algorithm {
-            Algorithm::Sha256 => State::Sha256(Sha256::default()),
-            Algorithm::Sha384 => State::Sha384(Sha384::default()),
-            Algorithm::Sha512 => State::Sha512(Sha512::default()),
+            Algorithm::Sha256 => HasherState::Sha256(Sha256::default()),
+            Algorithm::Sha384 => HasherState::Sha384(Sha384::default()),
+            Algorithm::Sha512 => HasherState::Sha512(Sha512::default()),
         })
     }
 
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Sha256(state) => state.update(bytes),
-            State::Sha384(state) => state.update(bytes),
-            State::Sha512(state) => state.update(bytes),
+            HasherState::Sha256(state) => state.update(bytes),
+            HasherState::Sha384(state) => state.update(bytes),
+            HasherState::Sha512(state) => state.update(bytes),
         }
     }
 
     pub fn finish(self) -> Digest {
         let (algorithm, bytes) = match self.0 {
-            State::Sha256(state) => (Algorithm::Sha256, state.finalize().to_vec()),
-            State::Sha384(state) => (Algorithm::Sha384, state.finalize().to_vec()),
-            State::Sha512(state) => (Algorithm::Sha512, state.finalize().to_vec()),
+            HasherState::Sha256(state) => (Algorithm::Sha256, state.finalize().to_vec()),
+            HasherState::Sha384(state) => (Algorithm::Sha384, state.finalize().to_vec()),
+            HasherState::Sha512(state) => (Algorithm::Sha512, state.finalize().to_vec()),
         };
         Digest { algorithm, bytes }
     }

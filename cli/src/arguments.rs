@@ -41,19 +41,19 @@ pub(crate) struct Options {
     /// Where pins and settings are kept [default: $HOLDPOINT_HOME, else ~/.holdpoint]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// Say only what matters
+    /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more
+    /// Print more
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Stand in front of a server: pin its contract, and hold calls when it moved
+    /// Start a server behind the gate: pin its contract, and hold calls when it changes
     #[command(
-        after_help = "Examples:\n  holdpoint run -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --server files --posture shield -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --url https://example.com/mcp --header Authorization=env:TOKEN\n  holdpoint run --trust-root root.json --required internal --allow-tool search --url https://example.com/mcp\n\nPut it before the server's command in your client's configuration. It exits as the server did."
+        after_help = "Examples:\n  holdpoint run -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --server files --posture shield -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --url https://example.com/mcp --header Authorization=env:TOKEN\n  holdpoint run --trust-root root.json --required internal --allow-tool search --url https://example.com/mcp\n\nPut it before the server's command in your client's configuration. Its exit code is the server's."
     )]
     Run(RunCommand),
     /// Show a silent change being caught, with nothing installed
@@ -61,7 +61,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint demo\n  holdpoint demo --all\n  holdpoint demo --restart\n  holdpoint demo --withheld"
     )]
     Demo(DemoCommand),
-    /// Compare two captures: what changed, and what each posture makes of it
+    /// Compare two captures and show the verdict of a posture
     #[command(
         after_help = "Examples:\n  holdpoint diff monday.json tuesday.json\n  holdpoint diff old.json new.json --posture strict --json\n\nExits with 0 (PROCEED) or 10 (held)."
     )]
@@ -69,63 +69,63 @@ pub(crate) enum Command {
     /// Print the hashes of every entry of a capture
     #[command(after_help = "Example:\n  holdpoint hash capture.json")]
     Hash(HashCommand),
-    /// Write down all that a server says of itself
+    /// Save a server's contract: its tools, prompts, resources, instructions and identity
     #[command(
         after_help = "Examples:\n  holdpoint capture -o files.json -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint capture --url http://127.0.0.1:3001/mcp"
     )]
     Capture(CaptureCommand),
-    /// Look at a server now and pin all that it says, as approved by you
+    /// Contact a server now and pin its whole contract as approved by you
     #[command(
         after_help = "Examples:\n  holdpoint pin -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint pin --server files --url https://example.com/mcp\n  holdpoint pin --server files --file capture.json"
     )]
     Pin(PinCommand),
-    /// Look at a server now and compare it with its pins; pins stay as they are
+    /// Contact a server now and compare it with its pins, without changing them
     #[command(
         after_help = "Examples:\n  holdpoint check -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint check files --json\n\nExits with 0 (PROCEED), 10 (held) or 11 (the server could not be reached or read)."
     )]
     Check(CheckCommand),
-    /// Show servers, their pins, and what is held or waits
+    /// Show servers, their pins, and the entries that are held or waiting
     #[command(after_help = "Examples:\n  holdpoint status\n  holdpoint status files --json")]
     Status(StatusCommand),
-    /// Show what changed, before and after, with the commands to act
+    /// Show changes side by side, with the commands that accept or stop them
     #[command(after_help = "Examples:\n  holdpoint review\n  holdpoint review files -i")]
     Review(ReviewCommand),
-    /// Approve what waits, by the whole hash that `review` printed
+    /// Approve waiting changes by the full hash that `review` printed
     #[command(
-        after_help = "Examples:\n  holdpoint approve files --hash HASH                   everything that waits\n  holdpoint approve files write_file --hash HASH        one tool\n  holdpoint approve files prompt:summary --hash HASH    one prompt\n\n`holdpoint review files` prints these lines with the hashes, 64 digits each, to copy."
+        after_help = "Examples:\n  holdpoint approve files --hash HASH                   every waiting change\n  holdpoint approve files write_file --hash HASH        one tool\n  holdpoint approve files prompt:summary --hash HASH    one prompt\n\n`holdpoint review files` prints these commands with the 64-digit hashes."
     )]
     Approve(ApproveCommand),
-    /// Stop a server: nothing of it is served until it is released
+    /// Stop a server until it is released
     #[command(after_help = "Example:\n  holdpoint quarantine files")]
     Quarantine(ServerCommand),
-    /// End a server's quarantine: it is looked at anew
+    /// End a server's quarantine and check it again
     #[command(
         after_help = "Examples:\n  holdpoint release files\n  holdpoint release files --url https://example.com/mcp --header Authorization=env:TOKEN"
     )]
     Release(ReleaseCommand),
-    /// Take back the newest pin of an entry: what was approved before counts again
+    /// Withdraw the newest pin of an entry, so that the previous one applies again
     #[command(after_help = "Example:\n  holdpoint rollback files write_file")]
     Rollback(RollbackCommand),
-    /// Show all that happened to a server, by whom and when
+    /// Show everything that happened to a server, when, and by whom
     #[command(after_help = "Example:\n  holdpoint history files")]
     History(ServerCommand),
-    /// Show what was checked, held and decided, counted on this machine
+    /// Show how many calls were checked, held and decided on this machine
     #[command(after_help = "Examples:\n  holdpoint stats\n  holdpoint stats --days 7 --json")]
     Stats(stats::StatsCommand),
-    /// Show what happened on a day that you should know of; nothing is healthy
+    /// Show a day's holds and decisions; an empty digest is healthy
     #[command(after_help = "Examples:\n  holdpoint digest\n  holdpoint digest --day 2026-11-16")]
     Digest(stats::DigestCommand),
-    /// Stop calls for everybody, and let them go again
+    /// Stop all calls in an emergency, and allow them again
     #[command(
         after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident status\n  holdpoint incident off\n  holdpoint incident revoke principal ada"
     )]
     Incident(incident::IncidentCommand),
-    /// Make, sign and verify attestation documents, which vouch for servers
+    /// Create, sign and verify attestations, documents that vouch for a server
     #[command(
         after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest verify signed.json --trust-root root.json --required internal --host a.example"
     )]
     Attest(attest::AttestCommand),
-    /// Look at the ledger: what was decided on every call, provably
+    /// List, export, verify and prove the receipts of every call
     #[command(
         after_help = "Examples:\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts verify\n  holdpoint receipts export --format ocsf -o events.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
     )]
@@ -137,7 +137,7 @@ pub(crate) enum Command {
     Hosts(hosts::HostsCommand),
     /// Put Holdpoint in front of the servers that your MCP hosts start
     #[command(
-        after_help = "Examples:\n  holdpoint wire --dry-run\n  holdpoint wire\n  holdpoint wire cursor --server files --yes\n  holdpoint wire --config ./mcp.json\n\nShows the plan and asks. `holdpoint unwire` takes it back, byte for byte."
+        after_help = "Examples:\n  holdpoint wire --dry-run\n  holdpoint wire\n  holdpoint wire cursor --server files --yes\n  holdpoint wire --config ./mcp.json\n\nShows the plan and asks before it changes anything. `holdpoint unwire` restores the files byte for byte."
     )]
     Wire(hosts::WireCommand),
     /// Take Holdpoint out of your MCP hosts' configurations again
@@ -145,24 +145,24 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint unwire --dry-run\n  holdpoint unwire\n  holdpoint unwire cursor --server files --yes\n  holdpoint unwire --config ./mcp.json"
     )]
     Unwire(hosts::UnwireCommand),
-    /// Move what Holdpoint remembers to another database
+    /// Move Holdpoint's data to another database
     #[command(
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
     )]
     Store(store::StoreCommand),
-    /// Guard servers that are added to a host later, or tell of them
+    /// Guard servers that are added to a host later, or report them
     #[command(
-        after_help = "Examples:\n  holdpoint watch --install           tell of them, from every login on\n  holdpoint watch --install --auto    guard them\n  holdpoint watch --status\n  holdpoint watch --uninstall\n\nIt is a service of yours, never root's."
+        after_help = "Examples:\n  holdpoint watch --install           report them, also after the next login\n  holdpoint watch --install --auto    guard them\n  holdpoint watch --status\n  holdpoint watch --uninstall\n\nThe service runs as your user, never as root."
     )]
     Watch(watch::WatchCommand),
-    /// Say what works here, what is wrong, and the line that mends it
+    /// Report what works, what is wrong, and the command that fixes it
     #[command(
-        after_help = "Examples:\n  holdpoint doctor\n  holdpoint doctor --json\n  holdpoint doctor --config holdpoint.toml\n\nExits with 0, or with 15 where protection is not what you think it is."
+        after_help = "Examples:\n  holdpoint doctor\n  holdpoint doctor --json\n  holdpoint doctor --config holdpoint.toml\n\nExits with 0, or with 15 if something is wrong."
     )]
     Doctor(doctor::DoctorCommand),
     /// Take the gate out of every host, and remove the watcher and the binary
     #[command(
-        after_help = "Examples:\n  holdpoint uninstall --dry-run\n  holdpoint uninstall\n  holdpoint uninstall --purge    forget pins and receipts, too"
+        after_help = "Examples:\n  holdpoint uninstall --dry-run\n  holdpoint uninstall\n  holdpoint uninstall --purge    also delete pins and receipts"
     )]
     Uninstall(uninstall::UninstallCommand),
     /// Show the help of a command, or explain a finding of `doctor`
@@ -170,7 +170,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint help\n  holdpoint help receipts verify\n  holdpoint help doctor#host_unwired"
     )]
     Help(help::HelpCommand),
-    /// Print what a shell needs to complete commands and options
+    /// Print a completion script for a shell
     #[command(
         after_help = "Examples:\n  holdpoint completions bash > ~/.local/share/bash-completion/completions/holdpoint\n  holdpoint completions zsh > ~/.zfunc/_holdpoint\n  holdpoint completions fish > ~/.config/fish/completions/holdpoint.fish\n  holdpoint completions powershell >> $PROFILE"
     )]
@@ -187,13 +187,13 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunCommand {
-    /// The id to keep the server under [default: made of its name and where it comes from]
+    /// The id of the server [default: made from its name and its origin]
     #[arg(long, value_name = "ID")]
     pub(crate) server: Option<ServerId>,
     /// monitor, shield, guard or strict [default: the configured one, else guard]
     #[arg(long, value_name = "POSTURE")]
     pub(crate) posture: Option<Posture>,
-    /// Seconds that a view of the server's lists may be old when a call is made [default: the configured one, else 30]
+    /// How old the gate's copy of the server's lists may be when a call is made [default: the configured age, else 30]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub(crate) relist_max_age: Option<u64>,
     #[command(flatten)]
@@ -210,7 +210,7 @@ pub(crate) struct DemoCommand {
     /// Show a change that was made while the server was down
     #[arg(long, conflicts_with = "all")]
     pub(crate) restart: bool,
-    /// Show a change that the server tells nobody of
+    /// Show a change that the server does not announce
     #[arg(long, conflicts_with_all = ["all", "restart"])]
     pub(crate) withheld: bool,
 }
@@ -250,10 +250,10 @@ pub(crate) struct UpstreamArguments {
     /// A header for the server, its value read from `env:NAME` or `file:PATH`; `bearer-env:NAME` puts `Bearer` before it
     #[arg(long, value_name = "NAME=SOURCE", requires = "url")]
     pub(crate) header: Vec<String>,
-    /// Reach the server also at a private or link-local address
+    /// Also connect to a private or link-local address
     #[arg(long, requires = "url")]
     pub(crate) allow_private: bool,
-    /// Seconds to wait for the server to start [default: the configured ones, else 60]
+    /// Seconds to wait for the server to start [default: the configured time, else 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) start_timeout: Option<u64>,
     /// The command that starts a stdio server
@@ -267,7 +267,7 @@ pub(crate) struct TargetArguments {
     /// A server that was pinned before
     #[arg(value_name = "ID", conflicts_with_all = ["url", "file", "command", "server"])]
     pub(crate) id: Option<ServerId>,
-    /// The id to keep the server under [default: made of its name and where it comes from]
+    /// The id of the server [default: made from its name and its origin]
     #[arg(long, value_name = "ID")]
     pub(crate) server: Option<ServerId>,
     /// A capture instead of a running server
@@ -290,7 +290,7 @@ pub(crate) struct CheckCommand {
     /// monitor, shield, guard or strict [default: the configured one, else guard]
     #[arg(long, value_name = "POSTURE")]
     pub(crate) posture: Option<Posture>,
-    /// Ask whether the server behaves as it declares, too (nothing here can tell yet: UNAVAILABLE, exit 10)
+    /// Also ask whether the server behaves as it declares (not implemented yet: UNAVAILABLE, exit 10)
     #[arg(long)]
     pub(crate) behavioral: bool,
 }
@@ -305,7 +305,7 @@ pub(crate) struct StatusCommand {
 pub(crate) struct ReviewCommand {
     /// One server only
     pub(crate) id: Option<ServerId>,
-    /// Walk through what waits one by one and decide
+    /// Decide on the waiting changes one by one
     #[arg(short, long)]
     pub(crate) interactive: bool,
 }
@@ -313,10 +313,10 @@ pub(crate) struct ReviewCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ApproveCommand {
     pub(crate) id: ServerId,
-    /// Entries by name, or by type and name (`prompt:summary`) [default: all that waits]
+    /// Entries by name, or by type and name (`prompt:summary`) [default: all that are waiting]
     #[arg(value_name = "[TYPE:]KEY")]
     pub(crate) keys: Vec<String>,
-    /// The whole hash that `review` printed: of the entry, or of the surface for everything that waits
+    /// The full hash that `review` printed: of one entry, or of the surface for all waiting changes
     #[arg(long, value_name = "HASH")]
     pub(crate) hash: String,
 }
@@ -329,7 +329,7 @@ pub(crate) struct ServerCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseCommand {
     pub(crate) id: ServerId,
-    /// How to start or reach the server, where that is not recorded in full
+    /// How to start or reach the server, if that is not recorded in full
     #[command(flatten)]
     pub(crate) upstream: UpstreamArguments,
 }

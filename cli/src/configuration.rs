@@ -16,7 +16,7 @@ use std::path::Path;
 use store::Location;
 use store::receipts;
 
-/// What the configuration says.
+/// The parsed configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Configuration(settings::Configuration);
 
@@ -101,7 +101,7 @@ impl Configuration {
         }
     }
 
-    /// Where pins, history and all else that is remembered is kept.
+    /// The database that holds pins, history and all other data.
     pub(crate) fn store(&self) -> Result<Location, Failure> {
         Location::parse_without_password(self.store_text())
             .map_err(|error| Failure::usage(format!("`store`: {error}")))

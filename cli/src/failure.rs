@@ -6,7 +6,7 @@ use crate::arguments::Options;
 use std::fmt;
 use std::process::ExitCode;
 
-/// What the process answers with.
+/// The exit code of the process.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -19,9 +19,9 @@ pub(crate) enum Exit {
     Denied,
     /// Evidence does not verify.
     Evidence,
-    /// Protection is not what the user thinks it is.
+    /// The user is less protected than they may think.
     Unprotected,
-    /// As the server ended that `run` stood in front of.
+    /// The exit code of the server that `run` started.
     Server(u8),
 }
 
@@ -47,7 +47,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was asked, in words for a person.
+/// Why a command failed, as a message for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -69,18 +69,18 @@ impl Failure {
         Failure { exit: Exit::Unreachable, reason, message: message.to_string() }
     }
 
-    /// The server was reached, and what it said cannot be read in one way.
+    /// The server was reached, but its answer is invalid or ambiguous.
     pub(crate) fn unreadable(message: impl fmt::Display) -> Failure {
         let reason = Some("surface_unreadable");
         Failure { exit: Exit::Unreachable, reason, message: message.to_string() }
     }
 
-    /// A capture that cannot be read in one way is held, as the list it came from would be.
+    /// An invalid or ambiguous capture is held, as the list it came from would be.
     pub(crate) fn unreadable_capture(message: impl fmt::Display) -> Failure {
         Failure { exit: Exit::Held, ..Failure::unreadable(message) }
     }
 
-    /// What was asked about is not admitted.
+    /// The server is not admitted.
     pub(crate) fn denied(reason: &'static str, message: impl fmt::Display) -> Failure {
         Failure { exit: Exit::Denied, reason: Some(reason), message: message.to_string() }
     }

@@ -1,6 +1,6 @@
 //! The program that a host's entry starts: whether it is there, and whether it is this one or only has its name.
 
-use hosts::{Server, State};
+use hosts::{Server, WiringState};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -28,7 +28,7 @@ pub(crate) fn started(server: &Server) -> Started {
 pub(crate) type Named<'s> = (&'s str, Option<&'s str>);
 
 pub(crate) fn named(server: &Server) -> Option<Named<'_>> {
-    let State::Wired { program, variables, .. } = &server.state else { return None };
+    let WiringState::Wired { program, variables, .. } = &server.state else { return None };
     let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     Some((program.as_str(), path))
 }
@@ -49,7 +49,7 @@ pub(crate) fn is_name(program: &str) -> bool {
 }
 
 /// Whether a file is the program that runs now, or a copy of it. A name proves nothing, and running the file to ask it
-/// would start a program that nobody vouches for.
+/// would start an unknown program.
 pub(crate) fn is_this_program(path: &Path) -> bool {
     let Ok(ours) = std::env::current_exe() else { return false };
     match (path.canonicalize(), ours.canonicalize()) {

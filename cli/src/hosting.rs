@@ -1,33 +1,33 @@
-//! What commands that look at all hosts have in common: which files there are, and how many servers go past the gate.
+//! Shared by commands that check all hosts: which files there are, and how many servers bypass the gate.
 
 use crate::arguments::Options;
 use crate::commands::wiring;
 use crate::failure::Failure;
 use crate::gate_program::{Started, started};
-use hosts::{Config, Server, State, Surroundings};
+use hosts::{Config, Server, Surroundings, WiringState};
 use std::path::PathBuf;
 
 /// What the binary is called.
 pub(crate) const PROGRAM: &str = if cfg!(windows) { "holdpoint.exe" } else { "holdpoint" };
 
-/// Where this user's hosts have their files, whatever folder we are in.
+/// Where this user's hosts keep their files, independent of the current folder.
 pub(crate) fn surroundings_of_user() -> Result<Surroundings, Failure> {
     Ok(Surroundings { projects: Vec::new(), ..wiring::surroundings()? })
 }
 
-/// Holdpoint's home, where it is not the usual one: what starts without this shell has to be told.
+/// Holdpoint's home, if it is not the default: a process that this shell does not start has to be told.
 pub(crate) fn named_home(options: &Options) -> Option<PathBuf> {
     let variable = std::env::var_os("HOLDPOINT_HOME").filter(|value| !value.is_empty());
     let named = options.home.clone().or_else(|| variable.map(PathBuf::from))?;
     std::path::absolute(named).ok()
 }
 
-/// The files of this user's hosts, and of the project that we are in.
+/// The files of this user's hosts, and of the project in the current folder.
 pub(crate) fn files_of_hosts() -> Result<Vec<Config>, Failure> {
     Ok(hosts::locate(&wiring::surroundings()?, &[]))
 }
 
-/// Every file to look at: the above, and any other that was wired.
+/// Every file to check: the above, and any other that was wired.
 pub(crate) fn files(options: &Options) -> Result<Vec<Config>, Failure> {
     let mut files = files_of_hosts()?;
     let workshop = wiring::workshop(options, None)?;
@@ -55,9 +55,9 @@ pub(crate) fn count_unguarded() -> usize {
     let files = files_of_hosts().unwrap_or_default();
     let servers = files.iter().flat_map(|config| config.servers().unwrap_or_default());
     let is_unguarded = |server: &Server| match &server.state {
-        State::Unwired => true,
-        State::Wired { .. } => started(server) == Started::Other,
-        State::Unguarded(_) => server.names_gate,
+        WiringState::Unwired => true,
+        WiringState::Wired { .. } => started(server) == Started::Other,
+        WiringState::Unguarded(_) => server.names_gate,
     };
     servers.filter(is_unguarded).count()
 }

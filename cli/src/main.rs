@@ -1,4 +1,4 @@
-//! The `holdpoint` command: reads arguments, calls the libraries, prints, and answers with the exit codes of
+//! The `holdpoint` command: reads arguments, calls the libraries, prints, and exits with the codes of
 //! `docs/exit-codes.md`. It decides nothing itself.
 
 mod approver;
@@ -42,7 +42,7 @@ fn command() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are answers, not faults; clap prints each where it belongs.
+            // Help and version are results, not errors; clap prints each where it belongs.
             if !error.use_stderr() {
                 let _ = error.print();
                 return Exit::Fine.into();

@@ -1,4 +1,4 @@
-//! Arguments that could not be understood: what to type instead, beyond what clap says.
+//! Suggestions for arguments that clap could not parse, beyond its own.
 
 use crate::arguments::Arguments;
 use clap::CommandFactory;
@@ -7,7 +7,7 @@ use clap::error::{Error, ErrorKind};
 /// The commands that take the command of a server.
 const WITH_SERVER: [&str; 4] = ["run", "pin", "check", "capture"];
 
-/// What clap says about the error, coloured or not, and what to type instead where that is known.
+/// The error message of clap, coloured or not, with a suggestion if there is one.
 pub(crate) fn explain(error: &Error, words: &[String], is_coloured: bool) -> String {
     if error.kind() == ErrorKind::MissingSubcommand {
         // clap would list all commands here, those that are hidden too.

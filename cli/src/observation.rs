@@ -1,4 +1,4 @@
-//! Getting a server's surface: from the server itself, with a sign of life for whoever waits, or from a capture.
+//! Reads a surface from a server, with a progress line, or from a capture.
 
 use crate::arguments::Options;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A server as it was looked at: its surface, and its answer to the handshake as it came.
+/// An observed server: its surface, and its raw answer to the handshake.
 #[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) surface: Surface,
@@ -121,7 +121,7 @@ fn digest_of(upstream: &Upstream) -> Option<String> {
     engine::program::digest_of(&find_program(&program, launch.directory.as_deref())?, None)
 }
 
-/// A line on standard error that shows what is waited for, where somebody can see it.
+/// A progress line on standard error, if that is a terminal.
 struct Spinner(Option<indicatif::ProgressBar>);
 
 impl Spinner {

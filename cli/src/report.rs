@@ -238,7 +238,7 @@ pub(crate) fn summary(judgement: &SurfaceJudgement) -> String {
         }
     }
     let told = if !judgement.unreadable.is_empty() {
-        "a list could not be read in exactly one way".to_owned()
+        "a list is invalid or ambiguous".to_owned()
     } else if judgement.entries.is_empty() {
         "nothing changed".to_owned()
     } else if parts.is_empty() {

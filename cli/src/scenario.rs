@@ -32,7 +32,7 @@ pub(crate) struct ScenarioCommand {
     /// Change once this many tool calls were answered
     #[arg(long, value_name = "N")]
     change_on_call: Option<u64>,
-    /// Tell nobody of the change
+    /// Do not announce the change
     #[arg(long)]
     withhold: bool,
 }
@@ -57,7 +57,7 @@ fn open_record(path: &Path) -> Result<File, Failure> {
     opened.map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))
 }
 
-/// Tells of a change also while nobody asks for anything.
+/// Announces a change even while no request comes.
 fn watch<W: Write + Send + 'static>(server: &Arc<Mutex<Server<W>>>) {
     let server = Arc::downgrade(server);
     std::thread::spawn(move || {
@@ -87,7 +87,7 @@ fn serve<W: Write>(server: &Mutex<Server<W>>, input: impl Read) -> Result<Exit, 
         }
         let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
         if server.hear(&line).is_err() {
-            // Nobody listens any more: that is how such a server ends.
+            // The client has closed the pipe, which ends the server.
             return Ok(Exit::Fine);
         }
     }

@@ -24,16 +24,16 @@ pub(crate) fn say(line: impl std::fmt::Display) {
     let _ = writeln!(anstream::stdout(), "{}", one_line(&line.to_string()));
 }
 
-/// Prints a line beside the answer, on standard error: progress, hints, warnings.
+/// Prints a line on standard error: progress, hints, warnings.
 pub(crate) fn remark(line: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "{}", one_line(&line.to_string()));
 }
 
-/// Says that something went wrong in this program, and where. What went wrong may quote a message, so it is not said.
+/// Reports a panic and its place. Its message may quote untrusted text, so it is not printed.
 pub(crate) fn admit_fault(place: Option<&std::panic::Location<'_>>) {
     let place =
         place.map_or_else(String::new, |place| format!(" ({}:{})", place.file(), place.line()));
-    remark(format!("holdpoint: a fault of this program itself{place}; please report it"));
+    remark(format!("holdpoint: internal error{place}; please report it"));
 }
 
 /// Prints a question and leaves the cursor behind it.
@@ -88,7 +88,7 @@ pub(crate) fn readable(text: &str) -> String {
     out
 }
 
-/// A path as part of a line: files of a project are called what others want.
+/// A path as part of a line. Other people choose the names of a project's files.
 pub(crate) fn path(path: &std::path::Path) -> String {
     readable(&path.display().to_string())
 }
@@ -136,7 +136,7 @@ pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::internal(format!("the answer could not be written: {error}")))
+            Err(Failure::internal(format!("the output could not be written: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
     }

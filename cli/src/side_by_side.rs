@@ -25,7 +25,7 @@ const CONTINUATION: &str = "↳ ";
 /// Marks that a letter may carry; a stack of more would cover the lines around it.
 const MAX_MARKS: usize = 3;
 
-/// The lines of one entry beside the lines of another.
+/// The lines of two entries, side by side.
 pub(crate) fn show(before: Option<&Entry>, after: Option<&Entry>) {
     let column = (screen::width().saturating_sub(3) / 2).max(MIN_COLUMN);
     let heading = |text: &str| format!("{text:<column$}");

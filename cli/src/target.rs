@@ -435,7 +435,7 @@ fn read_header(
 }
 
 impl Origin {
-    /// The id of a server that nobody named: a short name, and a hash over where it comes from.
+    /// The id of a server without `--server`: a short name, and a hash of its origin.
     pub(crate) fn server_id(&self) -> Result<ServerId, Failure> {
         match self {
             Origin::Program(origin) => make_id(&origin.short_name(), &origin.identity()),

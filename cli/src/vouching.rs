@@ -1,4 +1,4 @@
-//! Who vouches for a server: what `run` checks again and again, and `pin` once.
+//! The attestation of a server, which `run` checks repeatedly and `pin` once.
 
 use crate::arguments::Options;
 use crate::configuration::{AdmissionRules, Configuration};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use wire::Upstream;
 use wire::attestation::Greeting;
 
-/// A program: its file, and how far it is started.
+/// A program: its file, and whether it runs.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) file: PathBuf,
@@ -28,13 +28,13 @@ pub(crate) struct Started {
 
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// It runs, as these processes where they are known.
+    /// It runs, as these processes if they are known.
     Running(Option<ServerGroup>),
     /// The checker starts it once it is admitted.
     Later { handover: Handover, start_timeout: Duration },
 }
 
-/// Checks who vouches for a server, by what the operator names or the server publishes.
+/// Checks the attestation that the operator names or the server publishes.
 pub(crate) fn checker_of(
     rules: AdmissionRules,
     upstream: &Upstream,
@@ -69,8 +69,8 @@ pub(crate) fn checker_of(
     Ok(Checker::new(terms, subject, file.unwrap_or(source)))
 }
 
-/// Checks a server that `pin` is about to look at; nothing where the configuration does not ask for it. Where the
-/// configuration has a part of what it takes, a person is told: `run` may be given the rest, and a pin needs none of it.
+/// Checks a server before `pin` contacts it. Does nothing if the configuration requires no attestation. If the
+/// configuration is incomplete, a note is printed: `run` may get the rest as options, and a pin does not need it.
 pub(crate) fn checker_for(
     id: &ServerId,
     reach: &Reach,
@@ -81,7 +81,7 @@ pub(crate) fn checker_for(
     if configuration.has_part_of_admission(id) {
         if !options.quiet {
             screen::remark(
-                "note: who vouches for the server is not pinned with it: the configuration names no trust root or no level, the server's entry may",
+                "note: the server's attestation is not pinned: the configuration names no trust root or no level, although the server's entry may",
             );
         }
         return Ok(None);
@@ -93,7 +93,7 @@ pub(crate) fn checker_for(
     checker_of(rules, &reach.upstream, started).map(Some)
 }
 
-/// Admits a server that a command is about to look at, where the configuration requires that under the enclaved flavor.
+/// Admits a server before a command contacts it, if the configuration requires an attestation under the enclaved flavor.
 ///
 /// INVARIANT: a server that is not admitted gets no header, variable or message of the operator's from any command. A
 /// program that is admitted is ended again: the command starts it as it always does.
@@ -122,7 +122,7 @@ pub(crate) fn admit_before_look(
         Some(denial) => Err(Failure::denied(
             denial.reason().as_str(),
             format!(
-                "`{id}` is not admitted, so it was not looked at: {}: {}",
+                "`{id}` is not admitted, so it was not contacted: {}: {}",
                 denial.reason(),
                 screen::readable(denial.detail())
             ),
@@ -140,8 +140,8 @@ fn found(upstream: &Upstream) -> Option<PathBuf> {
     }
 }
 
-/// What is known of a program's file and of its package. Both are looked at beside its start: what runs is what was there
-/// then. The package's record is looked at again each time, for it may be replaced under the running server.
+/// The digest of a program's file and its package. Both are read while it starts: what runs is what was there
+/// then. The package's record is read again each time, because it may be replaced while the server runs.
 fn observed(path: PathBuf, mut finder: PackageFinder) -> Box<dyn FnMut() -> Program + Send> {
     let mut reading = Some(std::thread::spawn(move || {
         finder.begin();

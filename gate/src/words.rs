@@ -229,7 +229,7 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
             );
         }
         Reason::BaselineLost => format!(
-            "what was accepted of {subject} is lost or was changed by something else than holdpoint"
+            "what was accepted of {subject} is lost or was changed by a program other than Holdpoint"
         ),
         Reason::UnapprovedParameter => {
             format!("the call to {subject} uses a parameter that nobody accepted yet")

@@ -2,7 +2,7 @@
 
 use crate::document::Syntax;
 use crate::launches::GuardedLaunch;
-use crate::rewrite::{self, Manner, Server, State, TextError};
+use crate::rewrite::{self, Manner, Server, TextError, WiringState};
 use crate::surroundings::{Surroundings, System};
 use crate::table::{Base, HOSTS, Host, OTHER, Place, Scope};
 use std::collections::BTreeSet;
@@ -135,7 +135,8 @@ pub fn locate(surroundings: &Surroundings, only: &[&'static Host]) -> Vec<Config
 pub fn keep_apart(configs: Vec<Config>, others: &[Config]) -> Vec<Config> {
     let written = |config: &Config| -> BTreeSet<String> {
         let servers = config.servers().unwrap_or_default().into_iter();
-        let has_id = |server: &Server| matches!(server.state, State::Wired { has_id: true, .. });
+        let has_id =
+            |server: &Server| matches!(server.state, WiringState::Wired { has_id: true, .. });
         servers.filter(has_id).map(|server| server.id).collect()
     };
     let all: Vec<(PathBuf, BTreeSet<String>)> =

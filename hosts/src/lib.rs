@@ -33,7 +33,7 @@ pub use identity::MAX_ID;
 pub use journal::{JournalError, redact_journal};
 pub use launches::GuardedLaunch;
 pub use place::{MAX_PROJECTS, MAX_SERVERS, PlaceError};
-pub use rewrite::{Choice, Part, Server, State, TextError};
+pub use rewrite::{Choice, Part, Server, TextError, WiringState};
 pub use surroundings::{Surroundings, System};
 pub use table::{Host, Scope};
 pub use workshop::{Aim, Done, MAX_TRIES, Plan, WireError, Workshop};

@@ -83,13 +83,13 @@ pub struct Server {
     pub project: Option<String>,
     /// The id that it has or would have.
     pub id: String,
-    pub state: State,
+    pub state: WiringState,
     /// Whether the entry names our program, also where its host may read another part of the entry instead.
     pub names_gate: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum WiringState {
     /// Could be wired.
     Unwired,
     Wired {
@@ -156,7 +156,7 @@ pub fn servers(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError
 /// Every entry with its id and state. Ids that are written down come first: nobody else gets one of those.
 fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Server> {
     let mut taken: BTreeSet<String> = manner.taken.cloned().unwrap_or_default();
-    let mut described: Vec<(Option<String>, State)> = Vec::new();
+    let mut described: Vec<(Option<String>, WiringState)> = Vec::new();
     for entry in found {
         let (id, state) = state(entry, manner, is_open);
         taken.extend(id.clone());
@@ -173,18 +173,18 @@ fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Ser
         .collect()
 }
 
-fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<String>, State) {
+fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<String>, WiringState) {
     let shape = manner.host.shape;
     match launch(entry, shape) {
-        Err(reason) => (None, State::Unguarded(reason)),
+        Err(reason) => (None, WiringState::Unguarded(reason)),
         Ok(Launch::Remote(remote)) => match remote.obstacle(shape, is_open) {
-            Some(reason) => (None, State::Unguarded(reason)),
-            None => (None, State::Unwired),
+            Some(reason) => (None, WiringState::Unguarded(reason)),
+            None => (None, WiringState::Unwired),
         },
         // The id stays with it: nobody else may get that one.
         Ok(Launch::Program(program)) if entry::has_address(entry) => {
             let id = program.guarded().and_then(|guarded| guarded.server);
-            (id, State::Unguarded(Reason::TwoWays))
+            (id, WiringState::Unguarded(Reason::TwoWays))
         }
         Ok(Launch::Program(program)) => match program.guarded() {
             Some(guarded) => {
@@ -192,11 +192,11 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
                 let (program, has_id) = (program.name().to_owned(), server.is_some());
                 let variables = own_variables(entry, manner);
                 let env_file = entry::env_file(entry).map(str::to_owned);
-                (server, State::Wired { program, has_id, options, variables, env_file })
+                (server, WiringState::Wired { program, has_id, options, variables, env_file })
             }
             // Some other command of ours is not to be wrapped in one more.
-            None if is_program(program.name()) => (None, State::Unguarded(Reason::Shape)),
-            None => (None, State::Unwired),
+            None if is_program(program.name()) => (None, WiringState::Unguarded(Reason::Shape)),
+            None => (None, WiringState::Unwired),
         },
     }
 }
@@ -259,13 +259,13 @@ fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewri
         let begun = editor.count();
         let launch = launch(entry, shape);
         let kept = match (&server.state, &launch) {
-            (State::Unwired, Ok(Launch::Program(program))) => {
+            (WiringState::Unwired, Ok(Launch::Program(program))) => {
                 Some(wire::program(&mut editor, program, gate, shape, &server.id))
             }
-            (State::Unwired, Ok(Launch::Remote(remote))) => {
+            (WiringState::Unwired, Ok(Launch::Remote(remote))) => {
                 Some(wire::remote(&mut editor, entry.map, remote, gate, shape, &server.id))
             }
-            (State::Wired { program: old, .. }, Ok(Launch::Program(program)))
+            (WiringState::Wired { program: old, .. }, Ok(Launch::Program(program)))
                 if choice.gone.contains(old) =>
             {
                 repoint(&mut editor, program, manner.program);

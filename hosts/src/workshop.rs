@@ -4,7 +4,9 @@ use crate::config::{Config, ReadError, read_bytes, text_of};
 use crate::guard;
 use crate::journal::{Journal, JournalError, hash};
 use crate::replace::{ReplaceError, Swap, check_file, replace, sweep};
-use crate::rewrite::{self, Choice, Manner, Part, Rewritten, Server, State, TextError, Wiring};
+use crate::rewrite::{
+    self, Choice, Manner, Part, Rewritten, Server, TextError, Wiring, WiringState,
+};
 use crate::table;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -289,8 +291,8 @@ impl Workshop {
     /// The programs of wired entries that are not there any more.
     fn gone(&self, servers: &[Server]) -> BTreeSet<String> {
         let programs = servers.iter().filter_map(|server| match &server.state {
-            State::Wired { program, .. } => Some(program),
-            State::Unwired | State::Unguarded(_) => None,
+            WiringState::Wired { program, .. } => Some(program),
+            WiringState::Unwired | WiringState::Unguarded(_) => None,
         });
         programs.filter(|program| self.is_gone(Path::new(program))).cloned().collect()
     }
@@ -358,7 +360,7 @@ fn keep_trying(
 fn without_programs(servers: &[Server]) -> Vec<Server> {
     let mut servers = servers.to_vec();
     for server in &mut servers {
-        if let State::Wired { program, .. } = &mut server.state {
+        if let WiringState::Wired { program, .. } = &mut server.state {
             program.clear();
         }
     }
@@ -366,7 +368,7 @@ fn without_programs(servers: &[Server]) -> Vec<Server> {
 }
 
 fn is_remembered(server: &Server, wirings: &[Wiring]) -> bool {
-    matches!(server.state, State::Wired { .. })
+    matches!(server.state, WiringState::Wired { .. })
         && wirings.iter().any(|wiring| wiring.id == server.id)
 }
 

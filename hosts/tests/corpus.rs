@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "all of this file is a test")]
 
 use hosts::rewrite::{self, Manner, Rewritten};
-use hosts::{Choice, State, Syntax, table};
+use hosts::{Choice, Syntax, WiringState, table};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -95,9 +95,9 @@ fn what_is_read_of_each_file() {
             Ok(servers) => {
                 for server in servers {
                     let state = match &server.state {
-                        State::Unwired => "can be wired".to_owned(),
-                        State::Wired { program, .. } => format!("wired with {program}"),
-                        State::Unguarded(reason) => format!("{} ({reason})", reason.code()),
+                        WiringState::Unwired => "can be wired".to_owned(),
+                        WiringState::Wired { program, .. } => format!("wired with {program}"),
+                        WiringState::Unguarded(reason) => format!("{} ({reason})", reason.code()),
                     };
                     let project =
                         server.project.map(|path| format!(" in {path}")).unwrap_or_default();

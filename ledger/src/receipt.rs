@@ -13,7 +13,7 @@ mod reading;
 
 pub use document::{
     Admission, Approval, BeforeAfter, Drift, EventReceipt, Item, Latency, Mcp, Outcome, Principal,
-    Receipt, Request, Ruling, Sandbox, State, TokenHandling,
+    Receipt, ReceiptState, Request, Ruling, Sandbox, TokenHandling,
 };
 pub use filter::{BadMoment, Filter, moment};
 pub use find::{Found, MAX_FOUND, RawLine, find};

@@ -229,7 +229,7 @@ impl Standing {
             }
             (None, Some(row)) => row.wrong_seal(sealed_pins(rows, &key, &row.id)?.seal),
             (None, None) if has_traces(rows, act.server)? => {
-                Some("the record was removed by something else than holdpoint".to_owned())
+                Some("the record was removed by a program other than Holdpoint".to_owned())
             }
             (None, None) => None,
         };
@@ -241,7 +241,7 @@ impl Standing {
             Ok(Standing::Sound { key, discard })
         } else {
             Err(untrusted(
-                "a pin of the entry was changed by something else than holdpoint".to_owned(),
+                "a pin of the entry was changed by a program other than Holdpoint".to_owned(),
             ))
         }
     }

@@ -5,9 +5,9 @@ use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Who has to vouch for the server")]
+#[command(next_help_heading = "Attestation of the server")]
 pub(crate) struct AdmissionArguments {
-    /// The trust root: whose signatures count [default: `admission.trust_root`]
+    /// The trust root: the keys whose signatures count [default: `admission.trust_root`]
     #[arg(long, value_name = "FILE")]
     pub(crate) trust_root: Option<PathBuf>,
     /// The level that the server needs [default: `admission.required`]
@@ -16,10 +16,10 @@ pub(crate) struct AdmissionArguments {
     /// The server's signed document [default: what it publishes itself]
     #[arg(long, value_name = "FILE")]
     pub(crate) attestation: Option<PathBuf>,
-    /// A tool that may be used, and no other (repeatable); enclaved without any: no tool may
+    /// Allow only this tool (repeatable); without it, the enclaved flavor allows none
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_tool: Vec<String>,
-    /// open: a failure is a warning; enclaved: a denial [default: the configured one, else enclaved]
+    /// What a failed check does: warn (open) or deny (enclaved) [default: the configured one, else enclaved]
     #[arg(long, value_name = "FLAVOR")]
     pub(crate) flavor: Option<Flavor>,
 }

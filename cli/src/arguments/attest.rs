@@ -13,22 +13,22 @@ pub(crate) struct AttestCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AttestSubcommand {
-    /// Make a key that signs, and its public half
+    /// Create a signing key and its public key
     #[command(
-        after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest keygen acme-2026.pem --passphrase env:PASSPHRASE\n\nWrites FILE (PKCS#8, for you alone) and FILE.pub (SPKI), both as PEM. Neither is ever written over."
+        after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest keygen acme-2026.pem --passphrase env:PASSPHRASE\n\nWrites FILE (PKCS#8, for you alone) and FILE.pub (SPKI), both as PEM. Existing files are never overwritten."
     )]
     Keygen(KeygenCommand),
     /// Sign a document or a revocation list
     #[command(
-        after_help = "Examples:\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest sign revoked.json --key security.pem --passphrase prompt > list.json\n\nA file that is there already is written over only if it is a document or a list itself."
+        after_help = "Examples:\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest sign revoked.json --key security.pem --passphrase prompt > list.json\n\nAn existing file is overwritten only if it is a document or a revocation list."
     )]
     Sign(SignCommand),
-    /// Say whether a document admits a server, and if not, which clause decided
+    /// Check whether a document admits a server, and print the clause that denies it
     #[command(
         after_help = "Examples:\n  holdpoint attest verify mail.json --trust-root root.json --required internal --host mail.example.com\n  holdpoint attest verify mail.json --trust-root root.json --required MNPI --scheme financial-services --json\n  holdpoint attest verify mail.json --trust-root root.json --required internal --program ./mail-server --program-digest sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\nExits with 0 (ADMIT) or 13 (DENY)."
     )]
     Verify(VerifyCommand),
-    /// Show what a document or a list says, in words, and what its signature is worth
+    /// Explain a document or a revocation list, and check its signature
     #[command(
         after_help = "Examples:\n  holdpoint attest inspect mail.json\n  holdpoint attest inspect mail.json --trust-root root.json --json"
     )]
@@ -38,7 +38,7 @@ pub(crate) enum AttestSubcommand {
         after_help = "Examples:\n  holdpoint attest schemes\n  holdpoint attest schemes us-government\n  holdpoint attest schemes ours.json"
     )]
     Schemes(SchemesCommand),
-    /// Put public keys into a trust root, list them, or take one out
+    /// Add public keys to a trust root, list them, or remove one
     #[command(
         after_help = "Examples:\n  holdpoint attest trust add root.json acme-2026.pem.pub --level public --level internal\n  holdpoint attest trust list root.json\n  holdpoint attest trust remove root.json acme-2026"
     )]
@@ -53,15 +53,15 @@ pub(crate) struct TrustCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustSubcommand {
-    /// Trust a key for some levels; makes the file if there is none
+    /// Trust a key for some levels; creates the file if it does not exist
     #[command(
         after_help = "Example:\n  holdpoint attest trust add root.json acme-2026.pem.pub --level internal --not-after 2027-12-31"
     )]
     Add(AddCommand),
-    /// Show whose signatures count, for which levels and until when
+    /// Show the trusted keys, their levels and when they expire
     #[command(after_help = "Example:\n  holdpoint attest trust list root.json")]
     List(ListTrustCommand),
-    /// Trust a key no longer
+    /// Remove a trusted key
     #[command(after_help = "Example:\n  holdpoint attest trust remove root.json acme-2026")]
     Remove(RemoveCommand),
 }
@@ -74,19 +74,19 @@ pub(crate) struct AddCommand {
     /// The public key, as PEM
     #[arg(value_name = "PEM")]
     pub(crate) key: PathBuf,
-    /// A level that it may vouch for; may be repeated, each counts by itself
+    /// A level that the key may vouch for (repeatable); no level includes another
     #[arg(long, value_name = "LEVEL", required_unless_present = "may_revoke")]
     pub(crate) level: Vec<String>,
-    /// What documents call the key [default: the file's name without `.pem` and `.pub`]
+    /// The key id that documents use [default: the file's name without `.pem` and `.pub`]
     #[arg(long, value_name = "ID")]
     pub(crate) key_id: Option<KeyId>,
-    /// The last moment that it counts, in UTC; a date is its first moment
+    /// When the key expires, in UTC; a date means its first moment
     #[arg(long, value_name = "TIME", value_parser = read_moment)]
     pub(crate) not_after: Option<Timestamp>,
-    /// It may sign revocation lists
+    /// Let the key sign revocation lists
     #[arg(long)]
     pub(crate) may_revoke: bool,
-    /// The scheme that the levels are names of
+    /// The classification scheme of the levels
     #[arg(long, value_name = "SCHEME")]
     pub(crate) scheme: Option<String>,
     /// A note for people who read the file
@@ -106,7 +106,7 @@ pub(crate) struct RemoveCommand {
     /// The trust root
     #[arg(value_name = "ROOT")]
     pub(crate) trust_root: PathBuf,
-    /// What documents call the key
+    /// The key id that documents use
     #[arg(value_name = "KEY_ID")]
     pub(crate) key_id: KeyId,
 }
@@ -128,13 +128,13 @@ pub(crate) struct SignCommand {
     /// The private key, as PEM
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
-    /// What the key is called in trust roots [default: `signerKeyId` of the document]
+    /// The key's id in trust roots [default: `signerKeyId` of the document]
     #[arg(long, value_name = "ID")]
     pub(crate) key_id: Option<KeyId>,
     /// The key's passphrase, read from `env:VARIABLE`, `file:PATH` or `prompt`
     #[arg(long, value_name = "SOURCE")]
     pub(crate) passphrase: Option<String>,
-    /// Where to write what was signed [default: standard output]
+    /// Where to write the signed document [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -144,28 +144,28 @@ pub(crate) struct VerifyCommand {
     /// The document
     #[arg(value_name = "DOC")]
     pub(crate) document: PathBuf,
-    /// Whose signatures count
+    /// The trust root: the keys whose signatures count
     #[arg(long, value_name = "FILE")]
     pub(crate) trust_root: PathBuf,
     /// The level that the server needs
     #[arg(long, value_name = "LEVEL")]
     pub(crate) required: String,
-    /// A built-in scheme, or a file with one of your own
+    /// A built-in scheme, or a file with your own
     #[arg(long, value_name = "SCHEME", default_value = "default")]
     pub(crate) scheme: String,
     /// The host that the document came from
     #[arg(long, value_name = "HOST", conflicts_with = "program")]
     pub(crate) host: Option<Host>,
-    /// The file that would be started, for a server on this machine
+    /// The program's file, for a server on this machine
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
-    /// The digest that you bind the program to; needed where the document does not name its own
+    /// The digest that the program must have; needed if the document does not name one
     #[arg(long, value_name = "DIGEST", requires = "program")]
     pub(crate) program_digest: Option<Digest>,
     /// A signed list of signers and documents that no longer count
     #[arg(long, value_name = "FILE")]
     pub(crate) revocations: Option<PathBuf>,
-    /// The moment that counts as now, in UTC [default: now]
+    /// Verify as of this moment, in UTC [default: now]
     #[arg(long, value_name = "TIME", value_parser = read_moment)]
     pub(crate) now: Option<Timestamp>,
 }
@@ -175,17 +175,17 @@ pub(crate) struct InspectCommand {
     /// The document, or the revocation list
     #[arg(value_name = "DOC")]
     pub(crate) document: PathBuf,
-    /// Check the signature with the keys in here
+    /// Check the signature with the keys of this trust root
     #[arg(long, value_name = "FILE")]
     pub(crate) trust_root: Option<PathBuf>,
-    /// A built-in scheme, or a file with one of your own
+    /// A built-in scheme, or a file with your own
     #[arg(long, value_name = "SCHEME", default_value = "default")]
     pub(crate) scheme: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemesCommand {
-    /// A built-in scheme, or a file with one of your own [default: all built-in ones]
+    /// A built-in scheme, or a file with your own [default: all built-in ones]
     pub(crate) scheme: Option<String>,
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct HostsCommand {
     /// Only these hosts [default: all]
     #[arg(value_name = "HOST", value_parser = read_host)]
     pub(crate) hosts: Vec<&'static Host>,
-    /// This file, and no other
+    /// Only this file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -19,10 +19,10 @@ pub(crate) struct HostsCommand {
 pub(crate) struct WireCommand {
     #[command(flatten)]
     pub(crate) selection: Selection,
-    /// The servers named with `--server` need no sign-in: guard them although they have no header
+    /// Guard the servers named with `--server` although they have no header: they need no sign-in
     #[arg(long, requires = "server")]
     pub(crate) no_sign_in: bool,
-    /// The program to write into the entries [default: this one]
+    /// The program that the entries start [default: this one]
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<PathBuf>,
 }
@@ -33,19 +33,19 @@ pub(crate) struct UnwireCommand {
     pub(crate) selection: Selection,
 }
 
-/// Which servers of which files, and whether anybody is asked.
+/// Which servers of which files, and whether to ask before changing them.
 #[derive(Debug, Args)]
 pub(crate) struct Selection {
     /// Only these hosts [default: all that are found]
     #[arg(value_name = "HOST", value_parser = read_host)]
     pub(crate) hosts: Vec<&'static Host>,
-    /// Only this server, by its name or id; may be repeated
+    /// Only this server, by its name or id (repeatable)
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Vec<String>,
-    /// This file, and no other
+    /// Only this file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// Show what would be done, and do nothing
+    /// Show the plan and change nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
     /// Do not ask

@@ -12,25 +12,25 @@ pub(crate) struct IncidentCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IncidentSubcommand {
-    /// Deny calls from now on, of all servers or of some
+    /// Deny calls to all servers or to some, from now on
     #[command(
-        after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident on --server files --server mail\n\nOne that is on is replaced. Where the new one stops less, a person has to say yes at a terminal."
+        after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident on --server files --server mail\n\nReplaces an incident that is on. If the new one stops less, a person has to confirm it at a terminal."
     )]
     On(OnCommand),
-    /// End the incident: calls go their way again
+    /// End the incident: allow calls again
     #[command(
         after_help = "Example:\n  holdpoint incident off\n\nNeeds a terminal, or `approve.unattended = true` in holdpoint.toml."
     )]
     Off,
-    /// Show what is switched off, by whom and since when, and what was revoked
+    /// Show what is stopped or revoked, since when, and by whom
     #[command(after_help = "Example:\n  holdpoint incident status")]
     Status,
-    /// End what a key, a principal, a server or a session was allowed until now
+    /// Revoke what a key, a principal, a server or a session was allowed so far
     #[command(
         after_help = "Examples:\n  holdpoint incident revoke principal ada\n  holdpoint incident revoke session 5f0c93aa"
     )]
     Revoke(RevokeCommand),
-    /// Close all ways out of sandboxed servers
+    /// Block all outgoing connections of sandboxed servers
     #[command(
         after_help = "Examples:\n  holdpoint incident block-egress\n  holdpoint incident block-egress --off"
     )]
@@ -39,13 +39,13 @@ pub(crate) enum IncidentSubcommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct OnCommand {
-    /// Only this server; may be repeated [default: all servers]
+    /// Only this server (repeatable) [default: all servers]
     #[arg(long, value_name = "ID")]
     pub(crate) server: Vec<ServerId>,
-    /// From which risk on tools are denied, high or critical; where risks are not known, as in `run`, all are
+    /// Deny tools of this risk and above, high or critical; `run` does not know risks and denies all tools
     #[arg(long, value_name = "LEVEL", default_value = "high", value_parser = read_level)]
     pub(crate) level: IncidentLevel,
-    /// Why, for whoever finds their calls denied
+    /// The reason, shown to users whose calls are denied
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
@@ -55,13 +55,13 @@ pub(crate) struct RevokeCommand {
     /// key, principal, server or session
     #[arg(value_parser = read_kind)]
     pub(crate) kind: RevokedKind,
-    /// Which one
+    /// Its name
     pub(crate) value: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BlockEgressCommand {
-    /// Open them again
+    /// Allow them again
     #[arg(long)]
     pub(crate) off: bool,
 }

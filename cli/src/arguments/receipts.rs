@@ -21,30 +21,30 @@ pub(crate) enum ReceiptsSubcommand {
         after_help = "Examples:\n  holdpoint receipts list\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts list -f --server files"
     )]
     List(ListCommand),
-    /// Show one receipt in full, with where it stands
+    /// Show one receipt in full, with its place in the ledger
     #[command(after_help = "Example:\n  holdpoint receipts show 3f9a2c41")]
     Show(ShowCommand),
-    /// Write receipts in a form that other tools read, or send them as they come
+    /// Write receipts in the format of other tools, or send them as they are written
     #[command(
         after_help = "Examples:\n  holdpoint receipts export --format csv -o receipts.csv --since 30d\n  holdpoint receipts export --format ocsf > events.json\n  holdpoint receipts export --live"
     )]
     Export(ExportCommand),
     /// Check that nothing was removed, changed or inserted
     #[command(
-        after_help = "Examples:\n  holdpoint receipts verify\n  holdpoint receipts verify evidence/receipts --key receipts.pub --head kept-elsewhere.txt\n  holdpoint receipts verify --proof proof.json --key receipts.pub\n\nExits with 0, or with 14 where the evidence does not verify."
+        after_help = "Examples:\n  holdpoint receipts verify\n  holdpoint receipts verify evidence/receipts --key receipts.pub --head kept-elsewhere.txt\n  holdpoint receipts verify --proof proof.json --key receipts.pub\n\nExits with 0, or with 14 if the receipts do not verify."
     )]
     Verify(VerifyCommand),
-    /// Prove to somebody else that a receipt is in the ledger, or that the ledger only grew
+    /// Prove to a third party that a receipt is in the ledger, or that the ledger only grew
     #[command(
         after_help = "Examples:\n  holdpoint receipts prove 5f0c…32 digits… > proof.json\n  holdpoint receipts prove --since last-month.checkpoint > grew.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
     )]
     Prove(ProveCommand),
 }
 
-/// Whose receipts, and who signed them.
+/// The key that signed the receipts.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EvidenceArguments {
-    /// The public key that signed them, one a line [default: the home's `keys/receipts.pub`]
+    /// A file with the public keys that signed them, one a line [default: the home's `keys/receipts.pub`]
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct VerifyCommand {
     pub(crate) folder: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) evidence: EvidenceArguments,
-    /// Checkpoints that were kept elsewhere: the newest part cannot be missing
+    /// Checkpoints that were kept elsewhere; detects a missing newest part
     #[arg(long, value_name = "FILE")]
     pub(crate) head: Vec<PathBuf>,
     /// Check a proof of `receipts prove` instead of a folder
@@ -68,13 +68,13 @@ pub(crate) struct VerifyCommand {
 pub(crate) struct ProveCommand {
     /// The receipt: all 32 digits, as `receipts show` prints them
     pub(crate) id: Option<ReceiptId>,
-    /// The line of the outcome instead of the decision's
+    /// Prove the line of the outcome instead of the decision
     #[arg(long, requires = "id")]
     pub(crate) outcome: bool,
     /// An older checkpoint: prove that its chain only grew since
     #[arg(long, value_name = "FILE")]
     pub(crate) since: Option<PathBuf>,
-    /// Print the newest checkpoint of every chain, to be kept elsewhere
+    /// Print the newest checkpoint of every chain, to keep elsewhere
     #[arg(long)]
     pub(crate) heads: bool,
     /// A folder of receipts [default: the home's]

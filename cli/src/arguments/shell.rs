@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsCommand {
-    /// The shell to complete in
+    /// The shell
     pub(crate) shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ManCommand {
-    /// Write the pages of all commands into this folder instead of printing the general one
+    /// Write the pages of all commands to this folder instead of printing the main page
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }

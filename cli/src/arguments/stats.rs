@@ -4,19 +4,19 @@ use clap::Args;
 use gate::time::Timestamp;
 use store::Day;
 
-/// The longest period that is looked back on.
+/// The longest period that can be shown.
 pub(crate) const MAX_DAYS: u64 = 366;
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsCommand {
-    /// How many days to look back, today with them; the same number before stands beside it
+    /// How many days to show, including today, compared with as many days before
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=MAX_DAYS))]
     pub(crate) days: u64,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DigestCommand {
-    /// A date in UTC, as 2026-11-16 [default: today]
+    /// A date in UTC, such as 2026-11-16 [default: today]
     #[arg(long, value_name = "DATE", value_parser = read_day)]
     pub(crate) day: Option<Day>,
 }
@@ -24,5 +24,5 @@ pub(crate) struct DigestCommand {
 fn read_day(text: &str) -> Result<Day, String> {
     let is_date = text.len() == "2026-11-16".len();
     let moment = Timestamp::parse(text).filter(|_| is_date);
-    moment.map(Day::of).ok_or_else(|| "expected a date, as 2026-11-16".to_owned())
+    moment.map(Day::of).ok_or_else(|| "expected a date such as 2026-11-16".to_owned())
 }

@@ -10,19 +10,19 @@ pub(crate) struct StoreCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreSubcommand {
-    /// Copy servers, pins, history and all else to an empty database, and compare both
+    /// Copy all data to an empty database, and compare both
     #[command(
-        after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint\n\nPlaces: sqlite (this home's), sqlite:DIR (another home's), postgres://USER@HOST/DATABASE, or where the address\nis kept: env:VARIABLE, file:PATH. The original stays as it is. Set `store` in holdpoint.toml to use the copy."
+        after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint\n\nA database is `sqlite` (of this home), `sqlite:DIR` (of another home), `postgres://USER@HOST/DATABASE`, or the\nvariable or file that holds its address: `env:VARIABLE`, `file:PATH`. The original is not changed. Set `store` in\nholdpoint.toml to use the copy."
     )]
     Migrate(MigrateCommand),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MigrateCommand {
-    /// Where everything is now
+    /// The current database
     #[arg(long, value_name = "PLACE")]
     pub(crate) from: String,
-    /// Where it is to be: an empty database
+    /// The new database, which must be empty
     #[arg(long, value_name = "PLACE")]
     pub(crate) to: String,
 }

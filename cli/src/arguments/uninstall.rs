@@ -7,7 +7,7 @@ pub(crate) struct UninstallCommand {
     /// Remove pins, receipts, keys and settings as well
     #[arg(long)]
     pub(crate) purge: bool,
-    /// Say what would be done, and do nothing
+    /// Show the plan and change nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
     /// Do not ask

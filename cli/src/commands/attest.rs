@@ -28,7 +28,7 @@ pub(crate) fn run(command: &AttestCommand, options: &Options) -> Result<Exit, Fa
     }
 }
 
-/// The file's bytes, or one more than the limit: whoever reads them says that it is too much.
+/// The file's bytes, or one more than the limit: the parser reports that there are too many.
 fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
     let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);

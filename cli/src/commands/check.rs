@@ -67,15 +67,13 @@ fn tell(
     if is_quarantined {
         let held = screen::verdict(Verdict::Hold);
         screen::say(format!(
-            "{id}: {held}  quarantined: nothing of it is served until `holdpoint release {id}`"
+            "{id}: {held}  quarantined: it is not served until `holdpoint release {id}`"
         ));
     } else {
         screen::say(format!("{id}: {}", report::summary(judgement)));
     }
     if behavioral {
-        screen::say(
-            "behaviour: UNAVAILABLE: nothing here can observe it, so the answer stays held",
-        );
+        screen::say("behaviour: UNAVAILABLE: it cannot be observed yet, so the verdict stays held");
     }
     if waits && !options.quiet {
         screen::say(styled(DIM, format!("next: holdpoint review {id}")));

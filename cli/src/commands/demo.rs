@@ -23,5 +23,5 @@ pub(crate) fn run(command: &DemoCommand, options: &Options) -> Result<Exit, Fail
 
 /// The demonstration is a test of itself: it fails if the gate did not do what it shows.
 fn gone_wrong(what: impl std::fmt::Display) -> Failure {
-    Failure::internal(format!("the demonstration did not go as it should: {what}"))
+    Failure::internal(format!("the demo failed: {what}"))
 }

@@ -1,4 +1,4 @@
-//! `holdpoint digest`: what happened on a day that somebody should know of. Nothing is the healthy answer.
+//! `holdpoint digest`: a day's holds and decisions. An empty digest is healthy.
 
 use crate::arguments::Options;
 use crate::arguments::stats::DigestCommand;
@@ -22,7 +22,7 @@ mod happening;
 struct Digest<'a> {
     day: String,
     is_empty: bool,
-    /// Servers of which there is something to tell, no others.
+    /// Servers with something to report, no others.
     servers: Vec<ServerDigest<'a>>,
     /// Switches, keys and approvals of calls.
     events: &'a [EventDocument],
@@ -102,7 +102,7 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
     }
     if digest.is_empty {
         let quiet = styled(GREEN.bold(), "nothing");
-        screen::say(format!("{}: {quiet} to look at; that is healthy", digest.day));
+        screen::say(format!("{}: {quiet} to report; that is healthy", digest.day));
     } else {
         screen::say(styled(BOLD, &digest.day));
     }
@@ -114,12 +114,12 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
     }
     if benign > 0 && !options.quiet {
         let changes = count(benign, "benign change was", "benign changes were");
-        screen::say(styled(DIM, format!("{changes} pinned anew")));
+        screen::say(styled(DIM, format!("{changes} accepted automatically")));
     }
     Ok(Exit::Fine)
 }
 
-/// The servers of which there is something to tell, and how many changes were accepted as benign.
+/// The servers with something to report, and how many changes were accepted as benign.
 fn gather(
     workplace: &Workplace,
     day: Day,

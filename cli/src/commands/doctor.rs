@@ -1,4 +1,4 @@
-//! `holdpoint doctor`: what was found, what works, what is wrong and the line that mends it. It changes nothing.
+//! `holdpoint doctor`: reports what works, what is wrong and the command that fixes it. It changes nothing.
 
 mod codes;
 mod env_file;
@@ -11,26 +11,26 @@ use crate::arguments::doctor::DoctorCommand;
 use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, DIM, GREEN, RED, YELLOW, styled};
-use codes::{Code, State};
+use codes::{Code, FindingState};
 use serde::Serialize;
 use std::path::Path;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug)]
 struct Finding {
     code: Code,
     sentence: String,
-    /// What to type.
-    mend: Option<String>,
+    /// The command or the edit that fixes it.
+    fix: Option<String>,
 }
 
 impl Finding {
     fn new(code: Code, sentence: impl Into<String>) -> Finding {
-        Finding { code, sentence: sentence.into(), mend: None }
+        Finding { code, sentence: sentence.into(), fix: None }
     }
 
-    fn mended_by(self, mend: impl Into<String>) -> Finding {
-        Finding { mend: Some(mend.into()), ..self }
+    fn fixed_by(self, fix: impl Into<String>) -> Finding {
+        Finding { fix: Some(fix.into()), ..self }
     }
 }
 
@@ -39,7 +39,8 @@ struct FindingDocument<'a> {
     code: &'static str,
     state: &'static str,
     say: &'a str,
-    mend: Option<&'a str>,
+    #[serde(rename = "mend")]
+    fix: Option<&'a str>,
     page: String,
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn run(command: &DoctorCommand, options: &Options) -> Result<Exit, Fa
     let record = home::look(options, &mut findings)?;
     places::look(options, record.as_ref(), &mut findings)?;
     report(&findings, options)?;
-    let is_wrong = findings.iter().any(|finding| finding.code.state() == State::Wrong);
+    let is_wrong = findings.iter().any(|finding| finding.code.state() == FindingState::Wrong);
     Ok(if is_wrong { Exit::Unprotected } else { Exit::Fine })
 }
 
@@ -67,15 +68,16 @@ fn check_configuration(file: &Path) -> Result<Finding, Failure> {
 }
 
 fn report(findings: &[Finding], options: &Options) -> Result<(), Failure> {
-    let wrong = findings.iter().filter(|finding| finding.code.state() == State::Wrong).count();
+    let wrong =
+        findings.iter().filter(|finding| finding.code.state() == FindingState::Wrong).count();
     if options.json {
         let document = |finding: &Finding| -> serde_json::Value {
-            let Finding { code, sentence, mend } = finding;
+            let Finding { code, sentence, fix } = finding;
             serde_json::json!(FindingDocument {
                 code: code.as_str(),
                 state: code.state().as_str(),
                 say: sentence,
-                mend: mend.as_deref(),
+                fix: fix.as_deref(),
                 page: code.page(),
             })
         };
@@ -90,7 +92,7 @@ fn report(findings: &[Finding], options: &Options) -> Result<(), Failure> {
     if wrong > 0 {
         let things = crate::report::count(wrong, "thing is", "things are");
         screen::say(format!(
-            "{}: protection is not what you may think it is",
+            "{}: you are less protected than you may think",
             styled(RED.bold(), format!("{things} wrong"))
         ));
     }
@@ -99,21 +101,21 @@ fn report(findings: &[Finding], options: &Options) -> Result<(), Failure> {
 
 fn say(finding: &Finding, options: &Options) {
     let state = finding.code.state();
-    if options.quiet && state == State::Ok {
+    if options.quiet && state == FindingState::Ok {
         return;
     }
     let mark = match state {
-        State::Ok => styled(GREEN, "✓"),
-        State::Note => styled(YELLOW, "•"),
-        State::Wrong => styled(RED.bold(), "✗"),
+        FindingState::Ok => styled(GREEN, "✓"),
+        FindingState::Note => styled(YELLOW, "•"),
+        FindingState::Wrong => styled(RED.bold(), "✗"),
     };
     let code = styled(DIM, format!("[{}]", finding.code.as_str()));
     screen::say(format!("{mark} {} {code}", screen::readable(&finding.sentence)));
-    if state != State::Ok {
-        if let Some(mend) = &finding.mend {
-            screen::say(format!("    type: {}", screen::readable(mend)));
+    if state != FindingState::Ok {
+        if let Some(fix) = &finding.fix {
+            screen::say(format!("    type: {}", screen::readable(fix)));
         }
-        if state == State::Wrong || options.verbose {
+        if state == FindingState::Wrong || options.verbose {
             screen::say(styled(DIM, format!("    see:  {}", finding.code.page())));
         }
     }

@@ -7,7 +7,7 @@ use crate::screen;
 use crate::target::near;
 use clap::CommandFactory;
 
-/// The page that explains every finding of `doctor`. It is part of the binary: an installed one has no `docs/` beside it.
+/// The page that explains every finding of `doctor`. It is part of the binary, because `docs/` is not installed.
 const DOCTOR: &str = include_str!("../../../docs/doctor.md");
 
 pub(crate) fn run(command: &HelpCommand, options: &Options) -> Result<Exit, Failure> {

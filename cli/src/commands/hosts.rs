@@ -11,7 +11,7 @@ use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{Workplace, home_path};
 use contract::surface::EntryType;
 use gate::server::{ServerId, ServerStatus};
-use hosts::{Config, ReadError, Server, State};
+use hosts::{Config, ReadError, Server, WiringState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::Store;
@@ -117,7 +117,8 @@ fn tell(
             Ok(servers) if servers.is_empty() && !options.verbose => {}
             Ok(servers) => {
                 screen::say(title);
-                unwired += servers.iter().filter(|server| server.state == State::Unwired).count();
+                unwired +=
+                    servers.iter().filter(|server| server.state == WiringState::Unwired).count();
                 servers.iter().for_each(|server| screen::say(line(server, pins.get(&server.id))));
             }
         }
@@ -136,16 +137,16 @@ fn tell(
 
 fn line(server: &Server, pins: Option<&Pins>) -> String {
     let state = match &server.state {
-        State::Unwired => styled(YELLOW, "not wired"),
-        State::Wired { .. } => match started(server) {
+        WiringState::Unwired => styled(YELLOW, "not wired"),
+        WiringState::Wired { .. } => match started(server) {
             Started::Gate => styled(GREEN, "wired"),
             Started::Other => styled(RED, "wired to another program: holdpoint doctor"),
             Started::Nothing => styled(RED, "wired, and its program is gone: holdpoint doctor"),
         },
-        State::Unguarded(reason) if server.names_gate => {
+        WiringState::Unguarded(reason) if server.names_gate => {
             styled(RED, format!("names holdpoint, but {reason}: holdpoint doctor"))
         }
-        State::Unguarded(reason) => styled(YELLOW, reason),
+        WiringState::Unguarded(reason) => styled(YELLOW, reason),
     };
     let project = server
         .project
@@ -162,7 +163,7 @@ fn line(server: &Server, pins: Option<&Pins>) -> String {
             format!("  {}, {} pinned{waiting}", pins.status, count(pins.tools, "tool", "tools"))
         }
     };
-    let id = if matches!(server.state, State::Unguarded(_)) { "" } else { &server.id };
+    let id = if matches!(server.state, WiringState::Unguarded(_)) { "" } else { &server.id };
     let id = if id.is_empty() { String::new() } else { format!("  {}", styled(DIM, id)) };
     format!("    {}{project}{id}  {state}{pins}", screen::name(&server.name))
 }

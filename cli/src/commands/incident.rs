@@ -1,4 +1,4 @@
-//! `holdpoint incident`: the switches that stop calls for everybody, and what is revoked.
+//! `holdpoint incident`: the switches that stop calls, and revocations.
 
 use crate::approver;
 use crate::arguments::Options;
@@ -48,7 +48,7 @@ fn begin(command: &OnCommand, workplace: &mut Workplace) -> Result<(), Failure> 
     let scope =
         if servers.is_empty() { IncidentScope::All } else { IncidentScope::Servers(servers) };
     let incident = Incident { level: command.level, scope, reason: command.reason.clone() };
-    let question = "Replace the incident that is on by one that stops less?";
+    let question = "Replace the current incident with one that stops less?";
     with_consent(workplace, question, |store, consent, by| {
         incident::begin(store, &incident, consent, by)
     })
@@ -86,7 +86,11 @@ fn is_known_principal(name: &str, workplace: &Workplace) -> Result<bool, Failure
 
 fn block_egress(command: &BlockEgressCommand, workplace: &mut Workplace) -> Result<(), Failure> {
     if command.off {
-        return with_consent(workplace, "Open the ways out again?", incident::unblock_egress);
+        return with_consent(
+            workplace,
+            "Allow outgoing connections again?",
+            incident::unblock_egress,
+        );
     }
     let name = approver::name();
     Ok(incident::block_egress(&mut workplace.store, approver::by(&name))?)
@@ -182,7 +186,7 @@ fn tell(state: &IncidentState, options: &Options) {
     }
     if let Some(signed) = &state.egress_blocked {
         let blocked = styled(RED.bold(), "EGRESS BLOCKED");
-        screen::say(format!("{blocked}  all ways out are closed{}", since(signed)));
+        screen::say(format!("{blocked}  outgoing connections are blocked{}", since(signed)));
     }
     tell_revocations(&state.revocations);
     if !options.quiet && needs_a_gateway(state) {

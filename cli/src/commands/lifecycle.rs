@@ -1,4 +1,4 @@
-//! `quarantine`, `release`, `rollback`: what a person does with a server or an entry beside approving.
+//! `quarantine`, `release`, `rollback`: a person's acts on a server or an entry, other than approving.
 
 use crate::approver;
 use crate::arguments::{
@@ -17,7 +17,7 @@ pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<E
     let mut workplace = Workplace::open(options)?;
     let by = approver::name();
     let words = match acts::quarantine(&mut workplace.store, &command.id, approver::by(&by))? {
-        Quarantine::Stopped => "stopped; nothing of it is served",
+        Quarantine::Stopped => "stopped; it is not served",
         Quarantine::Already => "stopped already",
     };
     tell(&command.id, ServerStatus::Quarantined, words, options)
@@ -86,7 +86,7 @@ pub(crate) fn rollback(command: &RollbackCommand, options: &Options) -> Result<E
     let by = approver::name();
     let RolledBack { entry, status } =
         acts::rollback(&mut workplace.store, &review, &command.key, approver::by(&by))?;
-    tell(id, status, &format!("{entry}: the pin before counts again"), options)
+    tell(id, status, &format!("{entry}: the previous pin applies again"), options)
 }
 
 fn tell(

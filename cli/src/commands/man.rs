@@ -32,7 +32,7 @@ pub(crate) fn run(command: &ManCommand, options: &Options) -> Result<Exit, Failu
     Ok(Exit::Fine)
 }
 
-/// A page for the command and for each one below it, but for hidden ones. Answers the files' names.
+/// Writes a page for the command and for each subcommand, except hidden ones. Returns the files' names.
 fn write_pages(command: clap::Command, folder: &Path) -> Result<Vec<String>, Failure> {
     let mut written = Vec::new();
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {

@@ -49,7 +49,7 @@ fn remark_unvouched(admitted: Option<&Admitted>, options: &Options) {
         screen::remark(styled(
             DIM,
             format!(
-                "note: who vouches for the server is not pinned with it: {}: {}",
+                "note: the server's attestation is not pinned: {}: {}",
                 denial.reason(),
                 screen::readable(denial.detail())
             ),
@@ -120,7 +120,7 @@ fn tell(id: &ServerId, pinned: &Pinned, options: &Options) -> Result<Exit, Failu
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| report::count(count, word, &format!("{word}s")))
         .collect();
-    let what = if parts.is_empty() { "nothing but itself".to_owned() } else { parts.join(", ") };
+    let what = if parts.is_empty() { "only its identity".to_owned() } else { parts.join(", ") };
     screen::say(format!("pinned {} {what}, approved by you", styled(BOLD, format!("{id}:"))));
     if !left_out.is_empty() {
         let count = report::count(left_out.len(), "entry", "entries");

@@ -40,7 +40,7 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
     if options.json {
         print(&servers, &usage)?;
     } else if servers.is_empty() {
-        screen::say("nothing waits for you");
+        screen::say("nothing is waiting for you");
     } else if command.interactive {
         return walk(&mut workplace, &servers, &usage);
     } else {
@@ -114,9 +114,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage) {
 
 /// Nothing of a quarantined server can be approved before it is released.
 fn say_quarantined(id: &ServerId) {
-    screen::say(
-        "quarantined: nothing of it is served, and nothing can be approved before its release",
-    );
+    screen::say("quarantined: it is not served, and nothing can be approved before its release");
     screen::say(styled(DIM, format!("release it:      holdpoint release {id}")));
 }
 
@@ -139,7 +137,7 @@ fn show_findings(entry: &Judgement) {
     screen::say(format!("{state}  {} {}", entry.id.entry_type, styled(BOLD, name_of(entry))));
     let is_new = is_about_server(entry) && entry.before.is_none() && !entry.findings.is_empty();
     if is_new {
-        screen::say("  • nobody has approved it yet");
+        screen::say("  • not approved yet");
     }
     for finding in gravest_first(&entry.findings) {
         // The others say what is another than before, and there is no before.

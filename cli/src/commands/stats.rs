@@ -1,4 +1,4 @@
-//! `holdpoint stats`: the local card. All of it was counted here, and nothing of it leaves.
+//! `holdpoint stats`: counts from this machine. Nothing is sent anywhere.
 
 mod period;
 
@@ -59,7 +59,7 @@ pub(crate) fn date(day: Day) -> String {
     moment.split('T').next().unwrap_or_default().to_owned()
 }
 
-/// Everything that is known of some periods.
+/// The counts of some periods.
 fn gather<const N: usize>(
     workplace: &Workplace,
     spans: [Days; N],
@@ -95,7 +95,7 @@ fn gather<const N: usize>(
     Ok((pinned, periods))
 }
 
-/// What people did is in the index of the receipts: the lines of all calls need not be read for it.
+/// The index of the receipts holds people's acts, so that the lines of calls need not be read.
 struct IndexOnly(DiskFolder);
 
 impl Folder for IndexOnly {
@@ -150,7 +150,7 @@ fn tell(card: &Card, options: &Options) {
         }
     }
     if !options.quiet {
-        screen::say(styled(DIM, "counted here; nothing of it leaves this machine"));
+        screen::say(styled(DIM, "counted on this machine; nothing is sent anywhere"));
     }
 }
 
@@ -163,7 +163,7 @@ struct Row {
     name: String,
     this: String,
     before: String,
-    /// Shown also where it says nothing.
+    /// Shown even if it is zero.
     is_always: bool,
 }
 
@@ -185,7 +185,7 @@ fn rows(card: &Card) -> Vec<Row> {
         number("other requests", false, |period| period.requests),
         number("lists asked for by the gate", false, |period| period.relists),
         number("changes held", true, |period| period.changes.held),
-        number("changes pinned anew as benign", true, |period| period.changes.repinned),
+        number("benign changes accepted automatically", true, |period| period.changes.repinned),
         number("changes noted", false, |period| period.changes.noted),
         number("approvals", true, |period| period.people.approvals),
         number("  of what was held (overridden)", true, |period| period.people.overridden),

@@ -248,7 +248,7 @@ fn say_server(
         if bases.is_empty() { String::new() } else { format!(" ({})", bases.join(", ")) },
     ));
     if judged.status() == ServerStatus::Changed && judged.judgement.posture == Posture::Monitor {
-        screen::say(styled(YELLOW, "    served all the same: posture monitor"));
+        screen::say(styled(YELLOW, "    still served: posture monitor"));
     }
     if let Some(lost) = &judged.server.snapshot.pins.lost {
         screen::say(format!("    {}", styled(RED, lost)));

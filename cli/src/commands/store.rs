@@ -41,7 +41,7 @@ fn migrate(command: &MigrateCommand, options: &Options) -> Result<Exit, Failure>
     Ok(Exit::Fine)
 }
 
-/// Reads a place. A password among the arguments can be seen by everybody on the machine who lists processes.
+/// Parses a location. Other users of the machine can see a password in the arguments when they list processes.
 fn place(option: &str, text: &str) -> Result<Location, Failure> {
     let location =
         Location::parse(text).map_err(|error| Failure::usage(format!("`{option}`: {error}")))?;

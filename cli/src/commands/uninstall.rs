@@ -85,7 +85,7 @@ pub(crate) fn run(command: &UninstallCommand, options: &Options) -> Result<Exit,
 /// While an entry names the binary, the binary stays: its server would not start.
 fn stand_in_the_way() -> Exit {
     screen::remark(
-        "nothing is removed while a host's file names holdpoint and cannot be changed: mend it, or take the entry out by hand, then type `holdpoint uninstall` again",
+        "nothing is removed while a host's file names holdpoint and cannot be changed: fix it, or remove the entry by hand, then type `holdpoint uninstall` again",
     );
     Exit::Usage
 }
@@ -99,7 +99,7 @@ fn confirm(command: &UninstallCommand) -> Result<(), Failure> {
             "nothing was removed: without a terminal to ask at, type `holdpoint uninstall --yes`",
         ));
     }
-    let what = if command.purge { " and forget all that was pinned and recorded" } else { "" };
+    let what = if command.purge { " and delete all pins and receipts" } else { "" };
     screen::ask(format!("Do this{what}? [y/N] "));
     match approver::read_line()?.to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
@@ -116,7 +116,7 @@ impl Farewell {
         for config in hosting::files(options)? {
             match workshop.plan(&config, Aim::Unwire, &everything) {
                 Ok(plan) if plan.unchanged.iter().any(|server| server.names_gate) => {
-                    let problem = "has an entry that names holdpoint and cannot be taken apart";
+                    let problem = "has an entry that names holdpoint and cannot be edited";
                     left.push(Left { path: config.path, problem: problem.to_owned() });
                 }
                 Ok(plan) if plan.is_empty() => {}
@@ -126,7 +126,7 @@ impl Farewell {
                         left.push(Left { path: config.path, problem: error.to_string() });
                     }
                 },
-                // A file that nobody can read does not start us either, as far as anybody can tell.
+                // A file that cannot be read is assumed not to start this program.
                 Err(error) if names_us(&config.path) => {
                     left.push(Left { path: config.path, problem: error.to_string() });
                 }
@@ -210,7 +210,7 @@ impl Farewell {
         match &self.kept {
             None => "done".to_owned(),
             Some(Kept { path, remove }) => {
-                format!("done, but for the program itself, {}: {remove}", screen::path(path))
+                format!("done, except for the program itself, {}: {remove}", screen::path(path))
             }
         }
     }
@@ -233,7 +233,10 @@ impl Farewell {
         drop(witness);
         if let Some(purge) = &self.purge {
             for left in purge.carry_out()? {
-                screen::remark(format!("left, for it is not Holdpoint's: {}", screen::path(&left)));
+                screen::remark(format!(
+                    "left, because it is not Holdpoint's: {}",
+                    screen::path(&left)
+                ));
             }
         }
         if let Some(program) = &self.program {

@@ -1,4 +1,4 @@
-//! `holdpoint unwire`: takes the gate out of hosts' configuration files, byte for byte where nobody else wrote since.
+//! `holdpoint unwire`: takes the gate out of hosts' configuration files, byte for byte if no other program has written since.
 
 use crate::arguments::Options;
 use crate::arguments::hosts::UnwireCommand;

@@ -27,7 +27,7 @@ use store::Home;
 
 /// Held by the watcher that runs.
 const LOCK: &str = "watch.lock";
-/// Where nobody but root exists, as in a container.
+/// For containers in which root is the only user.
 const ALLOW_ROOT: &str = "HOLDPOINT_ALLOW_ROOT";
 
 pub(crate) fn run(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
@@ -64,7 +64,7 @@ fn watch(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     let memory = Memory::read(home.path());
     let mut lookout = Lookout::new(surroundings, workshop, consent, memory);
     if !command.once && !options.quiet && !options.json {
-        let what = if command.auto { "guards" } else { "tells of" };
+        let what = if command.auto { "guarding" } else { "reporting" };
         screen::remark(styled(DIM, format!("{what} servers that are added from now on")));
     }
     loop {
@@ -89,7 +89,7 @@ fn lock(home: &Path) -> Result<File, Failure> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::usage(
-            "a watcher runs already: `holdpoint watch --status` says more".to_owned(),
+            "a watcher is already running: `holdpoint watch --status` shows more".to_owned(),
         )),
         Err(TryLockError::Error(error)) => {
             Err(Failure::internal(format!("`{}`: {error}", path.display())))
@@ -184,7 +184,7 @@ fn install(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     if options.json {
         return print_status(&registration, home.path());
     }
-    let what = if command.auto { "guarded" } else { "told of" };
+    let what = if command.auto { "guarded" } else { "reported" };
     screen::say(format!("servers that are added from now on are {what}"));
     screen::say(styled(DIM, format!("service: {}", registration.file.display())));
     if order == Order::Refused {
@@ -192,7 +192,7 @@ fn install(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
         screen::remark(format!("{name} did not start it now; it starts at your next login"));
     }
     if !options.quiet {
-        screen::say(styled(DIM, "take it back: holdpoint watch --uninstall"));
+        screen::say(styled(DIM, "to undo: holdpoint watch --uninstall"));
     }
     Ok(Exit::Fine)
 }
@@ -205,7 +205,7 @@ fn variables_of_hosts(surroundings: &Surroundings) -> BTreeMap<String, String> {
     set.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Stops the service and removes it. Answers whether there was one.
+/// Stops the service and removes it. Returns whether there was one.
 pub(crate) fn remove_service() -> Result<bool, Failure> {
     registration()?.uninstall()
 }
@@ -255,15 +255,15 @@ fn status(options: &Options) -> Result<Exit, Failure> {
         };
         screen::say(what);
         if Manager::running().is_some() {
-            screen::say(styled(DIM, "have one: holdpoint watch --install"));
+            screen::say(styled(DIM, "to install one: holdpoint watch --install"));
         }
         return Ok(Exit::Fine);
     }
-    let what = if registration.is_auto() { "guarded" } else { "told of" };
+    let what = if registration.is_auto() { "guarded" } else { "reported" };
     screen::say(format!("the watcher {running}; servers that are added later are {what}"));
     screen::say(styled(DIM, format!("service: {}", registration.file.display())));
     if !is_running {
-        screen::say(styled(DIM, "start it: holdpoint watch --install"));
+        screen::say(styled(DIM, "to start it: holdpoint watch --install"));
     }
     Ok(Exit::Fine)
 }

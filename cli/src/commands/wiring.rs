@@ -1,4 +1,4 @@
-//! What `hosts`, `wire`, `unwire`, and whoever else works on hosts' files, have in common.
+//! Shared by `hosts`, `wire`, `unwire` and other commands that work on hosts' files.
 
 mod witness;
 
@@ -11,7 +11,8 @@ use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{JOURNAL, home_path, near};
 use hosts::{
-    Aim, Choice, Config, Done, Host, Plan, Scope, Server, State, Surroundings, WireError, Workshop,
+    Aim, Choice, Config, Done, Host, Plan, Scope, Server, Surroundings, WireError, WiringState,
+    Workshop,
 };
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -101,9 +102,9 @@ pub(crate) struct ServerDocument {
 impl ServerDocument {
     pub(crate) fn of(server: &Server) -> ServerDocument {
         let (state, reason, program) = match &server.state {
-            State::Unwired => ("unwired", None, None),
-            State::Wired { program, .. } => ("wired", None, Some(program.clone())),
-            State::Unguarded(reason) => ("unguarded", Some(reason.code()), None),
+            WiringState::Unwired => ("unwired", None, None),
+            WiringState::Wired { program, .. } => ("wired", None, Some(program.clone())),
+            WiringState::Unguarded(reason) => ("unguarded", Some(reason.code()), None),
         };
         ServerDocument {
             name: server.name.clone(),
@@ -207,15 +208,13 @@ pub(crate) fn run(
     if files > 0 && !selection.dry_run {
         if !selection.yes {
             if options.json {
-                return Err(Failure::usage(
-                    "with `--json` nobody is asked: add `--yes` or `--dry-run`",
-                ));
+                return Err(Failure::usage("`--json` does not ask: add `--yes` or `--dry-run`"));
             }
             ask(aim, servers, files)?;
         }
         let mut witness = Witness::open(options)?;
         witness.need_person(outcomes.iter().filter_map(Outcome::plan))?;
-        // Made private by whoever comes first.
+        // The first command that needs it makes it private.
         store::Home::open(&home_path(options)?)?;
         let carried_out = outcomes.into_iter().map(|outcome| carry_out(workshop, outcome));
         outcomes = carried_out
@@ -308,7 +307,7 @@ fn ask(aim: Aim, servers: usize, files: usize) -> Result<(), Failure> {
     };
     if !std::io::stdin().is_terminal() {
         return Err(Failure::usage(
-            "nobody can be asked here: `--dry-run` shows the plan, `--yes` carries it out",
+            "there is no terminal to ask at: `--dry-run` shows the plan, `--yes` carries it out",
         ));
     }
     let (servers, files) = (count(servers, "server", "servers"), count(files, "file", "files"));
@@ -347,7 +346,7 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
         .unchanged
         .iter()
         .filter(is_chosen)
-        .filter(|server| !matches!(server.state, State::Wired { .. }))
+        .filter(|server| !matches!(server.state, WiringState::Wired { .. }))
         .collect();
     let by_hand = left_by_hand(plan, choice);
     let is_left = match plan.aim {
@@ -359,7 +358,7 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
     }
     let shared = match plan.config.scope {
         Scope::User => "",
-        Scope::Project => "  (of the project: whoever shares it gets this machine's paths)",
+        Scope::Project => "  (of the project: everyone who shares it gets this machine's paths)",
     };
     screen::say(format!(
         "{}  {}{}",
@@ -373,11 +372,9 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
     if plan.aim == Aim::Wire {
         for server in left {
             let why = match &server.state {
-                State::Unguarded(reason) => reason.to_string(),
-                State::Unwired => {
-                    "cannot be changed without changing something else, not guarded".to_owned()
-                }
-                State::Wired { .. } => continue,
+                WiringState::Unguarded(reason) => reason.to_string(),
+                WiringState::Unwired => "cannot be changed on its own, not guarded".to_owned(),
+                WiringState::Wired { .. } => continue,
             };
             screen::say(format!("    {}  {}", screen::readable(&server.name), styled(YELLOW, why)));
         }
@@ -392,11 +389,11 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
 /// The gates that `unwire` leaves because a person wrote them. Where servers were named, there are none.
 fn left_by_hand<'p>(plan: &'p Plan, choice: &Choice) -> Vec<&'p Server> {
     let is_meant = plan.aim == Aim::Unwire && choice.servers.is_empty();
-    let is_guarded = |server: &&Server| matches!(server.state, State::Wired { .. });
+    let is_guarded = |server: &&Server| matches!(server.state, WiringState::Wired { .. });
     plan.unchanged.iter().filter(|server| is_meant && is_guarded(server)).collect()
 }
 
-/// The pieces of text that change, server by server, and nothing beside them: what else is in a file may be secret.
+/// The pieces of text that change, server by server, and nothing around them: the rest of a file may be secret.
 fn show_changes(plan: &Plan) {
     for (server, parts) in plan.changed.iter().zip(&plan.parts) {
         screen::say(format!("  {}", styled(BOLD, screen::readable(&server.name))));
@@ -429,7 +426,7 @@ fn conclude(aim: Aim, outcomes: &[Outcome], selection: &Selection) {
     } else {
         screen::say(format!("{} {amount}", styled(GREEN.bold(), format!("{verb}d"))));
         if aim == Aim::Wire {
-            screen::say(styled(DIM, "start your hosts anew, then: holdpoint status"));
+            screen::say(styled(DIM, "restart your hosts, then: holdpoint status"));
         }
     }
 }

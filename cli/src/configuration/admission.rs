@@ -1,4 +1,4 @@
-//! Who has to vouch for a server: the configuration and the command line together.
+//! The attestation that a server needs, from the configuration and the command line.
 
 use super::Configuration;
 use crate::arguments::admission::AdmissionArguments;
@@ -19,12 +19,12 @@ pub(crate) struct AdmissionRules {
     pub(crate) max_age: Duration,
     /// The operator's own file, in place of what the server publishes.
     pub(crate) attestation: Option<PathBuf>,
-    /// What the program has to be; nothing where nobody said.
+    /// The digest that the program must have, if one is configured.
     pub(crate) bindings: Vec<Binding>,
 }
 
 impl Configuration {
-    /// Whether it asks who vouches for a server without saying all that it takes: the server's own entry may have the rest.
+    /// Whether the configuration of admission is incomplete: the server's entry may name the rest.
     pub(crate) fn has_part_of_admission(&self, server: &ServerId) -> bool {
         self.of(server).admission.is_partial()
     }
@@ -34,7 +34,7 @@ impl Configuration {
         self.of(server).admission.is_required()
     }
 
-    /// How a server is admitted; nothing where nobody asked for that. `home` is where files without a folder lie.
+    /// How a server is admitted. `None` if no attestation is required. Relative paths are in `home`.
     pub(crate) fn admission(
         &self,
         server: &ServerId,
@@ -95,7 +95,7 @@ impl Configuration {
 
 fn missing(option: &str, key: &str) -> Failure {
     Failure::usage(format!(
-        "who vouches for a server is checked against a trust root, at a level: name `{option}`, or `{key}` in `[admission]`"
+        "an attestation is checked against a trust root, at a level: set `{option}`, or `{key}` in `[admission]`"
     ))
 }
 

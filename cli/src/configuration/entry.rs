@@ -1,4 +1,4 @@
-//! What the arguments of a host's entry make looser than the configuration: they go before it, and nobody looks there.
+//! Options of a host's entry that are looser than the configuration. They override it, and are easy to overlook.
 
 use super::Configuration;
 use ::gate::posture::Posture;
@@ -7,7 +7,7 @@ use attest::Flavor;
 use settings::{Parsed, Text};
 use std::fmt;
 
-/// Something that an entry says, and the configuration otherwise.
+/// A setting of an entry that differs from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Looser {
     Posture { entry: Posture, configured: Posture },
@@ -38,17 +38,17 @@ impl fmt::Display for Looser {
                 write!(formatter, "lists of up to {entry} s, the configuration says {configured}")
             }
             Looser::FlavorOpen => {
-                formatter.write_str("`--flavor open`: it is used although nobody vouches for it")
+                formatter.write_str("`--flavor open`: it is used without an attestation")
             }
             Looser::InPlace { option, key } => {
-                write!(formatter, "`{option}`, in the place of `{key}`")
+                write!(formatter, "`{option}` instead of `{key}`")
             }
         }
     }
 }
 
 impl Configuration {
-    /// What of an entry's options is looser than what is configured for its server, or may be. A value that cannot be read
+    /// The options of an entry that are, or may be, looser than the configuration of its server. A value that cannot be read
     /// makes nothing looser: the gate does not start with it.
     pub(crate) fn loosened_by(
         &self,
@@ -141,20 +141,16 @@ mod tests {
 
     #[test]
     fn what_takes_the_place_of_a_key_is_told_where_there_is_one() {
-        check(
-            "",
-            &[("--flavor", "open")],
-            &["`--flavor open`: it is used although nobody vouches for it"],
-        );
+        check("", &[("--flavor", "open")], &["`--flavor open`: it is used without an attestation"]);
         check("", &[("--flavor", "enclaved")], &[]);
         check("[admission]\nflavor = \"open\"", &[("--flavor", "open")], &[]);
         let configured = "[admission]\nrequired = \"internal\"\ntrust_root = \"root.json\"";
         check(configured, &[("--required", "internal"), ("--trust-root", "root.json")], &[]);
-        let words = "`--required`, in the place of `admission.required`";
+        let words = "`--required` instead of `admission.required`";
         check(configured, &[("--required", "public")], &[words]);
         check("", &[("--required", "public"), ("--start-timeout", "5")], &[]);
         let tools = "[server.\"cursor.time\".admission]\nallow_tools = [\"add\"]";
-        let words = "`--allow-tool`, in the place of `admission.allow_tools`";
+        let words = "`--allow-tool` instead of `admission.allow_tools`";
         check(tools, &[("--allow-tool", "add"), ("--allow-tool", "drop")], &[words]);
     }
 }

@@ -35,7 +35,7 @@ impl From<ActError> for Failure {
             | ActError::DamagedPins { .. }
             | ActError::NeedsConsent => Failure::held(error),
             ActError::UnreadableSurface { ref server } => {
-                Failure::held(format!("{error}: `holdpoint check {server}` looks again"))
+                Failure::held(format!("{error}: `holdpoint check {server}` checks again"))
             }
             ActError::OtherHash { ref server } => Failure::held(format!(
                 "{error}: look again with `holdpoint review {server}`, then decide"

@@ -1,4 +1,4 @@
-//! What the scenario's server answers: both eras of the protocol, the lists of its phase, and to each call what it got.
+//! The scenario's server: both protocol eras, the lists of its phase, and calls that return their arguments.
 
 use super::battery::Case;
 use super::phase::{Phase, Stage};
@@ -22,7 +22,7 @@ const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
-/// What is answered to a request: a result, or a code with words.
+/// The answer to a request: a result, or an error code with a message.
 type Answer = Result<Value, (i64, String)>;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<W: Write> Server<W> {
         }
     }
 
-    /// One line from the client. The phase is looked at first, so an answer is never older than what the file says.
+    /// Handles one line from the client. Reads the phase first, so that the answer matches the file.
     pub(crate) fn hear(&mut self, line: &[u8]) -> std::io::Result<()> {
         self.look()?;
         let Ok(message) = serde_json::from_slice::<Value>(line) else {
@@ -75,7 +75,7 @@ impl<W: Write> Server<W> {
                 self.subscriptions.retain(|id| Some(id) != cancelled);
                 Ok(())
             }
-            // Notifications need no answer, and nothing was asked that a response could be for.
+            // Notifications need no answer, and this server sends no requests that a response could be for.
             (Some(_), None) => Ok(()),
             (None, Some(_)) if message.get("result").or(message.get("error")).is_some() => Ok(()),
             (None, id) => {
@@ -90,7 +90,7 @@ impl<W: Write> Server<W> {
         &mut self.output
     }
 
-    /// Looks at the file, and tells whoever wants to know of a change.
+    /// Reads the file, and notifies the subscribers of a change.
     pub(crate) fn look(&mut self) -> std::io::Result<()> {
         let now = self.stage.phase().unwrap_or(self.phase);
         if std::mem::replace(&mut self.phase, now) == now || self.is_withholding {
@@ -147,7 +147,7 @@ impl<W: Write> Server<W> {
         }
     }
 
-    /// What the server says of itself.
+    /// The server's identity and capabilities.
     fn introduction(&self, member: &str, versions: Value) -> Value {
         let mut capabilities = Map::new();
         for (_, list, capability) in LISTS {

@@ -120,7 +120,7 @@ fn a_private_key_is_for_its_owner_alone() {
 fn a_key_is_never_written_over() {
     let bench = Bench::new();
     bench.file("key.pem", "mine");
-    bench.run(["attest", "keygen", "key.pem"]).exits(2).says("is there already");
+    bench.run(["attest", "keygen", "key.pem"]).exits(2).says("exists already");
     assert_eq!(fs::read_to_string(bench.path("key.pem")).unwrap(), "mine");
     assert!(!bench.path("key.pem.pub").exists());
     bench.file("other.pem.pub", "mine too");
@@ -161,7 +161,7 @@ fn an_encrypted_key_signs_with_its_passphrase_alone() {
         "-o",
         "signed.json",
     ];
-    bench.run(sign).exits(2).says("say where its passphrase is");
+    bench.run(sign).exits(2).says("name its passphrase with");
     bench
         .run(sign.iter().chain(&["--passphrase", "file:wrong"]))
         .exits(2)
@@ -221,7 +221,7 @@ fn a_document_is_shown_in_words_with_the_state_of_its_signature() {
         words.says("mcp.example.mail 2.3.1, published by acme").says("INTERNAL (rank 1 of 0 to 5");
     words.says("mail.example.com").says("verifies with the key in the trust root");
     bench.run(["attest", "inspect", "signed.json"]).exits(0).says("not checked");
-    bench.run(["attest", "inspect", "draft.json"]).exits(0).says("nobody vouches");
+    bench.run(["attest", "inspect", "draft.json"]).exits(0).says("the document is not signed");
     let signed = fs::read_to_string(bench.path("signed.json")).unwrap();
     bench.file("tampered.json", signed.replace("2.3.1", "2.3.2"));
     let tampered = ["attest", "inspect", "tampered.json", "--trust-root", "root.json"];
@@ -413,7 +413,7 @@ fn a_signed_document_is_written_over_an_earlier_one_and_nothing_else() {
     bench.file("notes.txt", "mine");
     for name in ["key.pem", "other.pem", "key.pem.pub", "key.jwk", "notes.txt", "root.json"] {
         let before = fs::read(bench.path(name)).unwrap();
-        sign_to(&bench, name).exits(2).says("it is not written over");
+        sign_to(&bench, name).exits(2).says("it is not overwritten");
         assert_eq!(fs::read(bench.path(name)).unwrap(), before, "{name}");
     }
     bench.file("empty.json", "");
@@ -438,7 +438,7 @@ fn a_link_is_neither_followed_nor_replaced() {
     let before = fs::read(bench.path("target.json")).unwrap();
     for (name, target) in [("link.json", "target.json"), ("dangling.json", "nowhere")] {
         std::os::unix::fs::symlink(bench.path(target), bench.path(name)).unwrap();
-        sign_to(&bench, name).exits(2).says("no plain file");
+        sign_to(&bench, name).exits(2).says("not a regular file");
         assert!(fs::symlink_metadata(bench.path(name)).unwrap().is_symlink());
     }
     assert_eq!(fs::read(bench.path("target.json")).unwrap(), before);
@@ -473,7 +473,7 @@ fn a_key_that_others_can_read_is_told() {
     prepared(&bench);
     assert_eq!(sign_to(&bench, "a.json").exits(0).err, "");
     fs::set_permissions(bench.path("key.pem"), fs::Permissions::from_mode(0o640)).unwrap();
-    sign_to(&bench, "a.json").exits(0).says("not for its owner alone");
+    sign_to(&bench, "a.json").exits(0).says("can be read by other users");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn since_when_an_entry_waits_is_told_only_where_it_is_known() {
 fn a_quarantined_server_is_to_be_released_and_is_stopped_once() {
     let bench = Bench::new();
     changed(&bench);
-    bench.run(["quarantine", ID]).exits(0).says("stopped; nothing of it is served");
+    bench.run(["quarantine", ID]).exits(0).says("stopped; it is not served");
     bench.run(["quarantine", ID]).exits(0).says("stopped already").says("quarantined");
     let history = bench.run(["history", ID]).exits(0).out;
     assert_eq!(history.matches("server.quarantine").count(), 1, "{history}");
@@ -86,10 +86,10 @@ fn a_review_shows_before_and_after_and_what_to_type() {
 #[test]
 fn nothing_to_review_is_fine() {
     let bench = Bench::new();
-    bench.run(["review"]).exits(0).says("nothing waits");
+    bench.run(["review"]).exits(0).says("nothing is waiting");
     let server = FolderServer::new(&bench, &json!([report_tool()]));
     server.run(&bench, "pin", &[]).exits(0);
-    bench.run(["review"]).exits(0).says("nothing waits");
+    bench.run(["review"]).exits(0).says("nothing is waiting");
     bench.run(["approve", ID, "--hash", &"0".repeat(64)]).exits(10).says("nothing of server");
 }
 
@@ -235,7 +235,7 @@ fn under_monitor_a_server_that_drifted_is_changed_and_can_be_approved() {
     let status = bench.server_status();
     assert_eq!((&status["status"], &status["posture"]), (&json!("changed"), &json!("monitor")));
     assert_eq!(status["waiting"][0]["verdict"], "PROCEED", "monitor holds nothing: {status}");
-    bench.run(["status"]).exits(0).says("changed").says("NOTED").says("served all the same");
+    bench.run(["status"]).exits(0).says("changed").says("NOTED").says("still served");
     bench.run(["review"]).exits(0).says("before (approved)").says("now requires a new parameter");
     let hash = bench.waiting_hash("make_report");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0).says("verified");

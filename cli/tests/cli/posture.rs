@@ -55,7 +55,7 @@ fn what_a_monitoring_gate_serves_is_not_called_held() {
     server.lists(&json!([report_tool_with_owner()]));
     assert!(session(&bench, &server, monitor)["result"].is_object());
     assert_eq!(bench.server_status()["posture"], "monitor");
-    bench.run(["status", ID]).exits(0).says("served all the same").never_says("HOLD");
+    bench.run(["status", ID]).exits(0).says("still served").never_says("HOLD");
     let digest = bench.run(["digest", "--json"]).exits(0).json();
     let happened = digest["servers"][0]["happened"].as_array().unwrap();
     let whats: Vec<&Value> = happened.iter().map(|happening| &happening["what"]).collect();

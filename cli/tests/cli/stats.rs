@@ -110,7 +110,7 @@ fn the_card_has_what_was_counted() {
         .says("strict would have held")
         .says("< 64 µs")
         .says("400 checked")
-        .says("nothing of it leaves")
+        .says("nothing is sent anywhere")
         .never_says("no calls");
 }
 
@@ -237,7 +237,7 @@ fn observed_on(bench: &Bench) -> String {
 #[test]
 fn an_empty_digest_is_healthy_and_says_so() {
     let bench = Bench::new();
-    bench.run(["digest"]).exits(0).says("nothing to look at").says("healthy");
+    bench.run(["digest"]).exits(0).says("nothing to report").says("healthy");
     let day = digest(&bench, "2024-02-29");
     assert_eq!(
         day,

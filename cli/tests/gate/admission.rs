@@ -104,7 +104,7 @@ fn a_server_that_comes_back_under_another_signer_is_held() {
     bench.run(["review", "reports"]).says("another signer");
 }
 
-/// Whoever pins by hand keeps who vouches for the server: another signer is still noticed.
+/// A pin by hand keeps the signer of the server: another signer is still noticed.
 #[test]
 fn a_server_that_is_pinned_by_hand_stays_anchored_to_its_signer() {
     let bench = Bench::unattended();
@@ -139,7 +139,7 @@ fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
     };
     sign(&bench, &launch, "one");
     require("internal");
-    pin().exits(0).never_says("who vouches for");
+    pin().exits(0).never_says("attestation is not pinned");
     sign(&bench, &launch, "two");
     is_held_as_another(&bench, &launch);
     // Somebody who pins it again has seen the other signer: from then on that is the one.
@@ -152,7 +152,7 @@ fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
     pin().exits(13).says("below_required");
     // Under the open flavor it is pinned as it was, and that is said.
     require("restricted\"\nflavor = \"open");
-    pin().exits(0).says("who vouches for the server is not pinned with it: below_required");
+    pin().exits(0).says("the server's attestation is not pinned: below_required");
     sign(&bench, &launch, "three");
     is_held_as_another(&bench, &launch);
 }
@@ -171,7 +171,7 @@ fn a_server_can_be_pinned_where_the_configuration_has_a_part_of_what_admission_t
         let mut command = bench.command(["pin", "--server", ID, "--"]);
         command.args(&launch);
         let answer = crate::bench::answer(command);
-        answer.exits(0).says("who vouches for the server is not pinned with it");
+        answer.exits(0).says("the server's attestation is not pinned");
     }
 }
 

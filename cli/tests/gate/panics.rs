@@ -27,7 +27,7 @@ fn report(client: &mut Client, title: &str) -> Value {
 /// What a panic may leave behind: its place, a line in the error log, and nothing of what was handled.
 #[track_caller]
 fn leaves_its_place_only(bench: &Bench, ended: &Ended, faults: usize) {
-    assert!(ended.errors.contains("a fault of this program itself ("), "{}", ended.errors);
+    assert!(ended.errors.contains("internal error ("), "{}", ended.errors);
     assert!(ended.errors.contains("trip.rs:"), "{}", ended.errors);
     assert!(!ended.errors.contains("payload"), "{}", ended.errors);
     let log = std::fs::read_to_string(bench.home().join("errors.jsonl")).unwrap();
@@ -263,6 +263,6 @@ fn a_panic_of_the_thread_that_signs_holds_nothing_up() {
         client.ask("ping", &json!({}));
     }
     let ended = client.end();
-    assert!(ended.errors.contains("a fault of this program itself ("), "{}", ended.errors);
+    assert!(ended.errors.contains("internal error ("), "{}", ended.errors);
     bench.run(["receipts", "verify"]).exits(0);
 }

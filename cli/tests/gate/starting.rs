@@ -252,6 +252,6 @@ fn with_too_few_file_descriptors_the_start_is_refused_in_words() {
         let ended = Client::start(command).end().exits(12);
         assert!(ended.errors.contains("free file descriptors"), "{limit}: {}", ended.errors);
         assert!(ended.errors.contains("ulimit -n 1024"), "{limit}: {}", ended.errors);
-        assert!(!ended.errors.contains("fault of this program"), "{limit}: {}", ended.errors);
+        assert!(!ended.errors.contains("internal error"), "{limit}: {}", ended.errors);
     }
 }

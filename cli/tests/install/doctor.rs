@@ -51,7 +51,7 @@ fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
     assert_eq!(finding["mend"], json!(line));
     assert_eq!(finding["page"], "holdpoint help doctor#host_unwired");
     let page = "holdpoint help doctor#host_unwired";
-    station.run(&["doctor"]).exits(15).says("not what you may think").says(page);
+    station.run(&["doctor"]).exits(15).says("you are less protected").says(page);
     station.run(&["help", "doctor#host_unwired"]).exits(0).says("start without Holdpoint");
 }
 

@@ -45,14 +45,14 @@ fn a_program_that_the_installer_did_not_put_there_is_named_with_the_line_that_re
     station.run(&["uninstall", "--dry-run"]).exits(0).says(&line);
     let document = station.run(&["uninstall", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(document["program_kept"], json!({ "path": binary(), "remove": line }));
-    station.run(&["uninstall", "--yes"]).exits(0).says("done, but for the program").says(&line);
+    station.run(&["uninstall", "--yes"]).exits(0).says("done, except for the program").says(&line);
     // The installed one, when it is the one that runs, goes and nothing is left to say.
     let (_, station) = installed();
     let mut command = std::process::Command::new(station.bench.path(".local/bin/holdpoint"));
     command.args(["uninstall", "--yes"]).env("HOME", station.user());
     command.env("HOLDPOINT_HOME", station.bench.home()).current_dir(station.user());
     station.surround(&mut command);
-    let answer = answer(command).exits(0).never_says("but for");
+    let answer = answer(command).exits(0).never_says("except for");
     assert_eq!(answer.out.lines().last(), Some("done"));
     assert!(!station.bench.path(".local/bin/holdpoint").exists());
 }
@@ -63,7 +63,7 @@ fn an_entry_that_names_the_gate_and_cannot_be_taken_apart_keeps_the_program() {
     let text = fs::read_to_string(station.cursor_path()).unwrap();
     let twice = text.replacen("\"args\"", "\"Command\": \"uvx\", \"args\"", 1);
     fs::write(station.cursor_path(), &twice).unwrap();
-    station.run(&["uninstall", "--yes"]).exits(2).says("cannot be taken apart");
+    station.run(&["uninstall", "--yes"]).exits(2).says("cannot be edited");
     assert!(station.bench.path(".local/bin/holdpoint").exists());
     assert_eq!(fs::read_to_string(station.cursor_path()).unwrap(), twice);
 }

@@ -131,7 +131,7 @@ fn a_running_watcher_sees_a_file_that_is_replaced_and_runs_alone() {
     let line = lines.next().unwrap().unwrap();
     assert!(line.contains("\"wired\"") && line.contains("\"new\""), "{line}");
     assert!(station.is_guarded("new"));
-    station.run(&["watch", "--once"]).exits(2).says("a watcher runs already");
+    station.run(&["watch", "--once"]).exits(2).says("a watcher is already running");
     let status = station.run(&["watch", "--status", "--json"]).exits(0).json();
     assert_eq!((&status["running"], &status["installed"]), (&json!(true), &json!(false)));
     drop(child);
@@ -154,7 +154,7 @@ impl Drop for Running {
 fn the_service_is_installed_started_and_removed() {
     let station = Station::new();
     station.cursor(&json!({ "old": server() }));
-    station.run(&["watch", "--install"]).exits(0).says("told of").says("holdpoint-watch.service");
+    station.run(&["watch", "--install"]).exits(0).says("reported").says("holdpoint-watch.service");
     let unit = fs::read_to_string(station.unit()).unwrap();
     assert!(unit.contains(&format!("ExecStart=\"{}\"", binary())) && !unit.contains("--auto"));
     let wanted = station.unit().with_file_name("default.target.wants/holdpoint-watch.service");

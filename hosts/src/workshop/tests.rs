@@ -68,7 +68,7 @@ impl Bench {
 
     fn states(&self) -> Vec<(String, bool)> {
         let servers = self.config.servers().unwrap();
-        let is_wired = |server: &Server| matches!(server.state, State::Wired { .. });
+        let is_wired = |server: &Server| matches!(server.state, WiringState::Wired { .. });
         servers.iter().map(|server| (server.name.clone(), is_wired(server))).collect()
     }
 
@@ -261,7 +261,12 @@ fn an_entry_with_a_command_and_an_address_is_left_and_never_told_as_guarded() {
         assert!(bench.wire().changed.is_empty());
         assert_eq!(bench.text(), entry(address));
         for server in bench.config.servers().unwrap() {
-            assert_eq!(server.state, State::Unguarded(crate::Reason::TwoWays), "{}", server.name);
+            assert_eq!(
+                server.state,
+                WiringState::Unguarded(crate::Reason::TwoWays),
+                "{}",
+                server.name
+            );
         }
         // What is there of a gate can be taken out all the same.
         assert_eq!(bench.unwire().changed.len(), 1);
@@ -414,7 +419,7 @@ fn an_entry_that_its_host_may_read_in_two_ways_is_told_to_name_the_gate() {
         for entry in [format!("{gate}, {other}"), format!("{other}, {gate}")] {
             let bench = Bench::new(&format!(r#"{{"mcpServers": {{"a": {{{entry}}}}}}}"#));
             let servers = bench.config.servers().unwrap();
-            assert!(matches!(servers[0].state, State::Unguarded(_)), "{entry}");
+            assert!(matches!(servers[0].state, WiringState::Unguarded(_)), "{entry}");
             assert!(servers[0].names_gate, "{entry}");
         }
     }

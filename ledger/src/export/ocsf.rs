@@ -4,7 +4,7 @@
 //! The ledger's hashes go under `unmapped`: OCSF's own `attestation` is over the OCSF event, and ours is over the line.
 
 use super::text::{Weight, message, weight_of};
-use crate::receipt::{EventReceipt, Item, Receipt, State};
+use crate::receipt::{EventReceipt, Item, Receipt, ReceiptState};
 use crate::record::{OutcomeStatus, RulingResult};
 use contract::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -231,8 +231,8 @@ fn status_of(receipt: &Receipt) -> (u64, &'static str, &'static str) {
             OutcomeStatus::Success => (1, "Success", outcome.word()),
             OutcomeStatus::Error | OutcomeStatus::Timeout => (2, "Failure", outcome.word()),
         },
-        (None, State::Refused) => (2, "Failure", receipt.decision.word()),
-        (None, state @ (State::Open | State::NoOutcome | State::Ended)) => {
+        (None, ReceiptState::Refused) => (2, "Failure", receipt.decision.word()),
+        (None, state @ (ReceiptState::Open | ReceiptState::NoOutcome | ReceiptState::Ended)) => {
             (UNKNOWN, "Unknown", state.as_str())
         }
     }

@@ -1,6 +1,6 @@
 //! What all forms share: a sentence for each item, how grave it is, and characters that hide made visible.
 
-use crate::receipt::{EventReceipt, Item, Receipt, State};
+use crate::receipt::{EventReceipt, Item, Receipt, ReceiptState};
 use crate::record::{OutcomeStatus, RulingResult};
 use contract::hidden::is_hidden;
 
@@ -27,11 +27,10 @@ fn weight_of_receipt(receipt: &Receipt) -> Weight {
     }
     match (receipt.decision.result, receipt.state, &receipt.outcome) {
         (RulingResult::Deny | RulingResult::RequireApproval, ..) => Weight::Medium,
-        (RulingResult::Allow, State::NoOutcome | State::Refused, _) => Weight::Low,
-        (RulingResult::Allow, State::Open, _) | (RulingResult::Allow, State::Ended, None) => {
-            Weight::Informational
-        }
-        (RulingResult::Allow, State::Ended, Some(outcome)) => match outcome.status {
+        (RulingResult::Allow, ReceiptState::NoOutcome | ReceiptState::Refused, _) => Weight::Low,
+        (RulingResult::Allow, ReceiptState::Open, _)
+        | (RulingResult::Allow, ReceiptState::Ended, None) => Weight::Informational,
+        (RulingResult::Allow, ReceiptState::Ended, Some(outcome)) => match outcome.status {
             OutcomeStatus::Success => Weight::Informational,
             OutcomeStatus::Error | OutcomeStatus::Timeout => Weight::Low,
         },
@@ -64,8 +63,10 @@ pub fn message(item: &Item) -> String {
             let became = match receipt.decision.result {
                 RulingResult::Allow => match (&receipt.outcome, receipt.state) {
                     (Some(outcome), _) => format!("allowed, {}", outcome.word()),
-                    (None, State::NoOutcome) => "allowed, no outcome recorded".to_owned(),
-                    (None, State::Open | State::Ended | State::Refused) => "allowed".to_owned(),
+                    (None, ReceiptState::NoOutcome) => "allowed, no outcome recorded".to_owned(),
+                    (None, ReceiptState::Open | ReceiptState::Ended | ReceiptState::Refused) => {
+                        "allowed".to_owned()
+                    }
                 },
                 RulingResult::Deny => "denied".to_owned(),
                 RulingResult::RequireApproval => "needs approval".to_owned(),

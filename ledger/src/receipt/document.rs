@@ -55,7 +55,7 @@ pub struct Receipt {
     pub admission: Option<Admission>,
     pub incident_mode: bool,
     pub latency_us: Latency,
-    pub state: State,
+    pub state: ReceiptState,
     #[serde(serialize_with = "write_optional_moment")]
     pub ended_at: Option<Timestamp>,
     pub chain: ChainId,
@@ -69,7 +69,7 @@ pub struct Receipt {
 /// Where a call stands, as far as the ledger tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ReceiptState {
     /// It was denied or needs an approval: nothing was dispatched, so there is no outcome to come.
     Refused,
     /// It was dispatched and its outcome is recorded.
@@ -80,13 +80,13 @@ pub enum State {
     NoOutcome,
 }
 
-impl State {
+impl ReceiptState {
     pub const fn as_str(self) -> &'static str {
         match self {
-            State::Refused => "refused",
-            State::Ended => "ended",
-            State::Open => "open",
-            State::NoOutcome => "no_outcome",
+            ReceiptState::Refused => "refused",
+            ReceiptState::Ended => "ended",
+            ReceiptState::Open => "open",
+            ReceiptState::NoOutcome => "no_outcome",
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A receipt comes out when it is complete: a refused one at once, a dispatched one with its outcome. One that never gets
 //! an outcome comes out when its chain says that a new process has taken it over, or at the end: it is never dropped.
 
-use super::document::{Item, Receipt, State};
+use super::document::{Item, Receipt, ReceiptState};
 use super::read::{Entry, Note, Spot};
 use crate::folder::ChainId;
 use crate::record::ReceiptId;
@@ -55,7 +55,7 @@ impl Joiner {
             Entry::Event(event) => {
                 if TAKEN_OVER.contains(&event.name.as_str()) {
                     let calls = self.chains.remove(&spot.chain).unwrap_or_default();
-                    out.extend(calls.into_items(State::NoOutcome));
+                    out.extend(calls.into_items(ReceiptState::NoOutcome));
                 }
                 out.push(Item::Event(event));
             }
@@ -65,7 +65,7 @@ impl Joiner {
     /// All that still wait, in the order of their chains and decisions. Nothing waits any more after it.
     pub fn finish(&mut self, out: &mut Vec<Item>) {
         for calls in std::mem::take(&mut self.chains).into_values() {
-            out.extend(calls.into_items(State::Open));
+            out.extend(calls.into_items(ReceiptState::Open));
         }
     }
 
@@ -95,7 +95,7 @@ impl Joiner {
             given_up = calls.take_oldest();
         }
         if let Some(mut earlier) = given_up {
-            earlier.state = State::NoOutcome;
+            earlier.state = ReceiptState::NoOutcome;
             self.notes.push(Note {
                 chain: Some(spot.chain.clone()),
                 segment: None,
@@ -121,7 +121,7 @@ impl OpenCalls {
         Some(receipt)
     }
 
-    fn into_items(self, state: State) -> impl Iterator<Item = Item> {
+    fn into_items(self, state: ReceiptState) -> impl Iterator<Item = Item> {
         self.by_seq
             .into_values()
             .map(move |(_, receipt)| Item::Receipt(Box::new(Receipt { state, ..receipt })))

@@ -1,6 +1,6 @@
 //! The newest receipts, in the order of their decisions, without reading a whole ledger for them.
 
-use super::document::{Item, Receipt, State};
+use super::document::{Item, Receipt, ReceiptState};
 use super::filter::Filter;
 use super::join::Joiner;
 use super::read::{Entry, Note};
@@ -117,7 +117,7 @@ impl Window {
 
     fn push(&mut self, item: Item) {
         if let Item::Receipt(receipt) = &item
-            && receipt.state == State::Open
+            && receipt.state == ReceiptState::Open
         {
             self.open.insert(key(receipt), self.pushed);
         }

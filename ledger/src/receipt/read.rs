@@ -1,8 +1,8 @@
 //! One line, taken apart: what it records and where it stands. Members that are not known are left where they are.
 
 use super::document::{
-    Admission, Approval, Drift, EventReceipt, Latency, Mcp, Outcome, Principal, Receipt, Request,
-    Ruling, Sandbox, State, TokenHandling, read_id, read_moment,
+    Admission, Approval, Drift, EventReceipt, Latency, Mcp, Outcome, Principal, Receipt,
+    ReceiptState, Request, Ruling, Sandbox, TokenHandling, read_id, read_moment,
 };
 use super::reading::Position;
 use crate::folder::{ChainId, SegmentNumber};
@@ -113,7 +113,7 @@ impl Decision {
 
     /// The receipt as long as there is no outcome.
     pub fn into_receipt(self, chain: ChainId) -> Receipt {
-        let state = if self.is_dispatched() { State::Open } else { State::Refused };
+        let state = if self.is_dispatched() { ReceiptState::Open } else { ReceiptState::Refused };
         Receipt {
             ts: self.ts,
             receipt_id: self.receipt_id,
@@ -146,7 +146,7 @@ impl Receipt {
     pub(super) fn end(&mut self, ts: Timestamp, seq: u64, hash: String, end: End) {
         self.outcome = Some(end.outcome);
         self.latency_us = end.latency_us;
-        self.state = State::Ended;
+        self.state = ReceiptState::Ended;
         self.ended_at = Some(ts);
         self.outcome_seq = Some(seq);
         self.outcome_hash = Some(hash);

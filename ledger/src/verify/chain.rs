@@ -42,7 +42,7 @@ pub(super) struct ChainCheck<'a> {
 }
 
 /// Where the check of a chain stands.
-struct State {
+struct ChainProgress {
     /// None before the first line, and after a bad one until the next segment says where it stands.
     walk: Option<Walk>,
     found: ChainReport,
@@ -72,7 +72,7 @@ impl ChainCheck<'_> {
         take: TakeLine<'_>,
         report: &mut Report,
     ) -> ChainReport {
-        let mut state = State::new(self.chain);
+        let mut state = ChainProgress::new(self.chain);
         let heads = self.heads.get(self.chain).into_iter().flatten();
         let own_heads = heads.filter(|head| self.is_own(head));
         state.want(own_heads.map(|head| Wanted {
@@ -127,7 +127,7 @@ impl ChainCheck<'_> {
         &self,
         number: SegmentNumber,
         bytes: u64,
-        state: &mut State,
+        state: &mut ChainProgress,
         claims: &mut Claims,
         take: TakeLine<'_>,
         report: &mut Report,
@@ -171,7 +171,7 @@ impl ChainCheck<'_> {
         number: SegmentNumber,
         is_last: bool,
         signed: u64,
-        state: &mut State,
+        state: &mut ChainProgress,
         claims: &mut Claims,
         take: TakeLine<'_>,
         report: &mut Report,
@@ -237,7 +237,7 @@ impl ChainCheck<'_> {
         &self,
         number: SegmentNumber,
         line: &Line<'_>,
-        state: &mut State,
+        state: &mut ChainProgress,
     ) -> Result<(), &'static str> {
         let stated = Walk::before(line)?;
         match &state.walk {
@@ -311,7 +311,7 @@ impl ChainCheck<'_> {
     }
 
     /// Compares the checkpoints whose size the tree has now.
-    fn compare(&self, state: &mut State, report: &mut Report) {
+    fn compare(&self, state: &mut ChainProgress, report: &mut Report) {
         let Some(walk) = &state.walk else { return };
         let size = walk.tree.size();
         while state.wanted.last().is_some_and(|wanted| wanted.size <= size) {
@@ -382,7 +382,7 @@ impl ChainCheck<'_> {
         number: SegmentNumber,
         is_last: bool,
         checkpoint: Option<&Checkpoint>,
-        state: &mut State,
+        state: &mut ChainProgress,
         report: &mut Report,
     ) {
         let Some(walk) = &state.walk else { return };
@@ -456,7 +456,7 @@ impl ChainCheck<'_> {
         }
     }
 
-    fn finish(&self, mut state: State, report: &mut Report) -> ChainReport {
+    fn finish(&self, mut state: ChainProgress, report: &mut Report) -> ChainReport {
         // What is still wanted is larger than the chain. Its own checkpoints were judged with their segments.
         let size = state.walk.as_ref().map(|walk| walk.tree.size());
         for wanted in state.wanted.iter().filter(|wanted| wanted.is_from_elsewhere) {
@@ -500,9 +500,9 @@ impl ChainCheck<'_> {
     }
 }
 
-impl State {
-    fn new(chain: &ChainId) -> State {
-        State {
+impl ChainProgress {
+    fn new(chain: &ChainId) -> ChainProgress {
+        ChainProgress {
             walk: None,
             found: ChainReport {
                 chain: chain.clone(),

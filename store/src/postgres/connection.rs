@@ -22,23 +22,23 @@ const FAREWELL_PATIENCE: Duration = Duration::from_millis(200);
 /// What the connection's thread heard.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    state: Mutex<State>,
+    state: Mutex<HeardState>,
     moved: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HeardState {
     notifications: u64,
     is_over: bool,
 }
 
 impl Heard {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HeardState> {
         // Nothing that holds it can panic half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, change: impl FnOnce(&mut State)) {
+    fn note(&self, change: impl FnOnce(&mut HeardState)) {
         change(&mut self.state());
         self.moved.notify_all();
     }
@@ -60,7 +60,7 @@ impl Heard {
         self.wait_while(patience, |state| !state.is_over);
     }
 
-    fn wait_while(&self, patience: Duration, mut is_waiting: impl FnMut(&State) -> bool) {
+    fn wait_while(&self, patience: Duration, mut is_waiting: impl FnMut(&HeardState) -> bool) {
         let deadline = Instant::now() + patience;
         let mut state = self.state();
         while is_waiting(&state) {

@@ -92,7 +92,7 @@ impl Folder for DiskFolder {
                 Some(chain) => {
                     let found = self.list_chain(&chain, &mut listing.foreign);
                     let found = found.unwrap_or_else(|error| {
-                        let what = format!("chain {chain} cannot be looked at: {error}");
+                        let what = format!("chain {chain} cannot be inspected: {error}");
                         listing.unreadable.push(what);
                         ChainListing::default()
                     });

@@ -113,7 +113,7 @@ pub(crate) fn read(
         read.book.lost = match key {
             Err(problem) if any_sealed(rows)? => Some(problem.to_string()),
             _ if has_traces(rows, id)? => Some(format!(
-                "the record of `{id}` was removed by something else than holdpoint: review and approve it again"
+                "the record of `{id}` was removed by a program other than Holdpoint: review and approve it again"
             )),
             _ => None,
         };
@@ -182,7 +182,7 @@ fn distrust(row: &dyn Row, book: &mut PinBook) {
     match entry_id(row) {
         Some(id) => {
             let sentence = format!(
-                "a pin of `{id}` was changed by something else than holdpoint: review and approve it again"
+                "a pin of `{id}` was changed by a program other than Holdpoint: review and approve it again"
             );
             book.tampered.insert(id, sentence);
         }

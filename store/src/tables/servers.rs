@@ -85,7 +85,7 @@ impl ServerRow {
         let holds = self.seal.as_ref().is_some_and(|seal| fed.matches(self.sealed_fields(), seal));
         (!holds).then(|| {
             format!(
-                "the record of `{}` was changed by something else than holdpoint (pins added, removed or put back, \
+                "the record of `{}` was changed by a program other than Holdpoint (pins added, removed or put back, \
                  its status or its launch): review and approve it again",
                 self.id
             )

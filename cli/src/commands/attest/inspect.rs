@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 /// What is known of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SignatureCheck {
     Missing,
     /// There is nothing to check it with.
     Unchecked,
@@ -22,41 +22,43 @@ enum State {
     DoesNotVerify,
 }
 
-impl State {
+impl SignatureCheck {
     /// By the signer that is named, where there is a signature, and what that signature says of a key.
     fn of(
         signer: Option<&KeyId>,
         root: Option<&TrustRoot>,
         signature_by: impl Fn(&PublicKey) -> SignatureState,
-    ) -> State {
-        let Some(signer) = signer else { return State::Missing };
-        let Some(root) = root else { return State::Unchecked };
-        let Some(signer) = root.find(signer) else { return State::UnknownSigner };
+    ) -> SignatureCheck {
+        let Some(signer) = signer else { return SignatureCheck::Missing };
+        let Some(root) = root else { return SignatureCheck::Unchecked };
+        let Some(signer) = root.find(signer) else { return SignatureCheck::UnknownSigner };
         match signature_by(signer.public_key()) {
-            SignatureState::Missing => State::Missing,
-            SignatureState::Verifies => State::Verifies,
-            SignatureState::DoesNotVerify => State::DoesNotVerify,
+            SignatureState::Missing => SignatureCheck::Missing,
+            SignatureState::Verifies => SignatureCheck::Verifies,
+            SignatureState::DoesNotVerify => SignatureCheck::DoesNotVerify,
         }
     }
 
     const fn as_str(self) -> &'static str {
         match self {
-            State::Missing => "missing",
-            State::Unchecked => "unchecked",
-            State::UnknownSigner => "unknown_signer",
-            State::Verifies => "verifies",
-            State::DoesNotVerify => "does_not_verify",
+            SignatureCheck::Missing => "missing",
+            SignatureCheck::Unchecked => "unchecked",
+            SignatureCheck::UnknownSigner => "unknown_signer",
+            SignatureCheck::Verifies => "verifies",
+            SignatureCheck::DoesNotVerify => "does_not_verify",
         }
     }
 
     const fn words(self) -> &'static str {
         match self {
-            State::Missing => "missing: nobody vouches for any of this",
-            State::Unchecked => "not checked: name a trust root with `--trust-root`",
-            State::UnknownSigner => "not checked: the trust root does not have this signer",
-            State::Verifies => "verifies with the key in the trust root",
-            State::DoesNotVerify => {
-                "does NOT verify: somebody changed it, or another key signed it"
+            SignatureCheck::Missing => "missing: the document is not signed",
+            SignatureCheck::Unchecked => "not checked: name a trust root with `--trust-root`",
+            SignatureCheck::UnknownSigner => {
+                "not checked: the trust root does not have this signer"
+            }
+            SignatureCheck::Verifies => "verifies with the key in the trust root",
+            SignatureCheck::DoesNotVerify => {
+                "does NOT verify: the document was changed, or another key signed it"
             }
         }
     }
@@ -70,7 +72,7 @@ pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, F
     match statement {
         Statement::Attestation(document) => {
             let signer = document.signer().filter(|_| document.is_signed());
-            let state = State::of(signer, root.as_ref(), |key| document.signature_by(key));
+            let state = SignatureCheck::of(signer, root.as_ref(), |key| document.signature_by(key));
             if options.json {
                 screen::print_json(&as_json(&document, &scheme, state))?;
             } else {
@@ -79,7 +81,7 @@ pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, F
         }
         Statement::Revocations(list) => {
             let signer = list.signer().filter(|_| list.is_signed());
-            let state = State::of(signer, root.as_ref(), |key| list.signature_by(key));
+            let state = SignatureCheck::of(signer, root.as_ref(), |key| list.signature_by(key));
             let may_revoke = root.as_ref().map(|root| {
                 signer.and_then(|signer| root.find(signer)).is_some_and(attest::Signer::may_revoke)
             });
@@ -93,7 +95,11 @@ pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, F
     Ok(Exit::Fine)
 }
 
-fn list_as_json(list: &UnverifiedRevocationList, state: State, may_revoke: Option<bool>) -> Value {
+fn list_as_json(
+    list: &UnverifiedRevocationList,
+    state: SignatureCheck,
+    may_revoke: Option<bool>,
+) -> Value {
     let signers: Vec<&str> = list.signers().map(KeyId::as_str).collect();
     let documents: Vec<&str> = list.documents().map(AttestationDigest::as_str).collect();
     json!({
@@ -108,7 +114,7 @@ fn list_as_json(list: &UnverifiedRevocationList, state: State, may_revoke: Optio
     })
 }
 
-fn tell_list(list: &UnverifiedRevocationList, state: State, may_revoke: Option<bool>) {
+fn tell_list(list: &UnverifiedRevocationList, state: SignatureCheck, may_revoke: Option<bool>) {
     screen::say(styled(BOLD, "A revocation list"));
     line("counts", &format!("from {} until {}", list.issued(), list.expires()));
     for signer in list.signers() {
@@ -124,7 +130,7 @@ fn tell_list(list: &UnverifiedRevocationList, state: State, may_revoke: Option<b
         Some(false) => "  (the trust root does not let it revoke)",
         Some(true) | None => "",
     };
-    let signer = list.signer().map_or("nobody", KeyId::as_str);
+    let signer = list.signer().map_or("none", KeyId::as_str);
     line("signer", &format!("{signer}{authority}"));
     line("signature", state.words());
 }
@@ -133,7 +139,7 @@ fn line(name: &str, text: &str) {
     screen::say(format!("  {} {}", styled(DIM, format!("{name:<13}")), screen::readable(text)));
 }
 
-fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: State) -> Value {
+fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCheck) -> Value {
     let levels = document.tool_clearances().map(|(tool, level)| (tool.to_owned(), level.into()));
     let digests =
         document.tool_digests().map(|(tool, hash)| (tool.to_owned(), hash.to_string().into()));
@@ -159,7 +165,7 @@ fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: State) -> V
     })
 }
 
-fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: State) {
+fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCheck) {
     let title = format!("{} {}", document.id(), document.version());
     let publisher = screen::readable(document.publisher());
     screen::say(format!("{}, published by {publisher}", styled(BOLD, screen::readable(&title))));
@@ -176,12 +182,12 @@ fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: State) {
     for (tool, hash) in document.tool_digests() {
         line("tool", &format!("{tool}: contract {hash}"));
     }
-    line("signer", document.signer().map_or("nobody", KeyId::as_str));
+    line("signer", document.signer().map_or("none", KeyId::as_str));
     line("signature", state.words());
     line("digest", document.digest().as_str());
     if !document.unsigned_members().is_empty() {
         let names = document.unsigned_members().join(", ");
-        line("not signed", &format!("{names}: anybody may have written it, and nobody reads it"));
+        line("not signed", &format!("{names}: not covered by the signature, and ignored"));
     }
 }
 

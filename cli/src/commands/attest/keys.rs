@@ -52,7 +52,7 @@ pub(super) fn generate(command: &KeygenCommand, options: &Options) -> Result<Exi
     }
     let state = if passphrase.is_some() { "encrypted" } else { "not encrypted" };
     let (key, public_key) = (command.file.display(), public_path.display());
-    screen::say(format!("{key}  the private key, {state}: keep it to yourself"));
+    screen::say(format!("{key}  the private key, {state}: keep it secret"));
     screen::say(format!("{public_key}  the public key, for trust roots"));
     screen::say(styled(DIM, format!("fingerprint {fingerprint}")));
     Ok(Exit::Fine)
@@ -95,7 +95,7 @@ fn read_key(path: &Path, passphrase: Option<&str>) -> Result<SigningKey, Failure
     let passphrase = passphrase.map(passphrase::read).transpose()?;
     match SigningKey::from_pem(&text, passphrase.as_ref().map(|text| text.as_str())) {
         Err(attest::BadKey::NeedsPassphrase) => Err(Failure::usage(format!(
-            "the key `{}` is encrypted: say where its passphrase is, `--passphrase env:VARIABLE`, `file:PATH` or `prompt`",
+            "the key `{}` is encrypted: name its passphrase with `--passphrase env:VARIABLE`, `file:PATH` or `prompt`",
             path.display()
         ))),
         key => key.map_err(wrong),
@@ -111,7 +111,7 @@ fn warn_of_readers(path: &Path) {
         let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
         if mode & 0o077 != 0 {
             let told =
-                format!("the key `{}` is not for its owner alone: `chmod 600` it", path.display());
+                format!("the key `{}` can be read by other users: `chmod 600` it", path.display());
             screen::remark(styled(YELLOW, screen::readable(&told)));
         }
     }
@@ -158,10 +158,7 @@ fn create_new(path: &Path, audience: Audience) -> std::io::Result<File> {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::usage(format!(
-        "`{}` is there already, and a key is never written over",
-        path.display()
-    ))
+    Failure::usage(format!("`{}` exists already, and a key is never overwritten", path.display()))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -9,26 +9,26 @@ use std::path::Path;
 /// Says before anything is signed whether the place may be written to.
 ///
 /// What is there is replaced only if it is a document or a list itself. To look for what a key looks like would not do:
-/// keys come in more forms than anybody can list, and what is written over is gone.
+/// keys have too many formats to recognize, and an overwritten file is gone.
 pub(super) fn check(path: &Path) -> Result<(), Failure> {
     let refused = |why: &str| Err(Failure::usage(format!("`{}` {why}", path.display())));
     let found = match path.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return refused(&format!("cannot be looked at: {error}")),
+        Err(error) => return refused(&format!("cannot be inspected: {error}")),
     };
     if !found.is_file() {
         return refused(
-            "is there already and is no plain file: name the file itself, or leave `-o` out to have it printed",
+            "exists and is not a regular file: name the file itself, or omit `-o` to print it",
         );
     }
     if found.len() == 0 || Statement::parse(&read(path, MAX_REVOCATION_LIST_BYTES)?).is_ok() {
         return Ok(());
     }
-    refused("is there already and is neither a document nor a list: it is not written over")
+    refused("exists and is neither a document nor a revocation list: it is not overwritten")
 }
 
-/// Writes beside the place and then takes the place, so that nobody ever reads half of it.
+/// Writes a temporary file and renames it, so that no reader ever sees half of it.
 pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<(), Failure> {
     check(path)?;
     write(path, contents).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Where a passphrase comes from. It is never an argument: everybody on the machine can list those.
+//! Where a passphrase comes from. It is never an argument: other users of the machine can list those.
 
 use crate::failure::Failure;
 use console::Term;
@@ -25,7 +25,7 @@ pub(super) fn read(source: &str) -> Result<Zeroizing<String>, Failure> {
         // The source itself may be the passphrase, by mistake: it is not repeated.
         _ => {
             return Err(Failure::usage(
-                "`--passphrase` says where it is: `env:VARIABLE`, `file:PATH` or `prompt`",
+                "`--passphrase` takes `env:VARIABLE`, `file:PATH` or `prompt`",
             ));
         }
     })

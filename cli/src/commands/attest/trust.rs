@@ -42,7 +42,7 @@ fn add(command: &AddCommand) -> Result<&Path, Failure> {
         let is_other = root.get("scheme").is_some_and(|there| there != scheme.as_str());
         if is_other || root.get("signers").is_some() && root.get("scheme").is_none() {
             return Err(Failure::usage(format!(
-                "`{}` is not for the scheme `{scheme}`: its levels would mean something else",
+                "`{}` is for another scheme than `{scheme}`: its levels have other meanings",
                 path.display()
             )));
         }
@@ -98,9 +98,7 @@ fn warn_of(command: &AddCommand, has_scheme: bool) {
         ));
     }
     if let Some(end) = command.not_after.filter(|end| *end < now()) {
-        screen::remark(format!(
-            "warning: `--not-after {end}` is in the past: the key counts for nothing"
-        ));
+        screen::remark(format!("warning: `--not-after {end}` is in the past: the key has expired"));
     }
 }
 
@@ -156,7 +154,7 @@ fn read_public_key(path: &Path) -> Result<PublicKey, Failure> {
     let text = zeroize::Zeroizing::new(read_text(path, MAX_PEM_BYTES)?);
     if text.contains("PRIVATE KEY-----") {
         return Err(Failure::usage(format!(
-            "`{}` is a private key: name its public half, which `attest keygen` wrote to a file that ends in `.pub`",
+            "`{}` is a private key: name its public key, which `attest keygen` wrote to a file that ends in `.pub`",
             path.display()
         )));
     }

@@ -59,7 +59,7 @@ fn judge(command: &VerifyCommand) -> Result<Result<VerifiedAttestation, Denial>,
         Ok(document) => document,
         Err(denial) => return Ok(Err(denial)),
     };
-    // A file is not bound to itself: the document or whoever asks has to say which one it is.
+    // A file is not bound to itself: the document or the caller has to name its digest.
     let bindings: Vec<Binding> =
         command.program_digest.clone().map(Binding::File).into_iter().collect();
     let program = match &command.program {
@@ -167,7 +167,7 @@ fn tell(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
                 screen::readable(verified.signer().as_str())
             ));
             if let Some(end) = verified.valid_until().filter(|_| !options.quiet) {
-                screen::say(styled(DIM, format!("    counts until {end}")));
+                screen::say(styled(DIM, format!("    valid until {end}")));
             }
         }
         Err(denial) => {

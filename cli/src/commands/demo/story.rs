@@ -18,7 +18,7 @@ use std::time::Duration;
 const SERVER: &str = "reports";
 const SCENARIO: &str = "added_required";
 const TOOL: &str = "make_report";
-/// How old the gate's view may get where the server tells nobody of its change.
+/// How old the gate's view may get if the server does not announce its change.
 const MAX_AGE_SECONDS: &str = "1";
 /// Long enough for the view to be too old.
 const UNTIL_TOO_OLD: Duration = Duration::from_millis(1_100);
@@ -52,13 +52,13 @@ impl Ending {
     fn words(self) -> &'static str {
         match self {
             Ending::Announced => {
-                "On Tuesday the same tool says something else. Nothing in MCP stops the agent from calling it:"
+                "On Tuesday the tool's definition changes. Nothing in MCP stops the agent from calling it:"
             }
             Ending::Withheld => {
-                "On Tuesday the same tool says something else, and the server tells nobody. The agent calls it:"
+                "On Tuesday the tool's definition changes, and the server does not announce it. The agent calls it:"
             }
             Ending::WhileDown => {
-                "Everything is killed. While it is down the tool changes. It is started again, and the agent calls it:"
+                "The gate and the server are killed, and the tool changes. They start again, and the agent calls it:"
             }
         }
     }
@@ -75,8 +75,10 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
         server_options: ending.server_options(),
     };
     let mut session = stage.start(&launch)?;
-    teller
-        .step(1, "On Monday your agent meets a server. Holdpoint pins what it says of its tools.");
+    teller.step(
+        1,
+        "On Monday your agent meets a server. Holdpoint pins the definitions of its tools.",
+    );
     for (name, hash) in pinned(&mut session)? {
         teller.say(format!("   {} {name}  {}", styled(GREEN, "pinned"), styled(DIM, hash)));
     }
@@ -199,9 +201,9 @@ impl Teller {
         }
         self.say(styled(
             DIM,
-            "A hold says that a contract moved, never that a tool is unsafe. You decide.",
+            "A hold means that a contract changed, never that a tool is unsafe. You decide.",
         ));
-        self.say(styled(DIM, "Put it in front of a server of yours: holdpoint run -- CMD…"));
+        self.say(styled(DIM, "Try it with your own server: holdpoint run -- CMD…"));
         match (held.judgement.verdict, after.judgement.verdict) {
             (Verdict::Hold, Verdict::Proceed) => Ok(Exit::Fine),
             (held, after) => Err(gone_wrong(format!("{held}, then {after}"))),

@@ -1,4 +1,4 @@
-//! `demo --all`: every case of the drift battery through the real gate, what is predicted beside what happened.
+//! `demo --all`: every case of the drift battery through the real gate, with the predicted and the actual result.
 
 use super::gone_wrong;
 use super::session::{Called, Launch, Stage};
@@ -50,7 +50,7 @@ pub(super) fn run(options: &Options) -> Result<Exit, Failure> {
     if passed == total {
         Ok(Exit::Fine)
     } else {
-        Err(Failure::internal("the battery did not go as predicted"))
+        Err(Failure::internal("the battery did not match the predictions"))
     }
 }
 
@@ -70,7 +70,7 @@ fn play(stage: &Stage, case: Case) -> Result<Row, Failure> {
         // A call that goes through says nothing of a change: what there was is in the record.
         (Called::Through(_), true) => (Verdict::Proceed.to_string(), recorded_kinds(stage, &id)?),
         (Called::Held(held), false) => (held.verdict, held.kinds),
-        (Called::Through(_), false) => return Err(gone_wrong("an answer came from nowhere")),
+        (Called::Through(_), false) => return Err(gone_wrong("an answer came without a request")),
         (Called::Held(_), true) => return Err(gone_wrong("a held call reached the server")),
     };
     Ok(Row { scenario: case.name, predicted: case.predicted, actual, kinds })

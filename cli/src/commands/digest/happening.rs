@@ -10,7 +10,7 @@ use store::{Day, HistoryEvent};
 /// The most entries that are named of one happening. More are counted.
 pub(crate) const MAX_NAMED: usize = 20;
 
-/// Something that somebody should know of.
+/// Something that a digest reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Happening {
     pub(crate) at: Timestamp,
@@ -53,7 +53,7 @@ impl What {
             What::Released => "released",
             What::RolledBack => "rolled back",
             What::Unwired => "the gate was taken out of its host's file",
-            What::Discarded => "pins were discarded that something else than holdpoint had changed",
+            What::Discarded => "pins were discarded because another program had changed them",
         }
     }
 
@@ -74,7 +74,7 @@ impl What {
     }
 }
 
-/// What happened on the day, oldest first, and how many entries were pinned anew as benign. The history does not have the
+/// What happened on the day, oldest first, and how many entries were accepted as benign. The history does not have the
 /// posture of the day, so it is the one that counts now.
 pub(crate) fn happenings(
     history: &[HistoryEvent],

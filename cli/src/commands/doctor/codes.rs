@@ -1,22 +1,22 @@
 //! Every finding that `doctor` can report, in one table: its code, which programs rely on, and how grave it is. Each has
 //! a paragraph in `docs/doctor.md`, which `holdpoint help doctor#CODE` prints.
 
-/// How a finding counts.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum State {
+pub(crate) enum FindingState {
     Ok,
-    /// Worth knowing, and as somebody wanted it.
+    /// Worth knowing, and configured on purpose.
     Note,
-    /// Protection is not what the user thinks it is.
+    /// The user is less protected than they may think.
     Wrong,
 }
 
-impl State {
+impl FindingState {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            State::Ok => "ok",
-            State::Note => "note",
-            State::Wrong => "wrong",
+            FindingState::Ok => "ok",
+            FindingState::Note => "note",
+            FindingState::Wrong => "wrong",
         }
     }
 }
@@ -35,8 +35,8 @@ macro_rules! codes {
                 match self { $(Code::$code => $name),* }
             }
 
-            pub(crate) const fn state(self) -> State {
-                match self { $(Code::$code => State::$state),* }
+            pub(crate) const fn state(self) -> FindingState {
+                match self { $(Code::$code => FindingState::$state),* }
             }
         }
     };

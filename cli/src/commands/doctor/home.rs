@@ -1,4 +1,4 @@
-//! Holdpoint's own home: whose it is, what is set, what is pinned and what waits.
+//! Checks Holdpoint's home: its owner, the settings, pins and waiting changes.
 
 use super::Finding;
 use super::codes::Code;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use store::receipts::check_args_key;
 use store::{Home, HomeError, IncidentStore, Store, Witnessed};
 
-/// What is recorded and set.
+/// The recorded servers and the settings.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     /// Servers with something pinned.
@@ -26,7 +26,7 @@ pub(super) struct Record {
     pub(super) home: PathBuf,
 }
 
-/// Answers what is recorded, where that could be read.
+/// Returns what is recorded, if it could be read.
 pub(super) fn look(
     options: &Options,
     findings: &mut Vec<Finding>,
@@ -34,7 +34,7 @@ pub(super) fn look(
     let path = home_path(options)?;
     if std::fs::symlink_metadata(&path).is_err() {
         let sentence = format!("there is no home at `{}` yet: nothing is pinned", path.display());
-        findings.push(Finding::new(Code::HomeMissing, sentence).mended_by("holdpoint wire"));
+        findings.push(Finding::new(Code::HomeMissing, sentence).fixed_by("holdpoint wire"));
         return Ok(Some(Record { home: path, ..Record::default() }));
     }
     let home = match Home::open(&path) {
@@ -54,9 +54,9 @@ pub(super) fn look(
     let configuration = match Configuration::read(&home.config_path()) {
         Ok(configuration) => configuration,
         Err(error) => {
-            let mend = format!("holdpoint doctor --config {}", shell::path(&home.config_path()));
+            let fix = format!("holdpoint doctor --config {}", shell::path(&home.config_path()));
             let finding = Finding::new(Code::ConfigurationWrong, error.to_string());
-            findings.push(finding.mended_by(mend));
+            findings.push(finding.fixed_by(fix));
             return Ok(None);
         }
     };
@@ -94,18 +94,18 @@ pub(super) fn look(
 #[cfg(unix)]
 fn visible(path: &Path) -> Option<Finding> {
     let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).ok()?);
-    let sentence = "others can see the names and sizes of what is in the home, and read none of it";
+    let sentence = "other users can list the files in the home, but not read them";
     let finding = Finding::new(Code::HomeVisible, sentence);
-    (mode & 0o077 != 0).then(|| finding.mended_by(format!("chmod 700 {}", shell::path(path))))
+    (mode & 0o077 != 0).then(|| finding.fixed_by(format!("chmod 700 {}", shell::path(path))))
 }
 
 fn wrong_home(error: &HomeError) -> Finding {
     let sentence = error.to_string();
     match error {
         HomeError::OthersCanWrite { path, mode } => Finding::new(Code::HomeExposed, sentence)
-            .mended_by(format!("chmod {mode} {}", shell::path(path))),
+            .fixed_by(format!("chmod {mode} {}", shell::path(path))),
         HomeError::ReplaceableByOthers { path } => Finding::new(Code::HomeExposed, sentence)
-            .mended_by(format!("chmod o-w {}", shell::path(path))),
+            .fixed_by(format!("chmod o-w {}", shell::path(path))),
         HomeError::NotOurs { .. } | HomeError::Shared { .. } => {
             Finding::new(Code::HomeExposed, sentence)
         }
@@ -135,9 +135,9 @@ fn look_at_settings(
 }
 
 fn monitor(whom: &str, path: &Path) -> Finding {
-    let sentence = format!("posture monitor {whom}: changes are told, and nothing is held");
-    let mend = format!("set `posture = \"guard\"` in {}", path.display());
-    Finding::new(Code::PostureMonitor, sentence).mended_by(mend)
+    let sentence = format!("posture monitor {whom}: changes are reported, and nothing is held");
+    let fix = format!("set `posture = \"guard\"` in {}", path.display());
+    Finding::new(Code::PostureMonitor, sentence).fixed_by(fix)
 }
 
 fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Record, Failure> {
@@ -163,7 +163,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
             ServerStatus::Quarantined => {
                 let finding =
                     Finding::new(Code::ServerQuarantined, format!("`{id}` is quarantined"));
-                findings.push(finding.mended_by(format!("holdpoint release {id}")));
+                findings.push(finding.fixed_by(format!("holdpoint release {id}")));
             }
             ServerStatus::Changed
             | ServerStatus::Pending
@@ -174,7 +174,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
                     let entries = count(waiting, "entry waits", "entries wait");
                     let finding =
                         Finding::new(Code::ServerHeld, format!("`{id}`: {entries} for you"));
-                    findings.push(finding.mended_by(format!("holdpoint review {id}")));
+                    findings.push(finding.fixed_by(format!("holdpoint review {id}")));
                 }
             }
         }
@@ -187,7 +187,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
     if let Some((incident, _)) = workplace.store.incident()?.incident {
         let sentence = format!("incident mode is on, level {}", incident.level.as_str());
         let finding = Finding::new(Code::IncidentOn, sentence);
-        findings.push(finding.mended_by("holdpoint incident off"));
+        findings.push(finding.fixed_by("holdpoint incident off"));
     }
     let sentence = format!(
         "{} pinned on {}",
@@ -204,14 +204,14 @@ fn look_at_ids(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<(),
         let sentence = format!(
             "`{id}` was named by a word of its launch that may be a secret, and its receipts have that name: they cannot be rewritten"
         );
-        let mend = format!("holdpoint receipts list --server {id}");
-        findings.push(Finding::new(Code::ReceiptsHoldWords, sentence).mended_by(mend));
+        let fix = format!("holdpoint receipts list --server {id}");
+        findings.push(Finding::new(Code::ReceiptsHoldWords, sentence).fixed_by(fix));
     }
     Ok(())
 }
 
 fn untrusted(id: &ServerId, lost: Option<&str>) -> Finding {
-    let why = lost.unwrap_or("a pin was changed by something else than holdpoint");
+    let why = lost.unwrap_or("a pin was changed by a program other than Holdpoint");
     Finding::new(Code::PinsUntrusted, format!("`{id}`: {why}"))
-        .mended_by(format!("holdpoint review {id}"))
+        .fixed_by(format!("holdpoint review {id}"))
 }

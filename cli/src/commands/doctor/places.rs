@@ -15,7 +15,7 @@ use crate::target::home_path;
 use gate::posture::Posture;
 use gate::server::ServerId;
 use gate::shell;
-use hosts::{Config, Server, State};
+use hosts::{Config, Server, WiringState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -29,14 +29,15 @@ pub(super) fn look(
 ) -> Result<(), Failure> {
     let mut has_servers = false;
     let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // A home that cannot be used has been told of: hosts are looked at all the same.
+    // An unusable home has already been reported. Hosts are checked in any case.
     let files = crate::hosting::files(options).or_else(|_| crate::hosting::files_of_hosts())?;
     for config in files {
         match config.servers() {
             Ok(servers) => {
                 has_servers |= !servers.is_empty();
-                for server in
-                    servers.iter().filter(|server| matches!(server.state, State::Wired { .. }))
+                for server in servers
+                    .iter()
+                    .filter(|server| matches!(server.state, WiringState::Wired { .. }))
                 {
                     let name = format!("{} of {}", screen::name(&server.name), config.host.title);
                     ids.entry(server.id.clone()).or_default().push(name);
@@ -58,7 +59,7 @@ pub(super) fn look(
     }
     if !has_servers {
         let sentence = "no host with an MCP server was found";
-        findings.push(Finding::new(Code::HostsNone, sentence).mended_by("holdpoint hosts"));
+        findings.push(Finding::new(Code::HostsNone, sentence).fixed_by("holdpoint hosts"));
     }
     look_at_watcher(options, findings)
 }
@@ -74,27 +75,27 @@ fn look_at_file(
         let chosen = servers.iter().filter(|server| wanted(server));
         chosen.map(|server| server.name.as_str()).collect()
     };
-    let guarded = named(&|server| matches!(server.state, State::Wired { .. }));
-    let unwired = named(&|server| server.state == State::Unwired);
+    let guarded = named(&|server| matches!(server.state, WiringState::Wired { .. }));
+    let unwired = named(&|server| server.state == WiringState::Unwired);
     if !unwired.is_empty() {
         let (verb, names) = (if unwired.len() == 1 { "is" } else { "are" }, list(&unwired));
         let sentence = format!("{title}: {names} {verb} not guarded (`{path}`)");
-        let mend = format!("holdpoint wire --config {}", shell::path(&config.path));
-        findings.push(Finding::new(Code::HostUnwired, sentence).mended_by(mend));
+        let fix = format!("holdpoint wire --config {}", shell::path(&config.path));
+        findings.push(Finding::new(Code::HostUnwired, sentence).fixed_by(fix));
     } else if !guarded.is_empty() {
         let number = count(guarded.len(), "server", "servers");
         let sentence = format!("{title}: {number} guarded (`{path}`)");
         findings.push(Finding::new(Code::HostGuarded, sentence));
     }
     for server in servers {
-        let State::Unguarded(reason) = &server.state else { continue };
+        let WiringState::Unguarded(reason) = &server.state else { continue };
         let name = screen::name(&server.name);
         findings.push(if server.names_gate {
             let sentence = format!(
                 "{title}: `{name}` names holdpoint, but {reason}: its host may start or reach the server without the gate (`{path}`)"
             );
-            let mend = format!("leave one command and no address in the entry in {path}");
-            Finding::new(Code::EntryBypassed, sentence).mended_by(mend)
+            let fix = format!("leave one command and no address in the entry in {path}");
+            Finding::new(Code::EntryBypassed, sentence).fixed_by(fix)
         } else {
             let sentence = format!("{title}: `{name}` {reason} (`{path}`)");
             Finding::new(Code::ServerUnguardable, sentence)
@@ -103,7 +104,7 @@ fn look_at_file(
     look_at_programs(config, servers, findings);
     look_at_arguments(config, servers, record, findings);
     let is_unseen = |server: &Server| {
-        let is_wired = matches!(server.state, State::Wired { .. });
+        let is_wired = matches!(server.state, WiringState::Wired { .. });
         is_wired && record.is_some_and(|record| !record.pinned.contains(&server.id))
     };
     let unseen = named(&is_unseen);
@@ -135,9 +136,9 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
             // `wire` corrects a path that is wrong, and a name that is in no folder of `PATH`. Only the host knows where
             // it looks for a relative path.
             let is_corrected = Path::new(program).is_absolute() || is_name(program);
-            let mend =
+            let fix =
                 if is_corrected { format!("holdpoint wire --config {word}") } else { again() };
-            findings.push(Finding::new(Code::CommandGone, sentence).mended_by(mend));
+            findings.push(Finding::new(Code::CommandGone, sentence).fixed_by(fix));
             continue;
         };
         if !is_this_program(&found) {
@@ -145,7 +146,7 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
                 "{title}: `{path}` starts `{}`, which is called holdpoint and is not this program: its servers may not be guarded at all",
                 found.display()
             );
-            findings.push(Finding::new(Code::CommandOther, sentence).mended_by(again()));
+            findings.push(Finding::new(Code::CommandOther, sentence).fixed_by(again()));
         } else if std::env::current_exe().ok().as_ref() != Some(&found) {
             findings.extend(exposed(&found));
         }
@@ -162,14 +163,14 @@ fn look_at_arguments(
     let Some(Record { configuration, home, .. }) = record else { return };
     let (title, path) = (config.host.title, config.path.display());
     for server in servers {
-        let State::Wired { options, .. } = &server.state else { continue };
+        let WiringState::Wired { options, .. } = &server.state else { continue };
         let Ok(id) = server.id.parse::<ServerId>() else { continue };
         let name = format!("`{}` of {title}", screen::name(&server.name));
         let variables = gate_variables(&name, server, config, findings);
         for looser in configuration.loosened_by(&id, options) {
             let (code, sentence, option) = match &looser {
                 Looser::Posture { entry: Posture::Monitor, .. } => {
-                    let words = "changes are told, and nothing is held";
+                    let words = "changes are reported, and nothing is held";
                     let sentence = format!("posture monitor for {name}, in its entry: {words}");
                     (Code::PostureMonitor, sentence, "--posture")
                 }
@@ -178,8 +179,8 @@ fn look_at_arguments(
                     (Code::EntryLooser, sentence, looser.option())
                 }
             };
-            let mend = format!("take `{option}` out of the entry in {path}");
-            findings.push(Finding::new(code, sentence).mended_by(mend));
+            let fix = format!("take `{option}` out of the entry in {path}");
+            findings.push(Finding::new(code, sentence).fixed_by(fix));
         }
         look_at_home(&name, (options, &variables), (home, &config.path), findings);
         for (variable, effect) in
@@ -187,8 +188,8 @@ fn look_at_arguments(
         {
             let sentence =
                 format!("{name} sets `{}` for its gate, which {effect}", screen::name(variable));
-            let mend = format!("take `{}` out of the entry in {path}", screen::name(variable));
-            findings.push(Finding::new(Code::EntryVariable, sentence).mended_by(mend));
+            let fix = format!("take `{}` out of the entry in {path}", screen::name(variable));
+            findings.push(Finding::new(Code::EntryVariable, sentence).fixed_by(fix));
         }
     }
 }
@@ -200,13 +201,13 @@ fn gate_variables(
     config: &Config,
     findings: &mut Vec<Finding>,
 ) -> Vec<(String, String)> {
-    let State::Wired { variables, env_file, program, .. } = &server.state else {
+    let WiringState::Wired { variables, env_file, program, .. } = &server.state else {
         return Vec::new();
     };
     let Some(file) = env_file else { return variables.clone() };
     let Some(more) = super::env_file::own_variables(file, config) else {
         let sentence = format!(
-            "{name} gets more variables from `{}`, which cannot be looked at here",
+            "{name} gets more variables from `{}`, which cannot be checked here",
             screen::name(file)
         );
         findings.push(Finding::new(Code::EntryEnvFile, sentence));
@@ -217,8 +218,8 @@ fn gate_variables(
             "{name} sets `PATH` in `{}`, which decides what program its gate is",
             screen::name(file)
         );
-        let mend = format!("take `PATH` out of {}", screen::name(file));
-        findings.push(Finding::new(Code::EntryVariable, sentence).mended_by(mend));
+        let fix = format!("take `PATH` out of {}", screen::name(file));
+        findings.push(Finding::new(Code::EntryVariable, sentence).fixed_by(fix));
     }
     variables.iter().cloned().chain(more).collect()
 }
@@ -255,15 +256,15 @@ fn look_at_home(
         return;
     }
     let sentence = format!(
-        "{name} keeps its pins in another home, `{}`, by {way}: nothing that is said here is about it",
+        "{name} keeps its pins in another home, `{}`, by {way}: this report does not cover it",
         screen::name(&chosen.display().to_string())
     );
-    let mend = format!(
+    let fix = format!(
         "take {way} out of the entry in {}, or look at that home: holdpoint doctor --home {}",
         file.display(),
         shell::path(&chosen)
     );
-    findings.push(Finding::new(Code::EntryHome, sentence).mended_by(mend));
+    findings.push(Finding::new(Code::EntryHome, sentence).fixed_by(fix));
 }
 
 /// On Windows names of variables have no case.
@@ -307,17 +308,17 @@ fn look_at_watcher(options: &Options, findings: &mut Vec<Finding>) -> Result<(),
         (true, ..) => Finding::new(Code::WatcherRuns, "the watcher runs"),
         (false, true, Some(_)) => {
             Finding::new(Code::WatcherStopped, "the watcher is installed and does not run")
-                .mended_by("holdpoint watch --install")
+                .fixed_by("holdpoint watch --install")
         }
         (false, true, None) => {
             let sentence = "the watcher is installed, but nothing starts it: systemd does not run here";
-            Finding::new(Code::WatcherStopped, sentence).mended_by("holdpoint watch --uninstall")
+            Finding::new(Code::WatcherStopped, sentence).fixed_by("holdpoint watch --uninstall")
         }
         (false, false, Some(_)) => Finding::new(
             Code::WatcherAbsent,
-            "no watcher: servers added later are not guarded by themselves",
+            "no watcher: servers added later are not guarded automatically",
         )
-        .mended_by("holdpoint watch --install"),
+        .fixed_by("holdpoint watch --install"),
         (false, false, None) => Finding::new(
             Code::WatcherAbsent,
             "no watcher, and no service manager to start one: type `holdpoint wire` after you add a server to a host",

@@ -20,27 +20,27 @@ pub(super) fn look() -> Vec<Finding> {
         }
         Some(found) => {
             let sentence = format!(
-                "holdpoint {version} at `{shown}`; a shell that is told `holdpoint` starts another program, `{}`",
+                "holdpoint {version} at `{shown}`; typing `holdpoint` starts another program, `{}`",
                 found.display()
             );
-            Finding::new(Code::ProgramOther, sentence).mended_by(first)
+            Finding::new(Code::ProgramOther, sentence).fixed_by(first)
         }
         None => {
-            let sentence = format!("holdpoint {version} at `{shown}`, which a shell does not find");
-            Finding::new(Code::ProgramNotOnPath, sentence).mended_by(first)
+            let sentence = format!("holdpoint {version} at `{shown}`, which is not on your `PATH`");
+            Finding::new(Code::ProgramNotOnPath, sentence).fixed_by(first)
         }
     });
     findings.extend(exposed(&program));
     findings
 }
 
-/// Whether somebody else could replace a program that is the gate.
+/// Reports a gate program that other users could replace.
 pub(super) fn exposed(program: &Path) -> Vec<Finding> {
     let paths = [Some(program), program.parent()].into_iter().flatten();
     let finding = |path: &Path| {
         let sentence = format!("others can write to `{}`, and so replace the gate", path.display());
-        let mend = format!("chmod go-w {}", shell::path(path));
-        Finding::new(Code::ProgramExposed, sentence).mended_by(mend)
+        let fix = format!("chmod go-w {}", shell::path(path));
+        Finding::new(Code::ProgramExposed, sentence).fixed_by(fix)
     };
     paths.filter(|path| others_can_write(path)).map(finding).collect()
 }
@@ -54,7 +54,7 @@ fn others_can_write(path: &Path) -> bool {
     const STICKY: u32 = 0o1000;
     let Ok(found) = std::fs::metadata(path) else { return false };
     let is_ours = [0, rustix::process::getuid().as_raw()].contains(&found.uid());
-    // Many systems give each user a group of the same number, with nobody else in it.
+    // Many systems give each user a private group with the same number.
     let is_own_group = found.gid() == found.uid();
     let is_open = found.mode() & OTHERS != 0 || found.mode() & GROUP != 0 && !is_own_group;
     let is_sticky = found.is_dir() && found.mode() & STICKY != 0;

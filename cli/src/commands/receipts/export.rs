@@ -28,7 +28,7 @@ pub(crate) fn run(command: &ExportCommand, options: &Options) -> Result<Exit, Fa
     let is_json = matches!(command.format, Format::Jsonl | Format::Ocsf);
     if options.json && command.output.is_none() && !is_json {
         return Err(Failure::usage(format!(
-            "`{}` is no JSON: leave out `--json`, or write to a file with `-o FILE`",
+            "`{}` is not JSON: omit `--json`, or write to a file with `-o FILE`",
             command.format
         )));
     }
@@ -117,9 +117,7 @@ fn write_all(
             // With `--since` the decisions of some outcomes were left out on purpose.
             if joiner.strays() > 0 && filter.since.is_none() {
                 let strays = joiner.strays();
-                screen::remark(format!(
-                    "{strays} outcomes belong to decisions that are not there any more"
-                ));
+                screen::remark(format!("{strays} outcomes belong to decisions that are missing"));
             }
             return finish(out, written);
         }
@@ -127,7 +125,7 @@ fn write_all(
 }
 
 fn finish(out: &mut impl Write, written: Written) -> Result<Written, Failure> {
-    // Whoever has closed the pipe has read enough.
+    // A reader that has closed the pipe has read enough.
     let (Reader::There | Reader::Gone) = reader(out.flush())?;
     Ok(written)
 }

@@ -59,7 +59,7 @@ fn is_shown(item: &Item, command: &ListCommand) -> bool {
     }
 }
 
-/// Shows what comes until it is interrupted, or until nobody reads any more.
+/// Shows new receipts until it is interrupted, or until its output is closed.
 fn follow(
     mut found: Newest<DiskFolder>,
     command: &ListCommand,

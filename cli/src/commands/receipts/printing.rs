@@ -3,7 +3,7 @@
 use crate::arguments::Options;
 use crate::failure::Failure;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use ledger::receipt::{EventReceipt, Item, Note, Receipt, State};
+use ledger::receipt::{EventReceipt, Item, Note, Receipt, ReceiptState};
 use ledger::record::{OutcomeStatus, RulingResult};
 use std::io::{self, Write};
 
@@ -93,9 +93,11 @@ pub(crate) fn end(receipt: &Receipt) -> String {
             let theirs = receipt.latency_us.theirs.map(milliseconds).unwrap_or_default();
             format!("{}{theirs}", styled(style, outcome.word()))
         }
-        (None, State::NoOutcome) => styled(RED, "no outcome recorded"),
-        (None, State::Open | State::Ended) => styled(YELLOW, "no outcome yet"),
-        (None, State::Refused) => screen::readable(&receipt.decision.reason_codes.join(", ")),
+        (None, ReceiptState::NoOutcome) => styled(RED, "no outcome recorded"),
+        (None, ReceiptState::Open | ReceiptState::Ended) => styled(YELLOW, "no outcome yet"),
+        (None, ReceiptState::Refused) => {
+            screen::readable(&receipt.decision.reason_codes.join(", "))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `holdpoint receipts prove`: evidence to hand to somebody who has the public key and nothing else.
+//! `holdpoint receipts prove`: evidence for a third party that has only the public key.
 
 use super::{folder, keys, read_file};
 use crate::arguments::Options;

@@ -72,7 +72,7 @@ fn say(found: &Found) -> Result<(), Failure> {
     if let Some(outcome) = &found.outcome {
         say_line("outcome", &receipt.chain, outcome);
     }
-    screen::say(styled(DIM, "whether all of that is as it was written: holdpoint receipts verify"));
+    screen::say(styled(DIM, "to verify it: holdpoint receipts verify"));
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
         return check_proof(path, &keys, options);
     }
     let heads = read_heads(&command.head, &keys)?;
-    // Whoever kept a checkpoint knows that there were receipts.
+    // A kept checkpoint proves that there were receipts.
     let folder = folder(command.folder.as_deref(), options).map_err(|failure| {
         if heads.is_empty() {
             failure
@@ -67,10 +67,7 @@ fn read_heads(paths: &[PathBuf], keys: &Keyring) -> Result<Vec<Checkpoint>, Fail
         let before = heads.len();
         for note in split_checkpoints(&text) {
             let head = Checkpoint::open(note, keys).map_err(|error| {
-                Failure::evidence(format!(
-                    "`{}` is no checkpoint to compare with: {error}",
-                    path.display()
-                ))
+                Failure::evidence(format!("`{}` is not a checkpoint: {error}", path.display()))
             })?;
             heads.push(head);
         }

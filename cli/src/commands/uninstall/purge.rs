@@ -50,7 +50,7 @@ impl Purge {
         Ok(Some(Purge { home: real }))
     }
 
-    /// Answers what is left in the home, because it is not Holdpoint's.
+    /// Returns what is left in the home because it is not Holdpoint's.
     pub(super) fn carry_out(&self) -> Result<Vec<PathBuf>, Failure> {
         let keys = self.home.join("keys");
         let files = FILES.iter().chain([&SETTINGS]).map(|name| self.home.join(name));
@@ -61,7 +61,7 @@ impl Purge {
             let folder = self.home.join(name);
             missing_is_fine(std::fs::remove_dir_all(&folder), &folder)?;
         }
-        // A folder in which something else lies stays, with it.
+        // A folder with other files in it stays, with them.
         let _ = std::fs::remove_dir(&keys);
         let _ = std::fs::remove_dir(&self.home);
         let left = std::fs::read_dir(&self.home).into_iter().flatten();

@@ -1,10 +1,10 @@
-//! One look at the hosts' files: what was added since the last one is wired, or told of.
+//! One check of the hosts' files: wires or reports the servers that were added since the last one.
 //!
 //! Files are found by their names and times, every few seconds: hosts replace their files, make folders later than we
-//! start, and put them on file systems that tell nobody of a change.
+//! start, and put them on file systems without change notifications.
 
 use super::memory::{Known, Memory};
-use hosts::{Aim, Choice, Config, Server, State, Surroundings, Workshop};
+use hosts::{Aim, Choice, Config, Server, Surroundings, WiringState, Workshop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ pub(crate) const READ_ALL_EVERY: u64 = 12;
 pub(crate) enum Consent {
     /// It is wired: the person said so beforehand.
     Given,
-    /// It is told of.
+    /// It is reported.
     Asked,
 }
 
@@ -109,7 +109,7 @@ impl Lookout {
     }
 
     fn look_at(&mut self, config: &Config) -> (Vec<Event>, bool) {
-        // Somebody empties a file in order to write it: what was in it is not gone.
+        // A program may empty a file before it writes it: its servers are not gone.
         if mark_of(config).is_none_or(|mark| mark.bytes == 0) {
             self.memory.could_not_read(&config.path);
             return (Vec::new(), true);
@@ -123,7 +123,7 @@ impl Lookout {
             }
         };
         let added = self.added(config, &servers);
-        let can_wire = added.iter().any(|server| server.state == State::Unwired);
+        let can_wire = added.iter().any(|server| server.state == WiringState::Unwired);
         if self.consent == Consent::Asked || !can_wire {
             self.problems.remove(&config.path);
             let told = added.iter().map(|server| event(config, EventKind::Added, Some(server)));
@@ -156,14 +156,14 @@ impl Lookout {
         for server in servers {
             let known = known(config, server);
             let is_added = match server.state {
-                State::Wired { .. } => {
+                WiringState::Wired { .. } => {
                     self.memory.is_wired(&known);
                     false
                 }
-                State::Unwired if remembered.contains(&server.id) => {
+                WiringState::Unwired if remembered.contains(&server.id) => {
                     self.memory.returned(&known) || new.contains(&known)
                 }
-                State::Unwired | State::Unguarded(_) => new.contains(&known),
+                WiringState::Unwired | WiringState::Unguarded(_) => new.contains(&known),
             };
             if is_added {
                 added.push(server);
@@ -178,7 +178,7 @@ impl Lookout {
         hosts::keep_apart(vec![config.clone()], &others).pop().unwrap_or_else(|| config.clone())
     }
 
-    /// Wires these servers and no others. Answers those that were.
+    /// Wires these servers and no others. Returns those that it wired.
     fn wire(
         &self,
         config: &Config,
@@ -216,7 +216,7 @@ fn event(config: &Config, kind: EventKind, server: Option<&Server>) -> Event {
         server: server.map(|server| server.name.clone()),
         id: server.map(|server| server.id.clone()),
         problem: match server.map(|server| &server.state) {
-            Some(State::Unguarded(reason)) => Some(reason.to_string()),
+            Some(WiringState::Unguarded(reason)) => Some(reason.to_string()),
             _ => None,
         },
     }

@@ -1,5 +1,5 @@
-//! What the watcher knows: every server that it has seen. Only what is added later is new, so that a server which
-//! somebody left unguarded, or unwired again, stays as they wanted it.
+//! The servers that the watcher has seen. Only servers added later are new, so that a server which
+//! the user left unguarded, or unwired again, stays that way.
 
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The file in Holdpoint's home.
 const FILE: &str = "watch.json";
 const VERSION: u32 = 1;
-/// More servers than anybody has; past it the rest count as known, so that the file cannot grow without end.
+/// A generous limit. Servers past it count as known, so that the file cannot grow without end.
 pub(crate) const MAX_KNOWN: usize = 10_000;
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -31,7 +31,7 @@ struct Document {
     /// Files that could not be read when the watcher began.
     #[serde(default)]
     unread: BTreeSet<PathBuf>,
-    /// Servers that were wired and are not any more, though nobody unwired them.
+    /// Servers that were wired and are not any more, although they were not unwired by Holdpoint.
     #[serde(default)]
     returned: BTreeSet<Known>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// A file that cannot be read is begun anew: at worst a server that is there already is not told of again.
+    /// Starts empty if the file cannot be read: at worst, a server that is there already is not reported.
     pub(crate) fn read(home: &Path) -> Memory {
         let path = home.join(FILE);
         let document = read_document(&path);
@@ -68,7 +68,7 @@ impl Memory {
         }
     }
 
-    /// Takes in the servers of a file that could be read, and answers those that are new.
+    /// Adds the servers of a file that could be read. Returns those that are new.
     pub(crate) fn take(&mut self, path: &Path, servers: BTreeSet<Known>) -> BTreeSet<Known> {
         let was_unread = self.document.unread.remove(path);
         let is_gone = |known: &Known| known.path == path && !servers.contains(known);
@@ -87,7 +87,7 @@ impl Memory {
         if self.is_first || was_unread { BTreeSet::new() } else { new }
     }
 
-    /// A server that is not wired any more, though nobody unwired it. Answers whether that is news.
+    /// Remembers a server that is not wired any more, although it was not unwired. Returns whether that is new.
     pub(crate) fn returned(&mut self, server: &Known) -> bool {
         let is_news = self.document.returned.insert(server.clone());
         self.is_changed |= is_news;
@@ -105,7 +105,7 @@ impl Memory {
         self.is_changed |= self.document.returned.remove(server);
     }
 
-    /// After all files were looked at.
+    /// Called after all files were checked.
     pub(crate) fn keep(&mut self) -> Result<(), Failure> {
         self.is_first = false;
         if !self.is_changed {

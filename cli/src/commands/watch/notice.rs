@@ -1,4 +1,4 @@
-//! A notice on the desktop, where there is one. That nobody could be told is no reason to fail: the line on standard
+//! A desktop notification, if there is a desktop. A failure to show it is ignored: the line on standard
 //! output, `status` and `doctor` say the same.
 
 use crate::screen;
@@ -23,11 +23,11 @@ pub(crate) fn show(sentence: &str) {
         command
     };
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Both hand the notice over and end at once; one that does not is left behind, and waited for by nobody.
+    // Both programs exit at once. One that does not is not waited for.
     let _ = command.spawn().map(|mut child| std::thread::spawn(move || child.wait()));
 }
 
-/// What a person is told of a server that was added.
+/// The text about an added server.
 pub(crate) fn sentence(name: &str, host: &str, is_wired: bool) -> String {
     let shown: String = screen::readable(name).chars().take(MAX_NAME).collect();
     if is_wired {

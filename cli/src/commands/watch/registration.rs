@@ -120,7 +120,7 @@ impl Registration {
         })
     }
 
-    /// Stops the service and removes its files. Answers whether there were any.
+    /// Stops the service and removes its files. Returns whether there were any.
     pub(crate) fn uninstall(&self) -> Result<bool, Failure> {
         let was_there = self.is_there();
         match self.manager {

@@ -17,7 +17,7 @@ use store::{Act, IncidentScope, IncidentStore, Store};
 pub(crate) struct Witness(Option<Workplace>);
 
 impl Witness {
-    /// A home that cannot be used keeps nobody from taking the gate out of a host's file.
+    /// An unusable home does not prevent removing the gate from a host's file.
     pub(crate) fn open(options: &Options) -> Result<Witness, Failure> {
         let home = home_path(options)?;
         if !["state.db", "receipts", "holdpoint.toml"].iter().any(|name| home.join(name).exists()) {
@@ -50,7 +50,7 @@ impl Witness {
         }
         approver::confirm_yes(
             &workplace.configuration,
-            "An incident is on, and stops no server that its host starts without the gate. Take the gate away all the same?",
+            "An incident is on, and cannot stop a server that its host starts without the gate. Remove the gate anyway?",
         )
     }
 

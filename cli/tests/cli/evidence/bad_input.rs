@@ -207,7 +207,9 @@ fn a_head_that_is_none_is_refused() {
     let evidence = Evidence::new();
     let bench = &evidence.bench;
     let verify = |path: &Path| evidence.verify(&["--head", path.to_str().unwrap()]);
-    verify(&bench.file("poem.txt", "roses are red\n")).exits(14).says("poem.txt` is no checkpoint");
+    verify(&bench.file("poem.txt", "roses are red\n"))
+        .exits(14)
+        .says("poem.txt` is not a checkpoint");
     verify(&bench.file("empty.txt", "")).exits(2).says("empty.txt` holds no checkpoint");
     verify(&bench.file("bytes.txt", [0xff; 64])).exits(2).says("bytes.txt");
     verify(&bench.path("gone.txt")).exits(2).says("gone.txt");
@@ -215,7 +217,7 @@ fn a_head_that_is_none_is_refused() {
     let heads = bench.run(["receipts", "prove", "--heads"]).exits(0).out;
     verify(&bench.file("heads.txt", &heads)).exits(0);
     let changed = bench.file("changed.txt", heads.replacen('\n', "\n1", 1));
-    verify(&changed).exits(14).says("changed.txt` is no checkpoint to compare with");
+    verify(&changed).exits(14).says("changed.txt` is not a checkpoint");
     let document =
         evidence.verify(&["--json", "--head", changed.to_str().unwrap()]).exits(14).json();
     assert_eq!(document["error"]["exit"], 14);
@@ -300,7 +302,7 @@ fn what_may_not_be_read_is_named() {
     let verify = |options: &[&str]| verify(options).unwrap();
     let closed = folder.join(first);
     allow(&closed, 0o000);
-    verify(&[]).exits(14).says(&format!("✗ chain {first} cannot be looked at: Permission denied"));
+    verify(&[]).exits(14).says(&format!("✗ chain {first} cannot be inspected: Permission denied"));
     let report = verify(&["--json"]).exits(14).json();
     for chain in ["index", second] {
         assert_eq!(evidence.counted(&report, chain), evidence.counted(&evidence.sound, chain));
