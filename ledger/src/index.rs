@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Written when a chain was opened.
 pub const CHAIN_LISTED: &str = "chain.listed";
 /// Written when an index is begun by a key that has signed another before.
-pub const CHAIN_ANEW: &str = "chain.anew";
+pub const CHAIN_RESTARTED: &str = "chain.anew";
 /// Written before segments are dropped.
 pub const CHAIN_RETENTION: &str = "chain.retention";
 
@@ -35,7 +35,7 @@ pub struct Index {
     /// How often the switches were sealed, as far as the ledger has seen.
     pub switch_seals: u64,
     /// When it was begun in the place of another one that was gone.
-    pub begun_anew: Option<String>,
+    pub restarted_at: Option<String>,
 }
 
 /// A segment that retention dropped.
@@ -93,8 +93,8 @@ impl Index {
             return Err("the index holds a receipt");
         }
         let name = line.name.unwrap_or_default();
-        if name == CHAIN_ANEW {
-            self.begun_anew = Some(line.ts.to_owned());
+        if name == CHAIN_RESTARTED {
+            self.restarted_at = Some(line.ts.to_owned());
         }
         let is_ours = matches!(name, CHAIN_LISTED | CHAIN_RETENTION);
         if !is_ours && name.starts_with("chain.") {

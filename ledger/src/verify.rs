@@ -42,8 +42,8 @@ pub fn verify(
     let index = Rc::new(index);
     let current = CurrentIndex::new(folder, keys, signed, index.clone());
     let home = home_name(folder, keys);
-    if let Some(moment) = &index.begun_anew {
-        let what = format!("it was begun anew at {moment}: all receipts before are gone");
+    if let Some(moment) = &index.restarted_at {
+        let what = format!("it was started over at {moment}: all receipts before are gone");
         report.problem(Problem::of_chain(&ChainId::index(), what));
     }
     let listing = folder.listing()?;

@@ -27,12 +27,12 @@ pub struct NewPin {
     pub basis: Basis,
 }
 
-/// One thing that somebody does to one server. What is left empty stays as it is.
+/// One act on one server. Members that are empty change nothing.
 #[derive(Debug, Clone)]
 pub struct Act<'a> {
     pub server: &'a ServerId,
     pub at: Timestamp,
-    /// Who acts: a person's name, or `holdpoint` where nobody was asked.
+    /// Who acts: a person's name, or `holdpoint` if no person was asked.
     pub by: &'a str,
     /// `server.pin`, `server.approve`, `server.observe`, `server.quarantine`, `pin.auto`, …
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! Calls that wait for a person: parked, granted or refused by somebody else, and used once.
+//! Calls that wait for a person: parked, granted or refused by another person, and used once.
 
 use crate::act::within;
 use crate::api_key::MAX_PRINCIPAL_BYTES;
@@ -104,7 +104,7 @@ pub struct CallApproval {
 pub enum Taken {
     /// It may, and the approval is used up.
     Taken(Box<CallApproval>),
-    /// Nobody granted it, it was used before, or its time is over.
+    /// It was not granted, was used before, or has expired.
     Not(ApprovalState),
     /// It is of another call.
     OtherCall,
@@ -113,7 +113,7 @@ pub enum Taken {
 
 /// Approvals of calls, shared by all processes.
 pub trait ApprovalStore {
-    /// Parks a call until somebody decides or `expires_at` comes.
+    /// Parks a call until a person decides or `expires_at` comes.
     fn park_call(
         &mut self,
         id: &ApprovalId,
@@ -124,10 +124,10 @@ pub trait ApprovalStore {
 
     fn approval(&self, id: &ApprovalId) -> Result<Option<CallApproval>, StoreError>;
 
-    /// The calls that wait for somebody, oldest first.
+    /// The calls that wait for a person, oldest first.
     fn parked_calls(&self, now: Timestamp) -> Result<Vec<CallApproval>, StoreError>;
 
-    /// Grants or refuses a call that waits. Nobody decides on their own.
+    /// Grants or refuses a waiting call. A principal cannot decide on their own call.
     fn decide_call(
         &mut self,
         id: &ApprovalId,
@@ -143,6 +143,6 @@ pub trait ApprovalStore {
         at: Timestamp,
     ) -> Result<Taken, StoreError>;
 
-    /// Marks what nobody decided or used in time, forgets what is long over, and answers how many expired.
+    /// Marks calls that were not decided or used in time, deletes old ones, and returns how many expired.
     fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError>;
 }

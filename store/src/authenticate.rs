@@ -73,7 +73,7 @@ impl Seal {
         Seal(state)
     }
 
-    /// The entry's name and the withdrawal are sealed again beside the row's authentication: a row that does not
+    /// The entry's name and the withdrawal are sealed in addition to the row's authentication: a row that does not
     /// authenticate names no entry that could be held for it.
     pub(crate) fn pin(
         &mut self,
@@ -156,7 +156,7 @@ impl StateSeal {
     }
 }
 
-/// A value that shows to who has the key that it is the same one, and to nobody else anything.
+/// A value by which a holder of the key recognizes the key, and which reveals nothing to others.
 pub(crate) fn key_check(key: &Key) -> [u8; 32] {
     Authenticator::new(key, "holdpoint key check 1").finish()
 }

@@ -7,7 +7,7 @@ use gate::time::Timestamp;
 /// A person's hand, at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct By<'a> {
-    /// A person's name, or `holdpoint` where nobody was asked.
+    /// A person's name, or `holdpoint` if no person was asked.
     pub name: &'a str,
     pub at: Timestamp,
 }

@@ -48,7 +48,7 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     }
 }
 
-/// A value that comes out of a row, whoever wrote it. Text need not be UTF-8.
+/// A value of a row. Another program may have written it, so text need not be UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cell<'a> {
     Null,
@@ -166,7 +166,7 @@ impl dyn Transaction + '_ {
         Ok(found)
     }
 
-    /// What a `SELECT count(*)` answers.
+    /// The result of a `SELECT count(*)`.
     pub(crate) fn count(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
         let counted = self.first(sql, values, |row| Ok(row.cell(0).integer()))?;
         Ok(counted.flatten().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX))

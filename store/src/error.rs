@@ -84,7 +84,7 @@ pub enum StoreError {
     Replaced { path: PathBuf },
     /// Nothing of it was kept.
     #[error(
-        "{what} was written and does not read back as it was meant, so it does not hold: something other than holdpoint changes the database as it is written to"
+        "{what} was written and does not read back as it was meant, so it does not count: another program changes the database while it is written to"
     )]
     NotTaken { what: &'static str },
     #[error("another process kept `{place}` locked for {seconds} seconds: try again")]
@@ -142,7 +142,7 @@ pub enum StoreError {
     #[error("an act without the name of who acts is not recorded")]
     Nameless,
     /// Holdpoint's own rows that nothing authenticates, with values that it does not write.
-    #[error("{what} of server `{server}` cannot be read: observe the server anew")]
+    #[error("{what} of server `{server}` cannot be read: observe the server again")]
     Unreadable { server: ServerId, what: &'static str },
     /// The same where nothing makes it good: until a person looks, it is an error and not an absence.
     #[error(
@@ -166,7 +166,7 @@ impl StoreError {
     }
 }
 
-/// What the store does not do, whoever asks.
+/// Why the store refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("there is no {what} `{name}`")]
@@ -179,7 +179,7 @@ pub enum Refusal {
     OwnCall { name: String },
     #[error("`{place}` cannot be moved to itself")]
     SamePlace { place: String },
-    #[error("`{place}` is not empty, and holds something else: name an empty database")]
+    #[error("`{place}` is not empty, and holds other data: name an empty database")]
     NotEmpty { place: String },
     #[error(
         "the home of `{place}` has a key of its own (`{}`), which the pins would not fit: move it away, or name another home",

@@ -166,7 +166,7 @@ pub(crate) fn check_directory(path: &Path) -> Result<(), HomeError> {
 }
 
 /// Who can write to a directory above can put another home in this one's place. A sticky one (`/tmp`) does not allow that.
-/// Owners are not looked at here: in a user namespace the root directory belongs to nobody.
+/// Owners are not checked here: in a user namespace the root directory belongs to the user `nobody`.
 fn check_ancestors(path: &Path) -> Result<(), HomeError> {
     #[cfg(unix)]
     for ancestor in path.ancestors().skip(1) {

@@ -1,4 +1,4 @@
-//! Incident mode: what is switched off for everybody, and what was revoked. It survives a restart.
+//! Incident mode: the switches that stop calls, and revocations. It survives a restart.
 
 use crate::act::within;
 use crate::by::{By, Signed};

@@ -1,6 +1,6 @@
 //! Holdpoint's home directory, and what it remembers there: servers, pins, the last observed surfaces and history.
 //!
-//! One trait, [`Store`], with SQLite or PostgreSQL behind it. Pins are authenticated: what something else than Holdpoint changed
+//! One trait, [`Store`], with SQLite or PostgreSQL behind it. Pins are authenticated: what another program changed
 //! comes back as tampered or lost and is never trusted. This crate judges nothing: it says what is on disk.
 #![forbid(unsafe_code)]
 
@@ -84,7 +84,7 @@ pub trait Store:
     /// The pins of a server, those that were withdrawn left out. What does not authenticate is in `tampered` or `lost`.
     fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError>;
 
-    /// The surface that was last observed, whether anybody accepted it or not.
+    /// The surface that was last observed, accepted or not.
     fn observation(&self, id: &ServerId) -> Result<Option<Observation>, StoreError>;
 
     /// Record, pins and observation of a server as they stood at one moment.
@@ -127,14 +127,14 @@ pub trait Store:
     fn events(&self) -> Result<Vec<StoreEvent>, StoreError>;
 
     /// A number that is another one after any process (also one that is not Holdpoint) wrote anything. It is cheap, and
-    /// means something only beside an earlier answer of the same handle.
+    /// is only meaningful compared with an earlier one of the same handle.
     fn version(&self) -> Result<u64, StoreError>;
 
     /// Whether the database is still where other processes find it. One in a file that was removed or replaced says what
     /// held before that.
     fn is_in_place(&self) -> bool;
 
-    /// Waits until the version is another one than `since`, at most for so long, and answers the version. For a process
+    /// Waits until the version is another one than `since`, at most for so long, and returns it. For a process
     /// that has nothing else to do: it costs a thread.
     fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;
 }

@@ -1,6 +1,6 @@
 //! The store in a PostgreSQL schema, shared by several nodes.
 //!
-//! A handle has one connection, made anew when it was lost. Writers follow one another: each locks the one row of
+//! A handle has one connection, and reconnects when it was lost. Writers follow one another: each locks the one row of
 //! `shared` first, whose version it moves.
 
 use crate::authenticate::key_check;
@@ -120,7 +120,7 @@ impl PostgresStore {
         })
     }
 
-    /// The connection, made anew where it was lost.
+    /// The connection. Reconnects if it was lost.
     fn session(&self) -> Result<Ref<'_, Session>, StoreError> {
         let is_usable = self.session.borrow().as_ref().is_some_and(|session| !session.is_lost());
         if !is_usable {
@@ -186,7 +186,7 @@ enum Written<T> {
     Unknown(T, i64),
 }
 
-/// Takes the writers' lock, and answers the version that this change will have.
+/// Takes the writers' lock. Returns the version that this change will have.
 fn begin_writing(session: &Session, writer: &[u8]) -> Result<i64, StoreError> {
     session.batch("BEGIN")?;
     let rows: &dyn Transaction = &Rows { session };

@@ -174,7 +174,7 @@ pub enum Launch {
 
 impl Launch {
     /// Whether something that was not stored is needed to launch it again. Variables and headers are named, not stored,
-    /// too; whoever launches knows whether they are at hand.
+    /// too; the caller that launches the server knows whether they are available.
     pub fn has_secrets(&self) -> bool {
         match self {
             Launch::Program { has_secrets, .. } | Launch::Url { has_secrets, .. } => *has_secrets,

@@ -32,7 +32,7 @@ const REVISIONS: &str = "launches_redacted_revisions";
 
 /// The act that history has of it.
 const REDACT: &str = "server.redact";
-const NOBODY: &str = "holdpoint";
+const HOLDPOINT: &str = "holdpoint";
 /// What history says where the server's id itself was made from such a word.
 pub(crate) const IN_ID: &str = "its id, and so its receipts, may hold a word of its launch";
 /// Shorter parts of words say nothing when they are found in an id.
@@ -52,7 +52,7 @@ pub(crate) fn redact(store: &mut impl Backend) -> Result<(), StoreError> {
         if counter(rows, MARKER)? >= REWRITTEN && !has_older_acts(rows)? {
             return Ok(true);
         }
-        // Without the key nothing could be authenticated anew, and putting the key back would not help any more.
+        // Without the key nothing could be authenticated again, and putting the key back would not help any more.
         let Ok(key) = keys.read()? else { return Ok(false) };
         rewrite(rows, &key, &open, &close)?;
         set(rows, REVISIONS, revisions(rows)?)?;
@@ -113,7 +113,7 @@ fn rewrite(
     for row in servers::rows(rows)? {
         rewrite_server(rows, key, &launch_key, row)?;
     }
-    // What a discarded pin of an origin held is of no use to anybody.
+    // The text of a discarded pin of an origin is not needed any more.
     let query = "SELECT seq FROM history WHERE entry_type = 'origin' AND raw IS NOT NULL LIMIT 1";
     if rows.any(query, &[])? {
         rows.execute(open_history, &[])?;
@@ -153,7 +153,7 @@ fn rewrite_server(
     row.revision = row.revision.saturating_add(1);
     row.write(rows)?;
     if let (Some(id), true) = (&id, has_words || pins > 0) {
-        let act = Act::new(id, Timestamp(row.last_seen), NOBODY, REDACT);
+        let act = Act::new(id, Timestamp(row.last_seen), HOLDPOINT, REDACT);
         let detail = in_id.then(|| IN_ID.to_owned());
         Lines::new(rows, &act, Line { action: REDACT, detail, ..Line::default() })?.finish()?;
     }
@@ -229,7 +229,7 @@ fn rewrite_pins(
     })?;
     let mut count = 0;
     for (seq, pin) in found {
-        // A row that holds something else is not trusted as it is: its text goes, and it stays untrusted.
+        // A row with another text is not trusted: its text is removed, and it stays untrusted.
         let empty = || Rewritten {
             seq,
             raw: "{}".to_owned(),

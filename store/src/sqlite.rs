@@ -22,7 +22,7 @@ use transaction::Rows;
 /// How long one process waits for another's write.
 pub const BUSY_TIMEOUT_SECONDS: u64 = 10;
 
-/// The largest value that is read from the file, whoever wrote it. The largest that is written is a capture.
+/// The largest value that is read from the file, in case another program wrote it. The largest that is written is a capture.
 const MAX_VALUE_BYTES: i32 = 96 * 1024 * 1024;
 
 /// SQLite's smallest page: no database that has anything in it is smaller.
@@ -125,7 +125,7 @@ impl Backend for SqliteStore {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|e| fault.of(e))?;
-        // What is written to a file that nobody else finds would be lost, and a ledger would have seen it.
+        // A write to a file that was replaced would be lost, and the ledger would have seen it.
         if file_id(&fault.0) != self.file {
             return Err(StoreError::Replaced { path: fault.0 });
         }
@@ -254,7 +254,7 @@ fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection
 /// The pages that a connection keeps in memory.
 const CACHE_KIBIBYTES: i64 = 64;
 
-/// So many pages of log are brought into the database: whoever opens it first reads all of its log.
+/// Checkpoint the log at this many pages: the first process that opens the database reads all of its log.
 const LOG_PAGES: i64 = 64;
 
 fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError> {
@@ -275,7 +275,7 @@ fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError
     set().map_err(|e| fault.of(e))
 }
 
-/// Puts the file into WAL mode. For that step SQLite answers busy at once instead of waiting.
+/// Puts the file into WAL mode. For that step SQLite returns `SQLITE_BUSY` at once instead of waiting.
 fn share(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError> {
     connection.busy_timeout(Duration::from_secs(BUSY_TIMEOUT_SECONDS)).map_err(|e| fault.of(e))?;
     let deadline = Instant::now() + Duration::from_secs(BUSY_TIMEOUT_SECONDS);

@@ -35,7 +35,7 @@ pub const MAX_NAMED_ENTRIES: usize = 100;
 /// The most characters of an entry's name in an event.
 const MAX_NAMED_CHARACTERS: usize = 64;
 
-/// A store with the ledger beside it.
+/// A store whose changes are recorded in the ledger.
 #[derive(Debug)]
 pub struct Witnessed {
     store: Box<dyn Store>,
@@ -52,7 +52,7 @@ struct Seen {
     /// How often the switches were sealed.
     switch_seals: u64,
     /// When the index took the place of one that was gone. What that one had seen is not known any more, of any server.
-    begun_anew: Option<String>,
+    restarted_at: Option<String>,
     /// Why the index itself cannot be trusted.
     fault: Option<String>,
 }
@@ -86,7 +86,7 @@ impl Witnessed {
                 seals: index.seals,
                 statuses: index.statuses,
                 switch_seals: index.switch_seals,
-                begun_anew: index.begun_anew,
+                restarted_at: index.restarted_at,
                 fault: None,
             },
             Err(error) => {
@@ -102,7 +102,7 @@ impl Witnessed {
             return Some(fault.clone());
         }
         let newest = seen.seals.get(id.as_str()).copied();
-        if let (Some(moment), None) = (&seen.begun_anew, newest) {
+        if let (Some(moment), None) = (&seen.restarted_at, newest) {
             return Some(format!(
                 "the receipts were removed and started over at {moment}, so nothing shows what was accepted of the server before, or \
                  that it is new: review and approve it again; to start over with all servers, move the whole home folder away"
@@ -129,7 +129,7 @@ impl Witnessed {
     /// Whether the ledger knows the server, or cannot tell because it or the one before it is gone.
     fn is_in_doubt_or_seen(&self, id: &ServerId) -> bool {
         let seen = self.seen.borrow();
-        let is_in_doubt = seen.fault.is_some() || seen.begun_anew.is_some();
+        let is_in_doubt = seen.fault.is_some() || seen.restarted_at.is_some();
         is_in_doubt || seen.seals.contains_key(id.as_str())
     }
 
@@ -240,7 +240,7 @@ impl Store for Witnessed {
         act.seals_seen = i64::try_from(seen).unwrap_or(i64::MAX);
         // What the index before this one had seen is not known, and a server that the database does not know may have been in
         // it: only an approval ends the doubt.
-        if seen == 0 && journal.index().begun_anew.is_some() {
+        if seen == 0 && journal.index().restarted_at.is_some() {
             let sealed = self.store.server(act.server)?.map_or(0, |server| server.seal_count);
             act.seals_seen = sealed.saturating_add(1);
         }
@@ -256,7 +256,7 @@ impl Store for Witnessed {
         let seal = u64::try_from(recorded.seal_count).ok();
         let seal = seal.filter(|_| recorded.seal_count >= seals_seen);
         let data = with_seal(said, seal);
-        let person = (by != NOBODY).then_some(Text(by));
+        let person = (by != HOLDPOINT).then_some(Text(by));
         let event = Event {
             ts: at,
             name,
@@ -303,8 +303,8 @@ fn unwitnessed(error: ReceiptsError) -> StoreError {
     StoreError::Unwitnessed { source: Box::new(error) }
 }
 
-/// Who acts where nobody was asked.
-const NOBODY: &str = "holdpoint";
+/// The name of the actor if no person was asked.
+const HOLDPOINT: &str = "holdpoint";
 
 /// An entry's name, short enough that a hundred of them fit on a line however they are escaped. The address of a
 /// resource may carry a secret: it is told by its hash.

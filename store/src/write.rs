@@ -1,6 +1,6 @@
 //! Acts, written in one transaction each.
 //!
-//! INVARIANT: a seal is made anew only over what was sealed before and this act's own changes. Where the old one does
+//! INVARIANT: a new seal covers only what was sealed before and this act's own changes. Where the old one does
 //! not hold, only a person's approval gets past it, and then nothing older stays pinned.
 
 use crate::act::{Act, MAX_LAUNCH_BYTES, within};
@@ -192,7 +192,7 @@ enum Standing {
     /// It is as it was sealed, or new.
     Sound { key: Key, discard: BTreeSet<i64> },
     /// It is not, and a person approves: all older pins go.
-    Mended { key: Key, reason: String },
+    Repaired { key: Key, reason: String },
     /// It is not, and the act touches no pin: the act is written, and the seal stays broken.
     StaysBroken,
 }
@@ -209,7 +209,7 @@ impl Standing {
             && act.pins.iter().all(|pin| pin.basis == Basis::Person);
         let untrusted = |reason| StoreError::Untrusted { server: act.server.clone(), reason };
         let broken = |key: Option<Key>, reason: String| match key {
-            Some(key) if is_approval => Ok(Standing::Mended { key, reason }),
+            Some(key) if is_approval => Ok(Standing::Repaired { key, reason }),
             _ if act.pins.is_empty() && act.withdraw.is_empty() => Ok(Standing::StaysBroken),
             _ => Err(untrusted(reason)),
         };

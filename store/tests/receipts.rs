@@ -204,7 +204,7 @@ fn a_folder_that_was_removed_is_missed_for_ever() {
     assert_sound(&home);
     fs::remove_dir_all(home.receipts_path()).unwrap();
     drop(Receipts::open(&home, Settings::default()).unwrap());
-    assert!(verified(&home).problems[0].what.contains("begun anew"), "{:?}", verified(&home));
+    assert!(verified(&home).problems[0].what.contains("started over"), "{:?}", verified(&home));
 }
 
 #[test]

@@ -248,14 +248,14 @@ impl ChainCheck<'_> {
                 return Err("its `prev` is not the hash of the line before");
             }
             Some(_) => {}
-            None => self.begin_anew(number, line, &stated)?,
+            None => self.resume_at(number, line, &stated)?,
         }
         state.walk = Some(Walk::begin(line)?);
         Ok(())
     }
 
     /// The first segment there is, or the first after one that is bad.
-    fn begin_anew(
+    fn resume_at(
         &self,
         number: SegmentNumber,
         line: &Line<'_>,

@@ -18,7 +18,7 @@ const USUAL_SCHEMA: &str = "holdpoint";
 const MAX_SCHEMA_BYTES: usize = 63;
 /// Where Debian's PostgreSQL and most others listen on the same machine.
 const USUAL_SOCKET: &str = "/var/run/postgresql";
-/// After so long without an answer the other machine is asked whether it is still there.
+/// The time without an answer after which TCP keepalive probes the other machine.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 /// How long sent bytes may stay unconfirmed.
 const TCP_PATIENCE: Duration = Duration::from_secs(15);

@@ -51,7 +51,7 @@ impl Heard {
         self.state().is_over
     }
 
-    /// Waits for a notification beside those that were counted, or for the connection's end.
+    /// Waits for a notification past those that were counted, or for the connection's end.
     pub(super) fn wait_beyond(&self, counted: u64, patience: Duration) {
         self.wait_while(patience, |state| state.notifications == counted && !state.is_over);
     }
@@ -140,7 +140,7 @@ fn live(address: &Address, answer: &Answer, heard: &Heard, ended: oneshot::Recei
     heard.note(|state| state.is_over = true);
 }
 
-/// Whoever asked may have stopped waiting.
+/// The caller may have stopped waiting.
 fn give(answer: &Answer, result: Result<Client, String>) {
     let _ = answer.send(result);
 }

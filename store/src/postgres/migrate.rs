@@ -34,7 +34,7 @@ const WATCHED: [&str; 11] = [
 /// Tables whose rows are only added to.
 const ONLY_ADDED_TO: [&str; 2] = ["history", "events"];
 
-/// Made anew after every migration: a version that moves with every change, whoever makes it, and rows that stay.
+/// Created again after every migration: a version that grows with every change by any program, and append-only rows.
 ///
 /// `transaction` keeps one transaction from counting each of its statements.
 fn triggers() -> String {

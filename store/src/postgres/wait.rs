@@ -16,7 +16,7 @@ impl Wake for Sleeper {
     }
 }
 
-/// What the future answers, or nothing if that takes longer than `patience`.
+/// The future's output, or `None` if that takes longer than `patience`.
 pub(super) fn wait<T>(future: impl Future<Output = T>, patience: Duration) -> Option<T> {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Sleeper(thread::current())));

@@ -111,7 +111,7 @@ impl Chain {
         outcome.map_err(|error| Unwritten { from, error })
     }
 
-    /// Answers how many were written before a failure.
+    /// Returns how many were written before a failure.
     ///
     /// INVARIANT: the writer writes by itself only where it needs a checkpoint, and then has nothing left to write: so
     /// what a failed write was to write is never counted as written.
@@ -221,7 +221,7 @@ impl Chain {
         }
     }
 
-    /// What is written and not on disk, where there is some. Whoever takes it syncs it, or nothing is written any more.
+    /// What is written and not on disk, where there is some. The caller has to sync it, or nothing is written any more.
     pub(super) fn take_unsynced(&mut self) -> Option<Unsynced> {
         let lines = self.writer.written_lines();
         let is_behind = std::mem::replace(&mut self.lines_to_disk, lines) < lines;

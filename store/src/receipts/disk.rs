@@ -401,7 +401,7 @@ fn private_options() -> OpenOptions {
     options
 }
 
-/// Nobody else writes to the chain, so its end is known, and the system need not keep it.
+/// Only this process writes to the chain, so its end is known, and the system need not keep it.
 fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::write_all_at(file, bytes, offset);

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 pub enum ReceiptsError {
     #[error(transparent)]
     Home(#[from] HomeError),
-    #[error("`{}` {what}: put the right one back; or move the folder `receipts` and this file away together, to begin anew", path.display())]
+    #[error("`{}` {what}: put the right one back; or move the folder `receipts` and this file away together, to start over", path.display())]
     Key { path: PathBuf, what: String },
     #[error("`{}`, the key that hashes of arguments are made with, {what}", path.display())]
     ArgsKey { path: PathBuf, what: String },
-    #[error("the index of the receipts does not verify ({problem}): look with `holdpoint receipts verify`; to begin anew, move the folder `{}` and `keys/receipts.key` and `keys/receipts.pub` away together and keep them as evidence", path.display())]
+    #[error("the index of the receipts does not verify ({problem}): look with `holdpoint receipts verify`; to start over, move the folder `{}` and `keys/receipts.key` and `keys/receipts.pub` away together and keep them as evidence", path.display())]
     Index { path: PathBuf, problem: String },
     #[error(
         "another process kept the index of the receipts locked for {seconds} seconds: try again"

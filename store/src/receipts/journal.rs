@@ -9,7 +9,7 @@ use crate::home::{Home, check_directory, create_directory, failed};
 use contract::time::Timestamp;
 use ledger::chain::{ChainWriter, Head, Rotation, Written, head, read_signed_tail};
 use ledger::folder::{ChainId, Folder, Listing};
-use ledger::index::{CHAIN_ANEW, Index};
+use ledger::index::{CHAIN_RESTARTED, Index};
 use ledger::note::{Keyring, SigningKey};
 use ledger::record::{Event, Record};
 use ledger::verify::read_index;
@@ -96,7 +96,7 @@ impl Journal {
         remove_unfinished(path);
         let (writer, index) = if let Some(files) = listing.chains.get(&index) {
             let found = self.sound_index(&keys)?;
-            // A line that is not signed could be anybody's.
+            // An attacker could have written a line that is not signed.
             let tail = read_signed_tail(&self.folder, &index, files, &keys)
                 .map_err(|error| self.damaged(error.to_string()))?;
             let chain = DiskChain::try_lock(&self.folder.chain_path(&index), true)?;
@@ -113,8 +113,8 @@ impl Journal {
             (writer, found)
         } else if listing.chains.is_empty() {
             let created = self.create(&key, has_signed, now)?;
-            let begun_anew = has_signed.then(|| now.precise().to_string());
-            (created, Index { begun_anew, ..Index::default() })
+            let restarted_at = has_signed.then(|| now.precise().to_string());
+            (created, Index { restarted_at, ..Index::default() })
         } else {
             return Err(self.damaged("it is gone, and chains are there".to_owned()));
         };
@@ -138,8 +138,9 @@ impl Journal {
         let full = |error| ReceiptsError::of_write(error, path);
         let mut writer = created.map_err(full)?;
         if has_signed {
-            let anew = Event { ts: now, name: CHAIN_ANEW, by: None, server_id: None, data: None };
-            writer.append(&Record::Event(&anew)).map_err(full)?;
+            let restarted =
+                Event { ts: now, name: CHAIN_RESTARTED, by: None, server_id: None, data: None };
+            writer.append(&Record::Event(&restarted)).map_err(full)?;
             writer.checkpoint().map_err(full)?;
         }
         writer.files().finish(&self.folder.chain_path(&index), true)?;
@@ -208,7 +209,7 @@ fn wait_for_lock(path: &std::path::Path) -> Result<File, ReceiptsError> {
     }
 }
 
-/// Chains are made under the lock, so one that is still unfinished belongs to nobody.
+/// Chains are made under the lock, so one that is still unfinished has no writer.
 fn remove_unfinished(path: &std::path::Path) {
     let Ok(entries) = fs::read_dir(path) else { return };
     for entry in entries.flatten() {

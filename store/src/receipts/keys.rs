@@ -14,7 +14,7 @@ use std::path::Path;
 /// The largest key file that is read.
 const MAX_KEY_FILE_BYTES: u64 = 4_096;
 
-/// The home's signing key, for who only reads: nothing is made or mended.
+/// The home's signing key, for readers: nothing is created or repaired.
 pub(super) fn read_signing_key(home: &Home) -> Result<SigningKey, ReceiptsError> {
     find_key(home, false)
 }
@@ -121,7 +121,7 @@ fn create(home: &Home, is_replacing: bool) -> Result<SigningKey, ReceiptsError> 
         let _ = fs::remove_file(&public);
         create_file(&home.receipts_key_unused_path(), unused_note(&text).as_bytes())?;
     }
-    // The public half first: a signing key whose public half is missing would sign what nobody can check.
+    // The public key first: without it, signatures of the signing key could not be verified.
     create_public_file(&public, text.as_bytes())?;
     create_file(&path, format!("{}\n", &*key.to_text()).as_bytes())?;
     Ok(key)

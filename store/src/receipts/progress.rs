@@ -1,6 +1,6 @@
 //! How far a chain is: which records are settled, which could not be written, and who waits to be told.
 //!
-//! Records are counted as they are queued. Knows nothing of files: whoever writes or syncs reports it here.
+//! Records are counted as they are queued. Knows nothing of files: the thread that writes or syncs reports it here.
 
 use super::error::ReceiptsError;
 use ledger::chain::WriteError;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, OnceLock};
 use std::task::Waker;
 
-/// The failed writes that are remembered for records that nobody asked about yet. Older records are taken as failed.
+/// The failed writes that are remembered until their records are asked about. Older records are taken as failed.
 const MAX_FAILURES: usize = 64;
 
 const PANICKED: &str = "a thread that kept count of the receipts has panicked";
@@ -22,7 +22,7 @@ pub(super) struct Progress {
     folder: PathBuf,
     /// Records below this number are written, or failed.
     written: AtomicU64,
-    /// Of these, the ones that nobody has to wait for any longer. Under `fsync = "always"` they are on disk.
+    /// Of these, the ones that no caller has to wait for any longer. Under `fsync = "always"` they are on disk.
     done: AtomicU64,
     has_failures: AtomicBool,
     failures: Mutex<Failures>,
@@ -112,7 +112,7 @@ impl Progress {
         self.written.store(to, Ordering::Release);
     }
 
-    /// Nobody has to wait any longer for records below a number. [`Progress::wake`] tells them.
+    /// Settles all records below a number. [`Progress::wake`] wakes their waiters.
     pub(super) fn note_done(&self, to: u64) {
         self.done.fetch_max(to, Ordering::SeqCst);
     }
@@ -162,7 +162,7 @@ impl Progress {
         ready.into_values().for_each(Waker::wake);
     }
 
-    /// Has a task woken when a record is done, or when it is this task's turn to write. Whoever calls it looks again
+    /// Has a task woken when a record is done, or when it is this task's turn to write. The caller checks again
     /// afterwards.
     pub(super) fn register(&self, last: u64, waker: &Waker) {
         let Ok(mut waiters) = self.waiters.lock() else { return self.fail(PANICKED) };

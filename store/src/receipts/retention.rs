@@ -31,7 +31,7 @@ struct Closed {
     place: Timestamp,
 }
 
-/// Drops what `keep` does not cover; answers the bytes that were freed.
+/// Drops what `keep` does not cover. Returns the number of freed bytes.
 pub(super) fn apply(
     journal: &mut LockedJournal,
     keep: Keep,
@@ -55,7 +55,7 @@ pub(super) fn apply(
     drop_segments(journal, chosen, keep, now)
 }
 
-/// Drops the oldest segments until at least `wanted` bytes are free; answers how many are.
+/// Drops the oldest segments until at least `wanted` bytes are free. Returns how many are.
 pub(super) fn free(
     journal: &mut LockedJournal,
     wanted: u64,
@@ -92,7 +92,7 @@ fn closed_segments(folder: &DiskFolder, listing: &Listing) -> Vec<Closed> {
             }
             let next = files.segments.contains_key(&next).then_some(next);
             let begun = next.and_then(|next| first_line(folder, chain, next));
-            // Without a readable line after it, nobody can tell whether it is complete.
+            // Without a readable line after it, it may be incomplete.
             let Some((closed_at, _)) = begun else { break };
             place = place.max(closed_at);
             let chain = chain.clone();
@@ -115,7 +115,7 @@ pub(super) fn first_line(
     Some((Timestamp::parse(line.ts)?, line.hash))
 }
 
-/// Records, signs, then removes: whoever finds a segment gone finds its name in the index.
+/// Records, signs, then removes: the index names every segment that was removed.
 fn drop_segments(
     journal: &mut LockedJournal,
     mut chosen: Vec<Closed>,

@@ -76,7 +76,7 @@ impl Signer {
                 return outcome;
             }
             if !papers.is_signing {
-                return Err(io::Error::other("nobody signs the checkpoint"));
+                return Err(io::Error::other("no thread signs the checkpoint"));
             }
             papers = self.desk.changed.wait(papers).map_err(|_| panicked())?;
         }

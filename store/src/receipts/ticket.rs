@@ -33,7 +33,7 @@ impl Ticket {
 
 /// Proof that all records of a ticket are in the ledger: with the operating system, and on disk under `fsync = "always"`.
 ///
-/// Only the ledger makes one, and nobody can copy it.
+/// Only the ledger makes one, and it cannot be copied.
 #[derive(Debug)]
 #[must_use = "a decision that is recorded is for a call that is then made"]
 pub struct Settled(pub(super) ());

@@ -105,7 +105,7 @@ impl Worker {
 
     /// Has a checkpoint signed.
     pub(super) fn sign(&self, desk: Arc<Desk>) {
-        // With the lock poisoned nobody signs but the chain itself, when it has to.
+        // With the lock poisoned, only the chain itself signs, when it has to.
         // One that is there still is one whose chain took a checkpoint back.
         if let Ok(mut desks) = self.desks.lock()
             && !desks.iter().any(|known| Arc::ptr_eq(known, &desk))
@@ -207,7 +207,7 @@ impl Drop for EndOfDuty<'_> {
     }
 }
 
-/// Signing takes as long as a call: whoever makes one goes first. Where the system does not do that, nothing is lost.
+/// Signing takes as long as a call, so threads that make calls have priority. Without support of the system nothing is lost.
 fn give_way() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWEST_PRIORITY);

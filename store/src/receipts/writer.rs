@@ -273,7 +273,7 @@ impl Shared {
 
     fn settle(&self, first: u64, last: u64) -> Result<(), ReceiptsError> {
         if !self.progress.is_written(last) {
-            // Whoever has the chain writes this one too, or leaves it to this thread.
+            // The thread that holds the chain writes this record too, or leaves it to this thread.
             drop(self.hold()?);
         }
         loop {
@@ -397,7 +397,7 @@ impl Shared {
         }
     }
 
-    /// Answers whether lines may still be written: what a disk holds that did not take some is unknown.
+    /// Returns whether lines may still be written: after a failed write the content of the disk is unknown.
     fn sync(&self, unsynced: ToSync) -> bool {
         if let Err(error) = unsynced.files.map_or(Ok(()), Unsynced::sync) {
             self.progress.fail(&format!("the disk did not take them: {error}"));
@@ -408,7 +408,7 @@ impl Shared {
         true
     }
 
-    /// Drops what is not kept any more, with nobody waiting for it. A failure to drop is not a failure to record: it is
+    /// Drops what is not kept any more, while no caller waits for it. A failure to drop is not a failure to record: it is
     /// tried again with the next segment.
     fn retain(&self) {
         let now = now();
@@ -425,7 +425,7 @@ impl Tended for Shared {
 
     fn tend(&self) {
         contract::trip::trip("disk", b"tend");
-        // Nothing stays unwritten for longer than a pause, whoever forgot to settle it.
+        // Nothing stays unwritten for longer than a pause, even if the caller forgot to settle it.
         let Ok(mut chain) = self.hold() else { return };
         let unsynced = self.unsynced(&mut chain);
         let unsigned = chain.unsigned_if_due(now());

@@ -94,7 +94,7 @@ pub(super) const HISTORY_IS_NOT_EDITED: &str =
     "CREATE TRIGGER history_is_not_edited BEFORE UPDATE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END";
 
-/// How much of the name of what somebody else made is told.
+/// How much of the name of a foreign trigger or view is shown.
 const TOLD_CHARACTERS: usize = 64;
 
 /// Refuses a file with a trigger or a view that no migration makes: it could undo what is written, or answer in the place of

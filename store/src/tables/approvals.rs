@@ -125,7 +125,7 @@ fn one(rows: &dyn Transaction, id: &ApprovalId) -> Result<Option<CallApproval>, 
     rows.first(&query, &[id.as_str().into()], |row| from_row(row).ok_or(GARBLED))
 }
 
-/// Where an approval stands at a moment: its time may be over and nobody noted it yet.
+/// The state of an approval at a moment: it may have expired without the row saying so yet.
 fn state_at(approval: &CallApproval, now: Timestamp) -> ApprovalState {
     match approval.state {
         ApprovalState::Parked | ApprovalState::Granted if now >= approval.expires_at => {

@@ -30,7 +30,7 @@ impl Numbered {
         }
     }
 
-    /// The next number. Rows that something else put there count too.
+    /// The next number. Rows that another program added count too.
     pub(crate) fn next(self, rows: &dyn Transaction) -> Result<i64, StoreError> {
         let number = |sql, values: &[_]| -> Result<i64, StoreError> {
             let found = rows.first(sql, values, |row| Ok(row.cell(0).integer()))?;

@@ -58,7 +58,7 @@ impl<'a> PinRow<'a> {
         })
     }
 
-    /// The pin, where the row authenticates. Hashes are made anew from the entry's text, but for one that is known.
+    /// The pin, if the row authenticates. Hashes are recomputed from the entry's text, unless it is a known one.
     pub(crate) fn authentic(&self, key: &Key, wanted: Wanted<'_>) -> Option<Pin> {
         let fields = &self.fields;
         if !fields.matches(key, self.authentication) {
@@ -129,7 +129,7 @@ pub(crate) fn read(
 }
 
 impl Read {
-    /// Takes in all pins; answers what is wrong with the record as a whole.
+    /// Reads all pins. Returns what is wrong with the record as a whole.
     fn authenticate(
         &mut self,
         rows: &dyn Transaction,
@@ -158,7 +158,7 @@ impl Read {
     fn take(&mut self, row: &dyn Row, key: &Key, wanted: Wanted<'_>) {
         let Some(pin) = PinRow::from_row(row) else { return distrust(row, &mut self.book) };
         let is_withdrawn = pin.fields.withdrawn_at.is_some();
-        // What is not wanted is not read, but one that somebody else changed is told of.
+        // A pin that is not wanted is not read, but a change by another program is reported.
         if pin.fields.entry_type.parse().is_ok_and(|entry_type| !wanted.is_of(entry_type)) {
             if !pin.fields.matches(key, pin.authentication) {
                 return distrust(row, &mut self.book);

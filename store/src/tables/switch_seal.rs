@@ -1,5 +1,5 @@
 //! The seal over the switches, the revocations and the API keys: a row that something other than Holdpoint changed, added or
-//! removed breaks it. Whoever reads them takes a broken seal for an incident that is on.
+//! removed breaks it. A reader treats a broken seal as an incident that is on.
 //!
 //! INVARIANT: a change is sealed only if the seal held before it. Only a person's decision seals a state that is in doubt.
 
@@ -24,8 +24,8 @@ const SEALED: [(&str, usize); 4] = [
     ("SELECT max(seq) FROM events WHERE action LIKE 'incident.%' OR action LIKE 'key.%'", 1),
 ];
 
-const CHANGED: &str = "the switches, revocations or API keys in the database were changed by something other than holdpoint";
-const REMOVED: &str = "the seal over the switches, revocations and API keys was removed from the database by something other than holdpoint";
+const CHANGED: &str = "the switches, revocations or API keys in the database were changed by a program other than Holdpoint";
+const REMOVED: &str = "the seal over the switches, revocations and API keys was removed from the database by a program other than Holdpoint";
 
 /// How the seal stands.
 pub(super) fn read(rows: &dyn Transaction, keys: &Keys) -> Result<IncidentSeal, StoreError> {

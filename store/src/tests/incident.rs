@@ -237,7 +237,7 @@ fn an_edited_or_deleted_switch_is_an_incident_that_is_still_on(kind: Kind) {
         let (incident, signed) = state.incident.expect(edit);
         assert_eq!((incident.level, incident.scope), (IncidentLevel::High, IncidentScope::All));
         let reason = incident.reason.unwrap();
-        assert!(reason.contains("something other than holdpoint"), "{reason}");
+        assert!(reason.contains("a program other than Holdpoint"), "{reason}");
         assert!(reason.contains("holdpoint incident off"), "{reason}");
         assert_eq!(signed.by, "holdpoint");
         assert!(state.egress_blocked.is_some(), "{edit}");

@@ -1,4 +1,4 @@
-//! Rows that something else than Holdpoint changed: each is noticed, and the entry or the server is held.
+//! Rows that another program changed: each is noticed, and the entry or the server is held.
 
 use crate::Wanted;
 use crate::tests::bench::*;
@@ -272,7 +272,7 @@ fn without_the_key_everything_is_lost_and_no_new_one_is_made() {
 fn with_another_key_everything_is_lost() {
     let kind = Kind::Sqlite;
     for (bytes, word) in [
-        (vec![7; 32], "changed by something else"),
+        (vec![7; 32], "changed by a program other than"),
         (vec![7; 31], "not a key"),
         (vec![7; 33], "not a key"),
     ] {

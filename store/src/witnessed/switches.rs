@@ -1,7 +1,7 @@
 //! Incident mode and API keys are witnessed as acts on servers are. Approvals of single calls are in those calls'
 //! receipts, and counters prove nothing: both are handed on.
 
-use super::{NOBODY, Witnessed, unwitnessed};
+use super::{HOLDPOINT, Witnessed, unwitnessed};
 use crate::Store;
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyId, ApiKeyStore, NewApiKey};
 use crate::approval::{
@@ -18,7 +18,7 @@ use ledger::record::{Event, Text};
 use serde_json::{Value, json};
 
 impl Witnessed {
-    /// Does something, and writes its line while nobody else can write one.
+    /// Makes a change and writes its line to the ledger under one lock.
     fn witness(
         &mut self,
         name: &'static str,
@@ -34,12 +34,12 @@ impl Witnessed {
             let sealed = u64::try_from(self.store.sealed_incident()?.1.count).unwrap_or(0);
             // In a database that is behind, the act counts on from what the ledger has seen: the copy from before the act
             // must not look like the newest state. What an index that is gone had seen, only an acceptance replaces.
-            let is_open = seen == 0 && journal.index().begun_anew.is_some() && name != ACCEPT;
+            let is_open = seen == 0 && journal.index().restarted_at.is_some() && name != ACCEPT;
             if !is_open {
                 members.insert("switch_seal".to_owned(), sealed.max(seen.saturating_add(1)).into());
             }
         }
-        let person = (by.name != NOBODY).then_some(Text(by.name));
+        let person = (by.name != HOLDPOINT).then_some(Text(by.name));
         let event = Event { ts: by.at, name, by: person, server_id: None, data: Some(&data) };
         journal.append(&event).map_err(unwitnessed)?;
         Ok(())
@@ -51,7 +51,7 @@ impl Witnessed {
         if let Some(fault) = &seen.fault {
             return Some(fault.clone());
         }
-        if let (Some(moment), 0) = (&seen.begun_anew, seen.switch_seals) {
+        if let (Some(moment), 0) = (&seen.restarted_at, seen.switch_seals) {
             return Some(format!(
                 "the receipts were removed and started over at {moment}, so nothing shows which switches were on"
             ));

@@ -48,7 +48,7 @@ impl Change<'_> {
                 }
                 key
             }
-            Standing::Mended { key, reason } => {
+            Standing::Repaired { key, reason } => {
                 for seq in self.all_rows()? {
                     self.discard(seq, &reason, lines)?;
                 }

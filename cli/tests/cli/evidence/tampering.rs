@@ -233,12 +233,12 @@ fn lines_of(evidence: &Evidence, chain: &str) -> Value {
 }
 
 #[test]
-fn a_ledger_that_was_begun_anew_says_so() {
+fn a_ledger_that_was_started_over_is_reported() {
     let evidence = Evidence::new();
     fs::remove_dir_all(evidence.folder()).unwrap();
     let home = Home::open(&evidence.bench.home()).unwrap();
     write_calls(&home, 0..2);
-    evidence.finds(Place::chain("index"), "it was begun anew at ");
+    evidence.finds(Place::chain("index"), "it was started over at ");
     // With another key it is another ledger: who kept the old key sees that.
     let old_key =
         evidence.bench.file("old.pub", fs::read(home.receipts_public_key_path()).unwrap());

@@ -90,7 +90,7 @@ fn at_most_so_many_are_known() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_begun_anew() {
+fn an_unreadable_file_starts_empty() {
     let folder = tempfile::tempdir().unwrap();
     begun(folder.path(), &["x"]);
     std::fs::write(folder.path().join(FILE), "{").unwrap();
