@@ -7,7 +7,7 @@ mod views;
 
 pub use draft::{Draft, Drafted};
 pub use settings::FirstUsePolicy;
-pub use views::ViewKey;
+pub use views::{Instance, ViewKey};
 
 use draft::judged;
 use views::{Removals, ViewMemory, Views};
@@ -70,6 +70,8 @@ pub struct Seen {
     pub attested: Option<Arc<Admitted>>,
     /// What the client can do that it said this to: it may say something else to another.
     pub client: Option<ClientCapabilities>,
+    /// The process or endpoint that said it.
+    pub instance: Instance,
 }
 
 impl Seen {
@@ -91,7 +93,7 @@ impl Seen {
 
     /// The view that it was said in.
     pub(crate) fn view(&self) -> ViewKey {
-        ViewKey::of(self.client.as_ref())
+        ViewKey::of(self.instance, self.client.as_ref())
     }
 
     /// The signer that vouches for the server now.
@@ -220,8 +222,8 @@ impl Judge {
     /// Which of the entries that this view lacks were removed from it. After a start the view that was last recorded is
     /// compared with every pin; another one only with what it has shown since.
     fn removals(&self, view: &ViewKey, seen: &Seen, baseline: &Baseline) -> Removals {
-        if let Some(memory) = self.views.get(view).filter(|memory| !memory.shown.is_empty()) {
-            return Removals::Shown(memory.shown.clone());
+        if let Some(shown) = self.views.shown_like(view) {
+            return Removals::Shown(shown.clone());
         }
         let recorded = baseline.server.as_ref().and_then(|server| server.launch.as_ref());
         match recorded.and_then(Launch::client_capabilities) {
@@ -303,11 +305,16 @@ impl Judge {
         })
     }
 
-    /// How things stand before anything of the server was seen: nothing of it can be called, and a server that a
+    /// The situation of a view before anything of the server was seen in it: nothing can be called, and a server that a
     /// person stopped is stopped from the first message on.
-    pub fn begin(&mut self) -> Result<Judged, StoreError> {
+    pub fn begin(&mut self, unseen: &Seen) -> Result<Judged, StoreError> {
         let record = self.read_record()?;
-        self.stopped(&Seen::default(), record)
+        self.stopped(unseen, record)
+    }
+
+    /// Forgets a view that no session has.
+    pub(crate) fn forget_view(&mut self, view: &ViewKey) {
+        self.views.forget(view);
     }
 
     fn judge(

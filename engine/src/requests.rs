@@ -159,6 +159,11 @@ impl Requests {
         self.waiting().filter_map(|(_, awaited)| list_of(awaited)).collect()
     }
 
+    /// Whether requests wait for a check of the server's admission.
+    pub fn has_unadmitted(&self) -> bool {
+        self.waiting().any(|(_, awaited)| *awaited == Awaited::Admission)
+    }
+
     /// The entries that a person is asked about.
     pub fn asked_entries(&self) -> BTreeSet<EntryId> {
         let entry_of = |awaited: &Awaited| match awaited {

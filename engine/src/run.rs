@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::lines::{Line, LineReader};
@@ -128,12 +128,13 @@ impl Running {
             Behind::Later(server) => Some(server.group()),
             Behind::Remote(_) => None,
         };
-        let fault = Mutex::new(happens.clone());
-        session.on_fault(move || {
-            let happens = fault.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = happens.send(Happening::Fault);
-        });
-        let keeper = Driver::new(session.clone(), origin).admitting(admission);
+        for faults in [session.faults(), &session.server.faults] {
+            let happens = happens.clone();
+            faults.on_fault(move || {
+                let _ = happens.send(Happening::Fault);
+            });
+        }
+        let keeper = Driver::new(session.server.clone(), origin).admitting(admission);
         let keeper = spawn_watched("keeper", &happens, move || keeper.run(&wakes))?;
         {
             let session = session.clone();
@@ -213,9 +214,9 @@ impl Running {
         };
         join_within(self.server_reader, LAST_WORDS);
         say_ended(&self.session);
-        self.session.wake(Wake::End);
+        self.session.server.wake(Wake::End);
         join_within(self.keeper, LAST_WORDS);
-        self.session.recorder.finish();
+        self.session.server.recorder.finish();
         if is_faulty {
             return Err(io::Error::other(
                 "too many faults of the gate itself: the session was ended; please report what \
@@ -297,7 +298,7 @@ fn say_ended(session: &Arc<Session>) {
 }
 
 fn read_client(session: &Session, input: File) {
-    let mut lines = LineReader::new(input, session.settings.frame_bytes);
+    let mut lines = LineReader::new(input, session.server.settings.frame_bytes);
     loop {
         if !lines.has_line() {
             session.client_paused();
@@ -366,7 +367,7 @@ fn wait_for(process: ServerProcess, happens: &Sender<Happening>) -> io::Result<(
 }
 
 fn read_server(session: &Session, output: Box<dyn Read + Send>) {
-    let mut lines = LineReader::new(output, session.settings.frame_bytes);
+    let mut lines = LineReader::new(output, session.server.settings.frame_bytes);
     loop {
         if !lines.has_line() {
             session.server_paused();

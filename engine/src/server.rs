@@ -1,6 +1,446 @@
-//! One upstream server as every caller meets it: what is known of it, and the rules that keep that fresh.
+//! One upstream server as every session meets it: its views, its pins, its admission, its receipts.
+//!
+//! Sessions share a [`Server`]. Each of them has one [`ServerView`], which it shares with the sessions of clients that can do
+//! the same. A call reads its view without a lock; the driver, one per server, keeps the views fresh.
 
 pub(crate) mod asking;
 pub mod driver;
 pub(crate) mod keeper;
 mod notes;
+mod view;
+
+pub use view::{Freshness, Known, MAX_FOLLOWED_HOLDS, ServerView};
+
+use crate::admission::{Admittance, Checked};
+use crate::call::Target;
+use crate::decide::Path;
+use crate::errors::ErrorLog;
+use crate::judge::{Again, Instance, Judge, Judged, Seen, ViewKey};
+use crate::recorder::{Recorder, now};
+use crate::requests::SessionKey;
+use crate::sentinel::Sentinel;
+use crate::session::Session;
+use crate::session::boundary::{Faults, lock};
+use crate::situation::Situation;
+use crate::tally::Tally;
+use crate::view::Found;
+use contract::client::ClientCapabilities;
+use contract::hash::sha256_hex;
+use contract::surface::{EntryId, ListKind};
+use driver::Wake;
+use gate::reason::Reason;
+use gate::server::ServerId;
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+use store::StoreError;
+use wire::listing::is_offered;
+
+/// The most views of one server. A view without a session makes room for another.
+pub const MAX_VIEWS: usize = 200;
+
+/// How a server is used.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// How old a view may be that a call is dispatched on.
+    pub relist_max_age: Duration,
+    pub call_timeout: Option<Duration>,
+    /// How long the server may take to answer a handshake. It may have to be fetched and built before it says anything.
+    pub start_timeout: Duration,
+    /// How long a server may still answer a request that was cancelled.
+    pub cancelled_patience: Duration,
+    /// Whether the person at the client is asked about held calls, where the client can.
+    pub asks_in_client: bool,
+    /// The largest message of either side.
+    pub frame_bytes: usize,
+    /// How old the check of the server's admission may be that a call is dispatched on, where it is checked.
+    pub admission_max_age: Option<Duration>,
+    /// The server is greeted before its admission is checked: it is used whatever comes of the check, and its document can
+    /// only be in its handshake.
+    pub greets_before_check: bool,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        ServerSettings {
+            relist_max_age: Duration::from_secs(30),
+            call_timeout: None,
+            start_timeout: Duration::from_secs(60),
+            cancelled_patience: Duration::from_secs(60),
+            asks_in_client: false,
+            frame_bytes: 16 * 1024 * 1024,
+            admission_max_age: None,
+            greets_before_check: false,
+        }
+    }
+}
+
+/// What caused a new situation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// What the server says changed.
+    Server,
+    /// A person wrote to the store.
+    Person,
+}
+
+/// Takes a sentence for the person who runs the gate.
+pub type Remark = dyn Fn(&str) + Send + Sync;
+
+/// What a server is made of.
+pub struct ServerParts {
+    pub settings: ServerSettings,
+    pub path: Path,
+    /// Several servers may write to one ledger.
+    pub recorder: Arc<Recorder>,
+    pub judge: Judge,
+    /// What the judge said before anything of the server was seen.
+    pub begun: Judged,
+    pub sentinel: Sentinel,
+    pub driver: Sender<Wake>,
+    pub errors: ErrorLog,
+    pub remark: Box<Remark>,
+}
+
+impl std::fmt::Debug for ServerParts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ServerParts").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// A client cannot have a view of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    #[error("the server is in use in {MAX_VIEWS} views already")]
+    TooMany,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The views of a server, and what of its admission counts for all of them.
+#[derive(Debug)]
+struct Views {
+    by_key: HashMap<ViewKey, Arc<ServerView>>,
+    admission: Admittance,
+    checked: Option<Arc<Checked>>,
+}
+
+impl Views {
+    fn drop_unused(&mut self, judge: &mut Judge) {
+        let unused = self.by_key.extract_if(|_, view| Arc::strong_count(view) == 1);
+        unused.for_each(|(key, _)| judge.forget_view(&key));
+    }
+}
+
+pub struct Server {
+    pub(crate) id: ServerId,
+    pub(crate) settings: ServerSettings,
+    pub(crate) path: Path,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) tally: Tally,
+    pub(crate) faults: Faults,
+    judge: Mutex<Judge>,
+    /// Asked before each call whether a person decided anything.
+    sentinel: Mutex<Sentinel>,
+    views: Mutex<Views>,
+    sessions: Mutex<BTreeMap<SessionKey, Weak<Session>>>,
+    next_session: AtomicU64,
+    driver: Sender<Wake>,
+    pub(crate) errors: ErrorLog,
+    remark: Box<Remark>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Server").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    pub fn new(parts: ServerParts) -> Server {
+        let ServerParts { settings, path, recorder, judge, begun, sentinel, driver, errors, remark } =
+            parts;
+        let admission = match settings.admission_max_age {
+            Some(_) => Admittance::Unknown,
+            None => Admittance::NotAsked,
+        };
+        let server = Server {
+            id: begun.situation.server.clone(),
+            settings,
+            path,
+            recorder,
+            tally: Tally::default(),
+            faults: Faults::default(),
+            judge: Mutex::new(judge),
+            sentinel: Mutex::new(sentinel),
+            views: Mutex::new(Views { by_key: HashMap::new(), admission, checked: None }),
+            sessions: Mutex::default(),
+            next_session: AtomicU64::new(0),
+            driver,
+            errors,
+            remark,
+        };
+        add_view(&mut lock(&server.views), Seen::default(), begun);
+        server
+    }
+
+    pub(crate) fn judge(&self) -> MutexGuard<'_, Judge> {
+        lock(&self.judge)
+    }
+
+    pub(crate) fn wake(&self, wake: Wake) {
+        // A driver that has ended needs no wake.
+        let _ = self.driver.send(wake);
+    }
+
+    /// A sentence for the person who runs the gate.
+    pub(crate) fn remark(&self, sentence: &str) {
+        (self.remark)(sentence);
+    }
+
+    /// Does some work that is about no session. A panic is noted, and `None` is returned.
+    pub(crate) fn contain<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        self.faults.contain(&self.errors, 0, work)
+    }
+
+    /// Nothing is recorded any more, and so nothing is dispatched.
+    pub fn stop_recording(&self) {
+        self.recorder.finish();
+    }
+
+    /// The view that an instance shows clients that can do this.
+    pub(crate) fn view(
+        &self,
+        instance: Instance,
+        client: Option<ClientCapabilities>,
+    ) -> Result<Arc<ServerView>, ViewError> {
+        let key = ViewKey::of(instance, client.as_ref());
+        if let Some(view) = lock(&self.views).by_key.get(&key) {
+            return Ok(view.clone());
+        }
+        // INVARIANT: the judge is held until the view is among the others, so no change of the store is missed in between.
+        let mut judge = self.judge();
+        let seen = Seen { client, instance, ..Seen::default() };
+        let begun = judge.begin(&seen)?;
+        let mut views = lock(&self.views);
+        if views.by_key.len() >= MAX_VIEWS {
+            views.drop_unused(&mut judge);
+        }
+        match views.by_key.get(&key) {
+            Some(view) => Ok(view.clone()),
+            None if views.by_key.len() >= MAX_VIEWS => Err(ViewError::TooMany),
+            None => Ok(add_view(&mut views, seen, begun)),
+        }
+    }
+
+    /// Forgets views that no session has any more.
+    pub(crate) fn drop_unused_views(&self) {
+        let mut judge = self.judge();
+        lock(&self.views).drop_unused(&mut judge);
+    }
+
+    pub(crate) fn views(&self) -> Vec<Arc<ServerView>> {
+        lock(&self.views).by_key.values().cloned().collect()
+    }
+
+    /// Adds a session, which is made with its key.
+    pub(crate) fn add_session(&self, make: impl FnOnce(SessionKey) -> Session) -> Arc<Session> {
+        let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
+        let session = Arc::new(make(key));
+        lock(&self.sessions).insert(key, Arc::downgrade(&session));
+        session
+    }
+
+    /// Forgets a session that has ended.
+    pub(crate) fn remove_session(&self, key: SessionKey) {
+        lock(&self.sessions).remove(&key);
+        self.wake(Wake::SessionEnded(key));
+    }
+
+    pub(crate) fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
+        lock(&self.sessions).get(&key)?.upgrade()
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<Arc<Session>> {
+        lock(&self.sessions).values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The sessions that are shown the lists of a view.
+    pub(crate) fn sessions_of(&self, view: &Arc<ServerView>) -> Vec<Arc<Session>> {
+        let mut sessions = self.sessions();
+        sessions.retain(|session| session.has_view(view));
+        sessions
+    }
+
+    /// The number of the last change of a database that nodes share.
+    pub(crate) fn shared_change(&self) -> Option<u64> {
+        lock(&self.sentinel).shared_change()
+    }
+
+    /// INVARIANT: a decision that a person made counts for every call that begins after it was written.
+    ///
+    /// `is_current` says whether the caller looked since it last waited for its client.
+    pub(crate) fn look_for_changes(
+        &self,
+        is_current: &AtomicBool,
+        begun: Instant,
+    ) -> Result<(), StoreError> {
+        // Messages that were read together began together, unless the server kept one waiting.
+        let mut sentinel = lock(&self.sentinel);
+        if is_current.load(Ordering::Acquire) && sentinel.had_just_looked(begun) {
+            return Ok(());
+        }
+        if let Some(news) = sentinel.news()? {
+            self.look_again()?;
+            sentinel.take_note(news);
+        }
+        is_current.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Judges every view again, against the pins as they are now.
+    pub(crate) fn look_again(&self) -> Result<(), StoreError> {
+        let mut judge = self.judge();
+        for view in self.views() {
+            let seen = view.known().seen.clone();
+            match judge.look_again(&seen, now())? {
+                Again::Same => {}
+                Again::Switched(switches) => view.change(|known| {
+                    let before = (*known.situation).clone();
+                    known.situation = Arc::new(Situation { switches, ..before });
+                }),
+                Again::Judged(judged) => {
+                    self.publish(&mut judge, &view, *judged, Cause::Person);
+                    // Entries that could be pinned again are, with the next list.
+                    view.change(|known| known.is_unjudged = true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls are decided on this from now on. The caller holds the judge, so an older judgement never replaces a newer one.
+    pub(crate) fn publish(
+        &self,
+        judge: &mut Judge,
+        view: &Arc<ServerView>,
+        judged: Judged,
+        cause: Cause,
+    ) {
+        let Judged { mut situation, book, has_baseline, .. } = judged;
+        self.end_holds(judge, view, &situation, cause);
+        let changed: Vec<ListKind> = view.change(|known| {
+            situation.admission = known.situation.admission.clone();
+            let situation = Arc::new(situation);
+            let before = std::mem::replace(&mut known.situation, situation.clone());
+            known.book = Arc::new(book);
+            known.has_baseline = has_baseline;
+            let is_other = |list: &ListKind| !situation.view.is_shown_like(&before.view, *list);
+            let had_lists = before.view.has_lists();
+            ListKind::ALL.into_iter().filter(is_other).filter(|_| had_lists).collect()
+        });
+        self.wake_changed(view, changed);
+    }
+
+    /// Has the clients of a view told that these lists changed.
+    fn wake_changed(&self, view: &Arc<ServerView>, changed: Vec<ListKind>) {
+        if !changed.is_empty() {
+            self.wake(Wake::Published { view: view.clone(), changed });
+        }
+    }
+
+    /// Records what a person decided about holds that stopped a call: the gate is measured by that.
+    fn end_holds(
+        &self,
+        judge: &mut Judge,
+        view: &ServerView,
+        situation: &Situation,
+        cause: Cause,
+    ) {
+        let stopped = situation.view.stopped();
+        let is_confirmed =
+            stopped.is_some_and(|standing| standing.reason == Some(Reason::ServerQuarantined));
+        let is_ended = |id: &EntryId| {
+            let target = Target { entry_type: id.entry_type, key: &id.key };
+            is_confirmed
+                || match situation.view.find(target) {
+                    Found::Changed(standing) => !standing.is_held(),
+                    Found::Unchanged(_) => true,
+                    Found::Unknown => false,
+                }
+        };
+        let ended: Vec<EntryId> = view.held().extract_if(|id| is_ended(id)).collect();
+        let name = if is_confirmed { "outcome.confirmed" } else { "outcome.overridden" };
+        // A server that went back to what was approved is no person's doing.
+        for id in ended.into_iter().filter(|_| cause == Cause::Person) {
+            let data = json!({"entry": sha256_hex(id.key.as_bytes()), "type": id.entry_type});
+            if let Err(error) = judge.witness(name, &data, now()) {
+                self.remark(&format!("what became of a hold could not be recorded: {error}"));
+            }
+        }
+    }
+
+    /// The outcome of a check counts for every call that is decided from now on. Returns whether it differs from the last.
+    pub(crate) fn admit(&self, checked: Arc<Checked>) -> bool {
+        let admission = Admittance::Known(checked.admitted.clone());
+        let views = {
+            let mut views = lock(&self.views);
+            let is_news = !views.admission.is_like(&checked.admitted);
+            views.admission = admission.clone();
+            views.checked = Some(checked.clone());
+            (is_news, views.by_key.values().cloned().collect::<Vec<_>>())
+        };
+        let (is_news, views) = views;
+        for view in views {
+            let changed = view.change(|known| {
+                let before = known.situation.clone();
+                let is_other = admission.is_closed() != before.admission.is_closed();
+                known.checked = Some(checked.clone());
+                if is_news {
+                    let admission = admission.clone();
+                    known.situation = Arc::new(Situation { admission, ..(*before).clone() });
+                    known.is_unjudged = true;
+                }
+                // Lists that were refused before the server was listed are asked for again.
+                let handshake = known.handshake.as_deref().filter(|_| !before.view.has_lists());
+                let is_shown = |list: &ListKind| {
+                    before.view.list(*list).is_some()
+                        || handshake.is_some_and(|text| is_offered(text, *list))
+                };
+                let lists = ListKind::ALL.into_iter().filter(|_| is_other);
+                lists.filter(is_shown).collect()
+            });
+            self.wake_changed(&view, changed);
+        }
+        is_news
+    }
+
+    /// No check counts for what the server answered: nothing is dispatched before the next check.
+    pub(crate) fn forget_check(&self) {
+        let views = {
+            let mut views = lock(&self.views);
+            views.checked = None;
+            views.by_key.values().cloned().collect::<Vec<_>>()
+        };
+        views.iter().for_each(|view| view.change(|known| known.checked = None));
+    }
+}
+
+fn add_view(views: &mut Views, seen: Seen, begun: Judged) -> Arc<ServerView> {
+    let mut known = Known::new(begun, seen);
+    let admission = views.admission.clone();
+    known.situation = Arc::new(Situation { admission, ..(*known.situation).clone() });
+    known.checked = views.checked.clone();
+    let view = Arc::new(ServerView::new(known));
+    views.by_key.insert(view.key.clone(), view.clone());
+    view
+}
+
+impl Admittance {
+    fn is_like(&self, other: &crate::admission::Admitted) -> bool {
+        matches!(self, Admittance::Known(known) if **known == *other)
+    }
+}

@@ -23,107 +23,49 @@ pub(crate) use client::version_in;
 pub use resuming::DecidedRequest;
 pub use server::OwnAnswer;
 
-use crate::admission::Admittance;
 use crate::batches::OpenBatches;
-use crate::call::{Call, Method, Target};
-use crate::decide::{Path, Ruling};
+use crate::call::{Call, Method};
+use crate::decide::Ruling;
 use crate::errands::Errand;
-use crate::errors::ErrorLog;
-use crate::judge::{Again, Judge, Judged};
+use crate::judge::Instance;
 use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
-use crate::recorder::{Circumstances, Recorded, Recorder};
+use crate::recorder::{Circumstances, Recorded};
 use crate::refusal::Refusal;
 use crate::requests::{
     Asked, Asking, Awaited, Dispatched, DispatchedKind, EndedRequests, OwnedRequest, ParsedRequest,
     Refused, RequestRef, SessionKey,
 };
-use crate::sentinel::Sentinel;
-use crate::server::driver::Wake;
+use crate::server::driver::{SessionWake, Wake};
+use crate::server::{Known, Server, ServerView, ViewError};
 use crate::situation::Situation;
-use crate::tally::Tally;
-use crate::view::{Found, Standing};
+use crate::view::Standing;
 use boundary::Faults;
-use contract::hash::sha256_hex;
-use contract::surface::{EntryId, ListKind};
+use contract::surface::EntryId;
 use gate::counters::Counter;
 use gate::reason::Reason;
-use gate::server::ServerId;
 use ledger::record::{OutcomeStatus, ReceiptId};
 use outgoing::{ClientSide, Last, ServerSide, with};
 use serde_json::json;
-use state::{MAX_FOLLOWED_HOLDS, State};
+use state::State;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use store::receipts::Ticket;
 use wire::remote::ParameterHeader;
 
-/// How a session behaves.
-#[derive(Debug, Clone)]
-pub struct SessionSettings {
-    /// How old a view may be that a call is dispatched on.
-    pub relist_max_age: Duration,
-    pub call_timeout: Option<Duration>,
-    /// How long the server may take to answer a handshake. It may have to be fetched and built before it says anything.
-    pub start_timeout: Duration,
-    /// How long a server may still answer a request that was cancelled.
-    pub cancelled_patience: Duration,
-    /// Whether the person at the client is asked about held calls, where the client can.
-    pub asks_in_client: bool,
-    /// The largest message of either side.
-    pub frame_bytes: usize,
-    /// How old the check of the server's admission may be that a call is dispatched on, where it is checked.
-    pub admission_max_age: Option<Duration>,
-    /// The server is greeted before its admission is checked: it is used whatever comes of the check, and its document can
-    /// only be in its handshake.
-    pub greets_before_check: bool,
-}
-
-impl Default for SessionSettings {
-    fn default() -> Self {
-        SessionSettings {
-            relist_max_age: Duration::from_secs(30),
-            call_timeout: None,
-            start_timeout: Duration::from_secs(60),
-            cancelled_patience: Duration::from_secs(60),
-            asks_in_client: false,
-            frame_bytes: 16 * 1024 * 1024,
-            admission_max_age: None,
-            greets_before_check: false,
-        }
-    }
-}
-
 /// The client's end: lines on our standard output.
 pub type ClientOutlet = LineOutlet<Box<dyn Write + Send>>;
 
-/// Who made another situation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// What the server says changed.
-    Server,
-    /// Somebody wrote to the store.
-    Person,
-}
-
-/// Somebody who is told what is dropped or noted, in a sentence.
-pub type Remark = dyn Fn(&str) + Send + Sync;
+/// Has something brought to the server by a thread or task that may get stuck there.
+pub type Errands = dyn Fn(SessionKey, Errand) + Send + Sync;
 
 pub struct Session {
     key: SessionKey,
-    pub(crate) server: ServerId,
+    pub(crate) server: Arc<Server>,
     faults: Faults,
-    pub(crate) settings: SessionSettings,
-    path: Path,
-    pub(crate) recorder: Recorder,
-    pub(crate) tally: Tally,
-    judge: Mutex<Judge>,
-    /// Asked before each call whether anybody decided anything.
-    sentinel: Mutex<Sentinel>,
     state: Mutex<State>,
     to_client: Mutex<ClientSide>,
     to_server: Mutex<ServerSide>,
@@ -137,37 +79,30 @@ pub struct Session {
     is_closing: AtomicBool,
     /// How many threads go on with a request that waited.
     resuming: AtomicUsize,
-    keeper: Sender<Wake>,
-    errands: Sender<Errand>,
-    errors: ErrorLog,
-    remark: Box<Remark>,
+    errands: Arc<Errands>,
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Session").field("settings", &self.settings).finish_non_exhaustive()
+        formatter.debug_struct("Session").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
 /// What a session is made of.
 pub struct Parts {
-    pub settings: SessionSettings,
-    pub path: Path,
-    pub recorder: Recorder,
-    pub judge: Judge,
-    pub sentinel: Sentinel,
-    pub state: State,
+    pub server: Arc<Server>,
+    /// Sessions whose requests go to the same process or endpoint share what it lists.
+    pub instance: Instance,
+    pub principal: Principal,
+    /// Where several sessions share a server, a write to it must not block: the driver of the server writes to it too.
     pub to_client: ClientOutlet,
     pub to_server: Box<dyn ServerOutlet>,
-    pub keeper: Sender<Wake>,
-    pub errands: Sender<Errand>,
-    pub errors: ErrorLog,
-    pub remark: Box<Remark>,
+    pub errands: Arc<Errands>,
 }
 
 impl std::fmt::Debug for Parts {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Parts").field("settings", &self.settings).finish_non_exhaustive()
+        formatter.debug_struct("Parts").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
@@ -193,6 +128,16 @@ pub(crate) struct Met {
 }
 
 impl Met {
+    fn of(known: &Known, principal: &Arc<Principal>, view_age: Option<Duration>) -> Met {
+        let checked = known.checked.as_ref();
+        Met {
+            situation: known.situation.clone(),
+            principal: principal.clone(),
+            view_age,
+            admission_age: checked.map(|checked| checked.began.elapsed()),
+        }
+    }
+
     fn circumstances(&self, begun: Instant) -> Circumstances<'_> {
         Circumstances {
             situation: &self.situation,
@@ -208,29 +153,21 @@ impl Met {
 }
 
 impl Session {
-    pub fn new(parts: Parts) -> Session {
-        let mut state = parts.state;
-        if parts.settings.admission_max_age.is_some() {
-            let admission = Admittance::Unknown;
-            state.situation = Arc::new(Situation { admission, ..(*state.situation).clone() });
-        }
-        Session {
-            key: SessionKey::default(),
-            server: state.situation.server.clone(),
+    /// Opens a session on a server.
+    pub fn open(parts: Parts) -> Result<Arc<Session>, ViewError> {
+        let Parts { server, instance, principal, to_client, to_server, errands } = parts;
+        let view = server.view(instance, None)?;
+        Ok(server.clone().add_session(|key| Session {
+            key,
+            server,
             faults: Faults::default(),
-            settings: parts.settings,
-            path: parts.path,
-            recorder: parts.recorder,
-            tally: Tally::default(),
-            judge: Mutex::new(parts.judge),
-            sentinel: Mutex::new(parts.sentinel),
-            state: Mutex::new(state),
+            state: Mutex::new(State::new(view, principal)),
             to_client: Mutex::new(ClientSide {
-                outlet: parts.to_client,
+                outlet: to_client,
                 batches: OpenBatches::default(),
             }),
             to_server: Mutex::new(ServerSide {
-                outlet: parts.to_server,
+                outlet: to_server,
                 gathered: Vec::new(),
                 ticket: None,
             }),
@@ -239,11 +176,16 @@ impl Session {
             has_unsettled: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             resuming: AtomicUsize::new(0),
-            keeper: parts.keeper,
-            errands: parts.errands,
-            errors: parts.errors,
-            remark: parts.remark,
-        }
+            errands,
+        }))
+    }
+
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub fn key(&self) -> SessionKey {
+        self.key
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -255,23 +197,26 @@ impl Session {
         RequestRef { session: self.key, id }
     }
 
-    pub(crate) fn judge(&self) -> MutexGuard<'_, Judge> {
-        self.lock(&self.judge)
-    }
-
-    pub(crate) fn wake(&self, wake: Wake) {
-        // Where the keeper has ended the session is over.
-        let _ = self.keeper.send(wake);
+    pub(crate) fn wake(&self, wake: SessionWake) {
+        self.server.wake(Wake::Session(self.key, wake));
     }
 
     /// Has something brought to the server by a thread that may get stuck there.
     pub(crate) fn errand(&self, errand: Errand) {
-        let _ = self.errands.send(errand);
+        (self.errands)(self.key, errand);
     }
 
-    /// A sentence for whoever looks at standard error.
     pub(crate) fn remark(&self, sentence: &str) {
-        (self.remark)(sentence);
+        self.server.remark(sentence);
+    }
+
+    /// The view that this session is shown.
+    pub(crate) fn view(&self) -> Arc<ServerView> {
+        self.state().view.clone()
+    }
+
+    pub(crate) fn has_view(&self, view: &Arc<ServerView>) -> bool {
+        self.state.lock().is_ok_and(|state| Arc::ptr_eq(&state.view, view))
     }
 
     /// A note for the person behind the client: as a log message where the client asked for those, else like a remark.
@@ -294,117 +239,25 @@ impl Session {
 
     /// Records something that is no request.
     pub(crate) fn record_event(&self, name: &str, data: &serde_json::Value) {
-        self.recorder.event(self.server.as_str(), name, None, data);
-    }
-
-    /// Nothing is recorded any more, and so nothing is dispatched.
-    pub fn stop_recording(&self) {
-        self.recorder.finish();
+        self.server.recorder.event(self.server.id.as_str(), name, None, data);
     }
 
     pub(crate) fn situation(&self) -> Arc<Situation> {
-        self.state().situation.clone()
+        self.state().view.known().situation.clone()
     }
 
-    /// The number of the last change of a database that nodes share.
-    pub(crate) fn shared_change(&self) -> Option<u64> {
-        self.lock(&self.sentinel).shared_change()
-    }
-
-    /// INVARIANT: what somebody approved, stopped or declared counts for every call that begins after it was written.
     fn look_for_changes(&self, begun: Instant) -> Result<(), store::StoreError> {
-        // All that was read at once began at once, unless the server kept it waiting here.
-        let mut sentinel = self.lock(&self.sentinel);
-        if self.is_current.load(Ordering::Acquire) && sentinel.had_just_looked(begun) {
-            return Ok(());
-        }
-        if let Some(news) = sentinel.news()? {
-            self.look_again()?;
-            sentinel.take_note(news);
-        }
-        self.is_current.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Judges what was last seen against the pins as they are now.
-    pub(crate) fn look_again(&self) -> Result<(), store::StoreError> {
-        let mut judge = self.judge();
-        let seen = self.state().seen.clone();
-        match judge.look_again(&seen, crate::recorder::now())? {
-            Again::Same => {}
-            Again::Switched(switches) => {
-                let mut state = self.state();
-                let before = (*state.situation).clone();
-                state.situation = Arc::new(Situation { switches, ..before });
-            }
-            Again::Judged(judged) => {
-                self.publish(&mut judge, *judged, Cause::Person);
-                // What could be pinned anew is, with the next list.
-                self.state().is_unjudged = true;
-            }
-        }
-        Ok(())
-    }
-
-    /// Calls are decided on this from now on. The caller holds the judge, so no older one comes after a newer.
-    pub(crate) fn publish(&self, judge: &mut Judge, judged: Judged, cause: Cause) {
-        let mut situation = judged.situation;
-        self.end_holds(judge, &situation, cause);
-        let changed: Vec<ListKind> = {
-            let mut state = self.state();
-            situation.admission = state.situation.admission.clone();
-            let situation = Arc::new(situation);
-            let before = std::mem::replace(&mut state.situation, situation.clone());
-            state.book = Arc::new(judged.book);
-            state.has_baseline = judged.has_baseline;
-            let is_other = |list: &ListKind| !situation.view.is_shown_like(&before.view, *list);
-            let is_told = state.client.is_initialized && before.view.has_lists();
-            ListKind::ALL.into_iter().filter(is_other).filter(|_| is_told).collect()
-        };
-        self.wake(Wake::Published { changed });
-    }
-
-    /// What a person did with a hold that stopped a call is what the gate is measured by.
-    fn end_holds(&self, judge: &mut Judge, situation: &Situation, cause: Cause) {
-        let is_confirmed = situation
-            .view
-            .stopped()
-            .is_some_and(|standing| standing.reason == Some(Reason::ServerQuarantined));
-        let ended: Vec<EntryId> = {
-            let mut state = self.state();
-            let is_ended = |id: &EntryId| {
-                let target = Target { entry_type: id.entry_type, key: &id.key };
-                is_confirmed
-                    || match situation.view.find(target) {
-                        Found::Changed(standing) => !standing.is_held(),
-                        Found::Unchanged(_) => true,
-                        Found::Unknown => false,
-                    }
-            };
-            let ended = state.held_calls.iter().filter(|id| is_ended(id)).cloned().collect();
-            state.held_calls.retain(|id| !is_ended(id));
-            ended
-        };
-        let name = if is_confirmed { "outcome.confirmed" } else { "outcome.overridden" };
-        // A server that went back to what was approved is nobody's doing.
-        for id in ended.into_iter().filter(|_| cause == Cause::Person) {
-            let data = json!({"entry": sha256_hex(id.key.as_bytes()), "type": id.entry_type});
-            if let Err(error) = judge.witness(name, &data, crate::recorder::now()) {
-                self.remark(&format!("what became of a hold could not be recorded: {error}"));
-            }
-        }
+        self.server.look_for_changes(&self.is_current, begun)
     }
 
     fn follow_hold(&self, call: &Call<'_>, standing: &Standing) {
-        let Some(target) = call.target.filter(|_| is_settleable(standing)) else { return };
-        let mut state = self.state();
-        if state.held_calls.len() < MAX_FOLLOWED_HOLDS {
-            state.held_calls.insert(EntryId::new(target.entry_type, target.key));
+        if let Some(target) = call.target.filter(|_| is_settleable(standing)) {
+            self.view().follow_hold(EntryId::new(target.entry_type, target.key));
         }
     }
 
     fn decide(&self, call: &Call<'_>, met: &Met) -> Ruling {
-        self.path.decide(call, &met.principal, &met.situation, Instant::now())
+        self.server.path.decide(call, &met.principal, &met.situation, Instant::now())
     }
 
     /// Decides on a request, records it, and passes it on or refuses it.
@@ -424,11 +277,11 @@ impl Session {
             return;
         }
         boundary::note_decided();
-        let recorded = match self.recorder.decision(&call, ruling, met.circumstances(begun)) {
+        let recorded = match self.server.recorder.decision(&call, ruling, met.circumstances(begun)) {
             Ok(recorded) => recorded,
             Err(error) => {
                 self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
-                self.tally.add(Counter::Failed);
+                self.server.tally.add(Counter::Failed);
                 self.end_wait(passage);
                 return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
             }
@@ -468,19 +321,19 @@ impl Session {
         }
         if let Some(target) = call.target {
             let ours = decided.saturating_duration_since(begun);
-            self.tally.call(&call, ruling, Some(situation.view.find(target)), ours);
+            self.server.tally.call(&call, ruling, Some(situation.view.find(target)), ours);
         } else {
-            self.tally.add(Counter::Requests);
+            self.server.tally.add(Counter::Requests);
         }
     }
 
     /// Writes the decision on a request that is refused, before the client hears of it. Returns whether it is written; if
     /// not, the request is answered.
     fn settle_refusal(&self, passage: &Passage<'_>, ticket: Ticket) -> bool {
-        let settled = self.recorder.settle(ticket);
+        let settled = self.server.recorder.settle(ticket);
         self.end_wait(passage);
         if settled.is_err() {
-            self.tally.add(Counter::Failed);
+            self.server.tally.add(Counter::Failed);
             let (id, bytes) = (passage.request.id.raw(), passage.request.call.bytes);
             self.refuse_sized(id, ReasonCode::LedgerUnavailable, bytes);
         }
@@ -502,7 +355,7 @@ impl Session {
             (_, None) => DispatchedKind::Other,
         };
         let deadline = match kind {
-            DispatchedKind::Handshake => decided.checked_add(self.settings.start_timeout),
+            DispatchedKind::Handshake => decided.checked_add(self.server.settings.start_timeout),
             DispatchedKind::Ping | DispatchedKind::Call | DispatchedKind::Other => passage.deadline,
         };
         Dispatched {
@@ -518,7 +371,7 @@ impl Session {
 
     /// Whether a person at the client may settle it: it is about one entry, and nobody was asked about this call yet.
     fn may_ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
-        self.settings.asks_in_client
+        self.server.settings.asks_in_client
             && is_settleable(standing)
             && passage.asking == Asking::Open
             && passage.request.call.target.is_some()
@@ -540,7 +393,7 @@ impl Session {
             return true;
         }
         let banner = standing.message().to_owned();
-        self.wake(Wake::Ask { entry, banner });
+        self.wake(SessionWake::Ask { entry, banner });
         true
     }
 
@@ -585,7 +438,7 @@ impl Session {
         };
         if let Err(refused) = entered {
             let (receipt_id, status) = (dispatched.receipt_id, OutcomeStatus::Error);
-            self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, Duration::ZERO);
+            self.server.recorder.outcome(receipt_id, status, 0, Duration::ZERO, Duration::ZERO);
             self.end_wait(passage);
             return self.refuse_sized(id.raw(), refused.reason(), passage.request.call.bytes);
         }
@@ -609,7 +462,7 @@ impl Session {
     /// A request that has no decision can have no outcome: it was never there.
     fn drop_unrecorded(&self, key: &[u8]) {
         let found = self.state().requests.take_dispatched(self.at(key));
-        self.tally.add(Counter::Failed);
+        self.server.tally.add(Counter::Failed);
         if let Some((id, dispatched)) = found {
             self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, dispatched.bytes);
         }
@@ -627,7 +480,7 @@ impl Session {
     }
 
     fn words_of(&self, reason: ReasonCode) -> &'static str {
-        if reason == ReasonCode::LedgerUnavailable && self.recorder.is_disk_full() {
+        if reason == ReasonCode::LedgerUnavailable && self.server.recorder.is_disk_full() {
             WORDS_OF_FULL_DISK
         } else {
             words_of(reason)
@@ -635,13 +488,19 @@ impl Session {
     }
 
     pub(crate) fn note_fault(&self, reason: ReasonCode, bytes: u64) {
-        self.errors.note(reason, bytes);
+        self.server.errors.note(reason, bytes);
     }
 
     /// Answers with a fault that was noted already, in these words.
     fn refuse_with(&self, id: &[u8], reason: ReasonCode, words: &str) {
-        let refusal = Refusal::fault(reason, words, self.server.as_str());
+        let refusal = Refusal::fault(reason, words, self.server.id.as_str());
         self.tell_client(&refusal.to_message(id));
+    }
+
+    /// The client is gone: its requests end, and the server forgets the session.
+    pub fn end(&self) {
+        self.contain(0, || self.end_all(ReasonCode::UpstreamUnreachable));
+        self.server.remove_session(self.key);
     }
 
     /// The server is gone: every request that waits gets its answer, and so will every one that comes.
@@ -661,12 +520,12 @@ impl Session {
         for (_, dispatched) in &dispatched {
             let theirs = dispatched.dispatched.elapsed();
             let (receipt_id, status) = (dispatched.receipt_id, OutcomeStatus::Error);
-            self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, theirs);
-            self.tally.add(Counter::Failed);
+            self.server.recorder.outcome(receipt_id, status, 0, Duration::ZERO, theirs);
+            self.server.tally.add(Counter::Failed);
         }
         let unseen: Vec<ReasonCode> =
             kept.iter().map(|(_, request)| self.record_unseen(request, reason)).collect();
-        let _ = self.recorder.flush();
+        let _ = self.server.recorder.flush();
         for (key, dispatched) in &dispatched {
             self.refuse_sized(key.id.raw(), reason, dispatched.bytes);
         }

@@ -16,7 +16,7 @@ use engine::errands::Errand;
 use engine::errors::ErrorLog;
 use engine::export::{LiveExport, Report, do_not_track};
 use engine::handover::{Handover, handover};
-use engine::judge::Judge;
+use engine::judge::{Instance, Judge, Seen};
 use engine::lease::Lease;
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::principal::Principal;
@@ -27,7 +27,7 @@ use engine::recorder::{Recorder, now};
 use engine::run::{Behind, Ended, Running, Surroundings, standard_output};
 use engine::sentinel::Sentinel;
 use engine::server::driver::{OriginSource, Wake};
-use engine::session::state::State;
+use engine::server::{Server, ServerParts, ViewError};
 use engine::session::{Parts, Session};
 use engine::situation::Situation;
 use gate::reason::Reason;
@@ -314,24 +314,21 @@ fn prepare(
     let principal =
         Principal::local_user(approver::name(), approver::account().into_iter().collect(), now());
     let mut judge = Judge::new(store, rules, Some(launch));
-    let begun = judge.begin()?;
+    let begun = judge.begin(&Seen::default())?;
     if !options.quiet {
         say_if_stopped(&begun.situation);
     }
-    let (keeper, wakes) = channel();
+    let (driver, wakes) = channel();
     let (to_errands, errands) = channel();
     let is_quiet = options.quiet;
-    let session = Session::new(Parts {
+    let server = Server::new(ServerParts {
         settings,
         path: Path::for_one_server(configuration.preflight(id), allowed),
-        recorder: Recorder::new(receipts),
+        recorder: Arc::new(Recorder::new(receipts)),
         judge,
+        begun,
         sentinel,
-        state: State::new(begun, principal),
-        to_client: standard_output()?,
-        to_server,
-        keeper,
-        errands: to_errands,
+        driver,
         errors: ErrorLog::new(home.path().join("errors.jsonl")),
         remark: Box::new(move |sentence| {
             if !is_quiet {
@@ -339,9 +336,24 @@ fn prepare(
             }
         }),
     });
+    let session = Session::open(Parts {
+        server: Arc::new(server),
+        instance: Instance::default(),
+        principal,
+        to_client: standard_output()?,
+        to_server,
+        errands: Arc::new(move |_, errand| {
+            // The thread that runs errands ends with the session.
+            let _ = to_errands.send(errand);
+        }),
+    })
+    .map_err(|error| match error {
+        ViewError::Store(error) => Failure::from(error),
+        ViewError::TooMany => Failure::internal(error),
+    })?;
     let export = start_export(&configuration, &home, options)?;
     let grace = configuration.grace(id);
-    Ok(Prepared { session: Arc::new(session), wakes, errands, origin, admission, grace, export })
+    Ok(Prepared { session, wakes, errands, origin, admission, grace, export })
 }
 
 /// Sends receipts to the collectors that the configuration names, unless `DO_NOT_TRACK` is set.

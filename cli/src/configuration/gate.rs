@@ -3,7 +3,7 @@
 use super::Configuration;
 use engine::decide::PreflightLimits;
 use engine::judge::Rules;
-use engine::session::SessionSettings;
+use engine::server::ServerSettings;
 use engine::situation::ServerProfile;
 use gate::posture::Posture;
 use gate::server::ServerId;
@@ -32,10 +32,10 @@ impl Configuration {
     }
 
     /// How a session with a server behaves.
-    pub(crate) fn session(&self, server: &ServerId) -> SessionSettings {
-        let (keys, usual) = (self.of(server), SessionSettings::default());
+    pub(crate) fn session(&self, server: &ServerId) -> ServerSettings {
+        let (keys, usual) = (self.of(server), ServerSettings::default());
         let limits = &keys.limits;
-        SessionSettings {
+        ServerSettings {
             relist_max_age: keys.relist.max_age.map_or(usual.relist_max_age, seconds),
             call_timeout: limits.call_timeout_seconds.filter(|count| count.0 > 0).map(seconds),
             start_timeout: self.start_timeout(server, None),
@@ -51,7 +51,7 @@ impl Configuration {
     /// How long a server may take to answer its first request. A number of seconds on the command line overrides it.
     pub(crate) fn start_timeout(&self, server: &ServerId, named: Option<u64>) -> Duration {
         let configured = self.of(server).limits.start_timeout_seconds.map(seconds);
-        let usual = || SessionSettings::default().start_timeout;
+        let usual = || ServerSettings::default().start_timeout;
         named.map(Duration::from_secs).or(configured).unwrap_or_else(usual)
     }
 

@@ -8,16 +8,21 @@ use gate::comparing::Compared;
 use gate::pins::PinBook;
 use std::collections::{HashMap, HashSet};
 
+/// The process or endpoint that requests go to. Two processes of one server may differ, so each has views of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Instance(pub u64);
+
 /// What makes callers see the same lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ViewKey {
+    instance: Instance,
     /// What the client can do, in canonical form; `None` if it did not say.
     capabilities: Option<Box<str>>,
 }
 
 impl ViewKey {
-    pub fn of(client: Option<&ClientCapabilities>) -> ViewKey {
-        ViewKey { capabilities: client.map(|client| client.as_str().into()) }
+    pub fn of(instance: Instance, client: Option<&ClientCapabilities>) -> ViewKey {
+        ViewKey { instance, capabilities: client.map(|client| client.as_str().into()) }
     }
 }
 
@@ -76,8 +81,20 @@ impl Views {
         self.0.get(key)
     }
 
+    /// The entries that a view showed, or one of another instance for clients that can do the same.
+    pub(super) fn shown_like(&self, key: &ViewKey) -> Option<&HashSet<EntryId>> {
+        let same = self.0.iter().filter(|(other, _)| other.capabilities == key.capabilities);
+        let same = self.0.get(key).into_iter().chain(same.map(|(_, memory)| memory));
+        let mut shown = same.map(|memory| &memory.shown);
+        shown.find(|shown| !shown.is_empty())
+    }
+
     pub(super) fn memory(&mut self, key: &ViewKey) -> &mut ViewMemory {
         self.0.entry(key.clone()).or_default()
+    }
+
+    pub(super) fn forget(&mut self, key: &ViewKey) {
+        self.0.remove(key);
     }
 
     /// Whether the server counts as changed because of another view.

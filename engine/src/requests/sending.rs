@@ -40,6 +40,19 @@ impl Requests {
         })
     }
 
+    /// Releases the requests that waited for this list and came before it was asked for, the oldest first.
+    pub fn release_earlier(&mut self, list: ListKind, asked_for: Instant) -> Vec<RequestKey> {
+        let is_earlier = |key: &RequestKey| {
+            let kept = self.phase(key.as_ref()).and_then(Phase::kept);
+            kept.is_some_and(|kept| kept.request.begun() <= asked_for)
+        };
+        let waiting = self.waiting().filter(|(_, awaited)| **awaited == Awaited::List(list));
+        let released: Vec<RequestKey> =
+            waiting.map(|(key, _)| key.clone()).filter(is_earlier).collect();
+        released.iter().for_each(|key| self.release_one(key.as_ref()));
+        released
+    }
+
     /// Releases the requests that waited for a check of the server's admission, the oldest first.
     pub fn release_unadmitted(&mut self) -> Vec<RequestKey> {
         self.release(|awaited| match awaited {

@@ -8,14 +8,16 @@ mod judging;
 
 use super::asking::{parameters, read_answer};
 use super::keeper::{
-    Command, Event, Glance, Keeper, KeeperSettings, Listed, Remark, RequestNumber,
+    Check, Command, Event, Glance, Keeper, KeeperSettings, Listed, Remark, RequestNumber,
 };
 use super::notes::Notes;
 use crate::admission::{Checked, Checker};
 use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
+use crate::requests::SessionKey;
 use crate::session::boundary::trip;
+use crate::server::{Known, Server, ServerView};
 use crate::session::{OwnAnswer, Session};
 use checking::Checking;
 use contract::surface::{Entry, EntryId, ListKind};
@@ -39,6 +41,25 @@ const FLUSH_PAUSE: Duration = Duration::from_secs(10);
 /// What wakes the driver.
 #[derive(Debug)]
 pub enum Wake {
+    /// Something of one session.
+    Session(SessionKey, SessionWake),
+    /// The clients of a view are shown other lists from now on.
+    Published {
+        view: Arc<ServerView>,
+        changed: Vec<ListKind>,
+    },
+    /// The server's admission was checked.
+    Admitted(Box<Checked>),
+    /// It could not be, because of a fault of ours.
+    NotChecked,
+    SessionEnded(SessionKey),
+    /// The server is not used any more.
+    End,
+}
+
+/// What a session wakes the driver for.
+#[derive(Debug)]
+pub enum SessionWake {
     /// A request waits for this list.
     Relist(ListKind),
     /// The client is ready.
@@ -46,50 +67,30 @@ pub enum Wake {
     /// The server says that these changed.
     ListChanged(Vec<ListKind>),
     /// The server answered one of our requests.
-    Answered {
-        id: Vec<u8>,
-        answer: OwnAnswer,
-    },
+    Answered { id: Vec<u8>, answer: OwnAnswer },
     /// A call is held, and the person at the client may be asked.
-    Ask {
-        entry: EntryId,
-        banner: String,
-    },
+    Ask { entry: EntryId, banner: String },
     /// The client answered one of our requests.
-    ClientAnswered {
-        id: Vec<u8>,
-        message: Vec<u8>,
-    },
-    /// Another situation counts from now on; the client is shown other lists.
-    Published {
-        changed: Vec<ListKind>,
-    },
+    ClientAnswered { id: Vec<u8>, message: Vec<u8> },
     /// A request waits until the server's admission is checked.
     Admit,
-    /// It was checked.
-    Admitted(Box<Checked>),
-    /// It could not be, because of a fault of ours.
-    NotChecked,
-    ClientGone,
-    /// The session is over.
-    End,
 }
 
 impl Wake {
     /// The name that a test's panic is asked for by.
     fn name(&self) -> &'static str {
         match self {
-            Wake::Relist(_) => "relist",
-            Wake::Initialized => "initialized",
-            Wake::ListChanged(_) => "list-changed",
-            Wake::Answered { .. } => "answered",
-            Wake::Ask { .. } => "ask",
-            Wake::ClientAnswered { .. } => "client-answered",
+            Wake::Session(_, SessionWake::Relist(_)) => "relist",
+            Wake::Session(_, SessionWake::Initialized) => "initialized",
+            Wake::Session(_, SessionWake::ListChanged(_)) => "list-changed",
+            Wake::Session(_, SessionWake::Answered { .. }) => "answered",
+            Wake::Session(_, SessionWake::Ask { .. }) => "ask",
+            Wake::Session(_, SessionWake::ClientAnswered { .. }) => "client-answered",
+            Wake::Session(_, SessionWake::Admit) => "admit",
             Wake::Published { .. } => "published",
-            Wake::Admit => "admit",
             Wake::Admitted(_) => "admitted",
             Wake::NotChecked => "not-checked",
-            Wake::ClientGone => "client-gone",
+            Wake::SessionEnded(_) => "session-ended",
             Wake::End => "end",
         }
     }
@@ -98,13 +99,22 @@ impl Wake {
 /// What of the way to the server is part of its surface; made while the server starts.
 pub type OriginSource = Box<dyn FnMut() -> Option<Entry> + Send>;
 
-pub struct Driver {
-    session: Arc<Session>,
+/// The keeper of a session, and what the driver has to know to carry out its commands.
+#[derive(Debug)]
+struct KeptSession {
     keeper: Keeper,
-    origin: OriginSource,
+    /// The view that the keeper works for.
+    view: Arc<ServerView>,
     /// The ids of the gate's own requests and questions, with their quotes, and the numbers that the keeper knows them by.
     ids: HashMap<RequestNumber, Vec<u8>>,
     numbers: HashMap<Vec<u8>, RequestNumber>,
+}
+
+pub struct Driver {
+    server: Arc<Server>,
+    /// Sessions that had something for their keeper.
+    kept: HashMap<SessionKey, KeptSession>,
+    origin: OriginSource,
     checking: Checking,
     notes: Notes,
     flushed_at: Instant,
@@ -115,24 +125,17 @@ pub struct Driver {
 
 impl std::fmt::Debug for Driver {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Driver").field("keeper", &self.keeper).finish_non_exhaustive()
+        formatter.debug_struct("Driver").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
 impl Driver {
-    pub fn new(session: Arc<Session>, origin: OriginSource) -> Driver {
+    pub fn new(server: Arc<Server>, origin: OriginSource) -> Driver {
         let now = Instant::now();
-        let settings = KeeperSettings {
-            start_timeout: session.settings.start_timeout,
-            checks_admission: session.settings.admission_max_age.is_some(),
-            greets_before_check: session.settings.greets_before_check,
-        };
         Driver {
-            session,
-            keeper: Keeper::new(settings, now),
+            server,
+            kept: HashMap::new(),
             origin,
-            ids: HashMap::new(),
-            numbers: HashMap::new(),
             checking: Checking::default(),
             notes: Notes::default(),
             flushed_at: now,
@@ -149,7 +152,7 @@ impl Driver {
         self
     }
 
-    /// Works until the session is over.
+    /// Works until the server is not used any more.
     pub fn run(mut self, wakes: &Receiver<Wake>) {
         loop {
             match wakes.recv_timeout(TICK) {
@@ -163,76 +166,163 @@ impl Driver {
 
     /// Takes what woke the driver, and does what is due.
     pub fn turn(&mut self, wake: Option<Wake>) {
-        let session = self.session.clone();
+        let server = self.server.clone();
+        if let Some(wake) = wake {
+            let name = wake.name();
+            match wake {
+                Wake::Session(key, wake) => {
+                    if let Some(session) = server.session(key) {
+                        self.handle(&session, |driver| {
+                            trip("keeper", name.as_bytes());
+                            driver.hear(&session, wake);
+                        });
+                    }
+                }
+                wake => {
+                    server.contain(|| {
+                        trip("keeper", name.as_bytes());
+                        self.hear_all(wake);
+                    });
+                }
+            }
+        }
+        // However often the driver is woken, what has its time gets it.
+        if self.looked_around_at.elapsed() >= TICK {
+            self.looked_around_at = Instant::now();
+            self.look_around();
+        }
+        if server.faults.is_broken() {
+            server.sessions().iter().for_each(|session| session.close_broken());
+        }
+    }
+
+    /// Does something for one session. After a panic, all that waits in the session is refused.
+    fn handle(&mut self, session: &Arc<Session>, work: impl FnOnce(&mut Driver)) {
         if session.is_broken() {
             return session.close_broken();
         }
-        let taken = session.contain(0, || {
-            if let Some(wake) = wake {
-                trip("keeper", wake.name().as_bytes());
-                self.hear(wake);
-            }
-            // However often the driver is woken, what has its time gets it.
-            if self.looked_around_at.elapsed() >= TICK {
-                self.looked_around_at = Instant::now();
-                self.look_around();
-            }
-        });
-        if taken.is_none() {
+        if session.contain(0, || work(self)).is_none() {
             session.contain(0, || {
-                session.state().is_unjudged = true;
-                self.tell(Event::Faulted);
+                session.view().change(|known| known.is_unjudged = true);
+                self.tell(session, Event::Faulted);
             });
             session.close_broken();
         }
     }
 
-    /// The session is over: what was counted is stored.
+    /// The server is not used any more: what was counted is stored.
     pub fn end(&mut self) {
-        let session = self.session.clone();
-        session.contain(0, || self.flush());
+        let server = self.server.clone();
+        server.contain(|| self.flush());
     }
 
-    fn hear(&mut self, wake: Wake) {
+    fn hear(&mut self, session: &Arc<Session>, wake: SessionWake) {
         match wake {
-            Wake::Relist(list) => self.tell(Event::Wanted(list)),
-            Wake::Initialized => self.tell(Event::Initialized),
-            Wake::ListChanged(lists) => self.tell(Event::ListChanged(lists)),
-            Wake::Answered { id, answer } => {
-                if let Some(request) = self.forget_id(&id) {
-                    self.tell(Event::Answered { request, answer });
+            SessionWake::Relist(list) => self.tell(session, Event::Wanted(list)),
+            SessionWake::Initialized => self.tell(session, Event::Initialized),
+            SessionWake::ListChanged(lists) => self.tell(session, Event::ListChanged(lists)),
+            SessionWake::Answered { id, answer } => {
+                if let Some(request) = self.forget_id(session, &id) {
+                    self.tell(session, Event::Answered { request, answer });
                 }
             }
-            Wake::Published { changed } => self.tell_changed(&changed),
-            Wake::Ask { entry, banner } => {
-                let change = self.change_of(&entry);
+            SessionWake::Ask { entry, banner } => {
+                let change = change_of(session, &entry);
                 let hash = change.map(|change| change.after.as_ref().map(Entry::entry_hash));
-                self.tell(Event::Asked { entry, banner, hash });
+                self.tell(session, Event::Asked { entry, banner, hash });
             }
-            Wake::ClientAnswered { id, message } => {
-                if let Some(question) = self.forget_id(&id) {
-                    self.tell(Event::Said { question, said: read_answer(&message) });
+            SessionWake::ClientAnswered { id, message } => {
+                if let Some(question) = self.forget_id(session, &id) {
+                    self.tell(session, Event::Said { question, said: read_answer(&message) });
                 }
             }
-            Wake::Admit => self.tell(Event::CheckWanted),
-            Wake::Admitted(checked) => {
-                let is_news = self.admit(*checked);
-                self.tell(Event::Checked { is_news });
-            }
-            Wake::NotChecked => self.tell(Event::NotChecked),
-            Wake::ClientGone | Wake::End => {}
+            SessionWake::Admit => self.tell(session, Event::CheckWanted),
         }
     }
 
-    /// Tells the keeper what happened, and carries out what it commands.
-    fn tell(&mut self, event: Event) {
+    /// Takes what concerns several sessions.
+    fn hear_all(&mut self, wake: Wake) {
+        let server = self.server.clone();
+        match wake {
+            Wake::Published { view, changed } => {
+                for session in server.sessions_of(&view) {
+                    self.handle(&session, |_| {
+                        if session.state().client.is_initialized {
+                            tell_changed(&session, &changed);
+                        }
+                    });
+                }
+            }
+            Wake::Admitted(checked) => self.end_check(Some(*checked)),
+            Wake::NotChecked => self.end_check(None),
+            Wake::SessionEnded(key) => self.forget_session(key),
+            Wake::Session(..) | Wake::End => {}
+        }
+    }
+
+    /// A session has ended. What it was fetching is fetched by another session that waits for it.
+    fn forget_session(&mut self, key: SessionKey) {
+        self.kept.remove(&key);
+        for view in self.server.views() {
+            self.release_listings(key, &view);
+        }
+        self.server.drop_unused_views();
+    }
+
+    /// Lets others fetch the lists of a view that a session does not fetch any more.
+    fn release_listings(&mut self, key: SessionKey, view: &Arc<ServerView>) {
+        let lists: Vec<ListKind> = view.known().listed(|by| by == key).collect();
+        if lists.is_empty() {
+            return;
+        }
+        view.change(|known| {
+            for list in &lists {
+                let freshness = known.freshness_mut(*list);
+                freshness.listed_by = None;
+                freshness.is_stale = true;
+            }
+        });
+        for session in self.server.sessions_of(view) {
+            let waited = session.state().requests.waited_lists();
+            for list in lists.iter().filter(|list| waited.contains(list)) {
+                self.handle(&session, |driver| driver.tell(&session, Event::Wanted(*list)));
+            }
+        }
+    }
+
+    /// What is known of a session, made with its first event.
+    fn kept(&mut self, session: &Session) -> &mut KeptSession {
+        let settings = &self.server.settings;
+        self.kept.entry(session.key()).or_insert_with(|| KeptSession {
+            keeper: Keeper::new(
+                KeeperSettings {
+                    start_timeout: settings.start_timeout,
+                    checks_admission: settings.admission_max_age.is_some(),
+                    greets_before_check: settings.greets_before_check,
+                },
+                Instant::now(),
+            ),
+            view: session.view(),
+            ids: HashMap::new(),
+            numbers: HashMap::new(),
+        })
+    }
+
+    /// Tells the keeper of a session what happened, and carries out what it commands.
+    fn tell(&mut self, session: &Arc<Session>, event: Event) {
         let mut events = VecDeque::from([event]);
+        let view = session.view();
+        let before = std::mem::replace(&mut self.kept(session).view, view.clone());
+        if !Arc::ptr_eq(&before, &view) {
+            self.release_listings(session.key(), &before);
+            events.push_front(Event::OtherView);
+        }
         while let Some(event) = events.pop_front() {
-            let glance = self.glance();
-            let commands = self.keeper.on(event, &glance, Instant::now());
+            let glance = self.glance(session, &view);
+            let commands = self.kept(session).keeper.on(event, &glance, Instant::now());
             let is_done = commands.is_empty();
             for command in commands {
-                events.extend(self.carry_out(command));
+                events.extend(self.carry_out(session, &view, command));
             }
             if !is_done {
                 events.push_back(Event::CarriedOut);
@@ -240,17 +330,19 @@ impl Driver {
         }
     }
 
-    fn glance(&self) -> Glance {
-        let state = self.session.state();
-        let is_asked = self.session.settings.admission_max_age.is_some();
+    fn glance(&self, session: &Session, view: &ServerView) -> Glance {
+        let state = session.state();
+        let known = view.known();
+        let is_asked = self.server.settings.admission_max_age.is_some();
         let lists = ListKind::ALL.into_iter();
         let offered = state
             .handshake
             .as_deref()
             .map(|text| lists.filter(|list| is_offered(text, *list)).collect());
+        let begun = |list: ListKind| Some((list, known.freshness(list).begun_at?));
         Glance {
-            is_closed: state.situation.admission.is_closed(),
-            lacks_check: is_asked && state.checked.is_none(),
+            is_closed: known.situation.admission.is_closed(),
+            lacks_check: is_asked && known.checked.is_none(),
             is_greeted: state.handshake.is_some(),
             has_kept_greeting: state.kept_greeting.is_some(),
             is_greeting: state.requests.has_handshakes(),
@@ -261,206 +353,225 @@ impl Driver {
             waited: state.requests.waited_lists(),
             asked: state.requests.asked_entries(),
             offered,
+            seen: known.seen.clone(),
+            fetched_by_others: known.listed(|by| by != session.key()).collect(),
+            begun: ListKind::ALL.into_iter().filter_map(begun).collect(),
         }
     }
 
     /// Carries out one command. Returns what the keeper is to be told of it.
-    fn carry_out(&mut self, command: Command) -> Option<Event> {
+    fn carry_out(
+        &mut self,
+        session: &Arc<Session>,
+        view: &Arc<ServerView>,
+        command: Command,
+    ) -> Option<Event> {
         match command {
             Command::List { request, list, cursor } => {
-                return self.ask(request, list.method(), cursor.as_deref());
+                return self.ask(session, request, list.method(), cursor.as_deref());
             }
-            Command::Discover { request } => return self.ask(request, "server/discover", None),
-            Command::Greet { request } => return self.greet(request),
-            Command::GiveUp(request) => self.give_up(request),
+            Command::Discover { request } => {
+                return self.ask(session, request, "server/discover", None);
+            }
+            Command::Greet { request } => return self.greet(session, request),
+            Command::GiveUp(request) => self.give_up(session, request),
             Command::BeginListing(list) => {
-                let mut state = self.session.state();
-                let freshness = state.freshness.entry(list).or_default();
-                freshness.is_listing = true;
-                freshness.is_stale = false;
-                drop(state);
-                self.session.tally.add(Counter::Relists);
+                view.change(|known| {
+                    let freshness = known.freshness_mut(list);
+                    freshness.begun_at = Some(Instant::now());
+                    freshness.listed_by = Some(session.key());
+                    freshness.is_stale = false;
+                });
+                self.server.tally.add(Counter::Relists);
             }
             Command::Judge { lists, is_news } => {
-                let is_reliable = self.judge(lists, is_news);
+                let is_reliable = self.judge(session, view, lists, is_news);
                 return Some(Event::Judged { is_reliable });
             }
-            Command::EndListing { lists, is_reliable } => self.end_listing(lists, is_reliable),
-            Command::FailListing { list, reason } => self.fail_listing(list, reason),
+            Command::EndListing { lists, is_reliable } => {
+                self.end_listing(view, lists, is_reliable);
+            }
+            Command::FailListing { list, reason } => self.fail_listing(view, list, reason),
             Command::TakeDiscovery(result) => {
-                let is_covered = self.session.take_discovery(result);
+                let is_covered = session.take_discovery(result);
                 return Some(Event::Discovered { is_covered });
             }
             Command::TakeLateGreeting(text) => {
-                return Some(Event::GreetedLate(self.session.take_late_handshake(&text)));
+                return Some(Event::GreetedLate(session.take_late_handshake(&text)));
             }
             Command::Check => {
-                return (!self.checking.begin(&self.session)).then_some(Event::CheckNotBegun);
+                return (!self.checking.begin(session)).then_some(Event::CheckNotBegun);
             }
-            Command::DeliverHandshakes { before } => self.session.deliver_handshakes(before),
+            Command::DeliverHandshakes { before } => session.deliver_handshakes(before),
             Command::ReleaseUnadmitted => {
-                let released = self.session.state().requests.release_unadmitted();
-                released.iter().for_each(|key| self.session.resume_admitted(key));
+                let released = session.state().requests.release_unadmitted();
+                released.iter().for_each(|key| session.resume_admitted(key));
             }
-            Command::RefuseUnadmitted => self.session.refuse_unadmitted(),
-            Command::RefuseWaiting(reason) => self.refuse_waiting(reason),
+            Command::RefuseUnadmitted => session.refuse_unadmitted(),
+            Command::RefuseWaiting(reason) => refuse_waiting(session, reason),
             Command::RefuseAll(reason) => {
-                let waiting = {
-                    let mut state = self.session.state();
-                    for freshness in state.freshness.values_mut() {
-                        freshness.is_listing = false;
-                        freshness.is_stale = true;
-                    }
-                    state.requests.release_all()
-                };
-                waiting.iter().for_each(|key| self.session.refuse_unseen(key, reason));
+                self.release_listings(session.key(), view);
+                view.change(Known::outdate);
+                let waiting = session.state().requests.release_all();
+                waiting.iter().for_each(|key| session.refuse_unseen(key, reason));
             }
-            Command::Announce => self.session.announce(),
-            Command::TellOffered => self.tell_offered(),
+            Command::Announce => session.announce(),
+            Command::TellOffered => tell_offered(session),
             Command::Ask { question, banner } => {
-                return self.question(question, &parameters(&banner, None));
+                return self.question(session, question, &parameters(&banner, None));
             }
             Command::Show { question, entry } => {
-                let Some(change) = self.change_of(&entry) else {
+                let Some(change) = change_of(session, &entry) else {
                     return Some(Event::NothingToShow { question });
                 };
-                return self.question(question, &parameters("", Some(&change)));
+                return self.question(session, question, &parameters("", Some(&change)));
             }
             Command::Withdraw(question) => {
-                if let Some(id) = self.forget_number(question) {
-                    self.session.state().asked.remove(&id);
+                if let Some(id) = self.forget_number(session, question) {
+                    session.state().asked.remove(&id);
                 }
             }
-            Command::Approve { entry, hash } => self.session.approve_for(&entry, hash),
+            Command::Approve { entry, hash } => session.approve_for(&entry, hash),
             Command::ReleaseAsked(entry) => {
-                let timeout = self.session.settings.call_timeout;
+                let timeout = self.server.settings.call_timeout;
                 let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-                let calls = self.session.state().requests.release_asked(&entry, deadline);
-                calls.iter().for_each(|key| self.session.resume(key));
+                let calls = session.state().requests.release_asked(&entry, deadline);
+                calls.iter().for_each(|key| session.resume(key));
             }
-            Command::Remark(remark) => self.session.remark(&self.words_of(remark)),
+            Command::Remark(remark) => session.remark(&words_of(session, remark)),
             Command::End(why) => {
-                self.session.remark(&format!("the server cannot be used in this session: {why}"));
-                self.session.server_ended();
+                session.remark(&format!("the server cannot be used in this session: {why}"));
+                session.server_ended();
             }
         }
         None
     }
 
-    fn words_of(&self, remark: Remark) -> String {
-        match remark {
-            Remark::NoStart => self.session.words_of_no_start(),
-            Remark::CannotCheck => "the server's admission cannot be checked".to_owned(),
-            Remark::GreetingRefused => {
-                "the server is admitted now, and did not accept the client's greeting".to_owned()
-            }
-        }
-    }
-
     /// What is due without being woken for it.
     fn look_around(&mut self) {
-        if self.flushed_at.elapsed() >= FLUSH_PAUSE {
-            self.flush();
+        let server = self.server.clone();
+        server.contain(|| {
+            if self.flushed_at.elapsed() >= FLUSH_PAUSE {
+                self.flush();
+            }
+        });
+        for session in server.sessions() {
+            self.handle(&session, |driver| {
+                session.end_overdue();
+                let is_idle = |kept: &KeptSession| kept.keeper.is_idle();
+                if !driver.kept.get(&session.key()).is_none_or(is_idle) {
+                    driver.tell(&session, Event::Tick);
+                }
+            });
         }
-        self.session.end_overdue();
-        self.tell(Event::Tick);
-        self.notice_changes();
+        server.contain(|| self.notice_changes());
     }
 
-    /// What people decide elsewhere is shown to the client also when it makes no call.
+    /// What people decide elsewhere is shown to clients also when they make no call.
     fn notice_changes(&mut self) {
-        let shared = self.session.shared_change();
+        let shared = self.server.shared_change();
         if shared.is_none() && self.looked_at.elapsed() < LOOK_PAUSE {
             return;
         }
         self.looked_at = Instant::now();
-        let version = shared.or_else(|| self.session.judge().version().ok());
+        let version = shared.or_else(|| self.server.judge().version().ok());
         if version.is_some() && version != self.version {
             let is_first = self.version.is_none();
             self.version = version;
-            if !is_first && let Err(error) = self.session.look_again() {
-                self.session.remark(&format!("the store cannot be read: {error}"));
+            if !is_first && let Err(error) = self.server.look_again() {
+                self.server.remark(&format!("the store cannot be read: {error}"));
             }
         }
     }
 
-    /// What this session wrote itself is no change that it has to look for.
-    pub(super) fn know(&mut self, version: Option<u64>) {
-        if self.session.shared_change().is_none() {
+    /// What this process wrote itself is no change that it has to look for.
+    fn know(&mut self, version: Option<u64>) {
+        if self.server.shared_change().is_none() {
             self.version = version;
         }
     }
 
     fn flush(&mut self) {
         self.flushed_at = Instant::now();
-        let counts = self.session.tally.take();
+        let counts = self.server.tally.take();
         if counts.is_empty() {
             return;
         }
         let (stored, version) = {
-            let mut judge = self.session.judge();
+            let mut judge = self.server.judge();
             (judge.add_counts(&counts, now()), judge.version().ok())
         };
         self.know(version);
         if let Err(error) = stored {
-            self.session.remark(&format!("statistics could not be stored: {error}"));
+            self.server.remark(&format!("statistics could not be stored: {error}"));
         }
     }
 
-    fn end_listing(&mut self, lists: Vec<Listed>, is_reliable: bool) {
-        let released = {
-            let mut state = self.session.state();
-            let kinds: Vec<ListKind> = lists.iter().map(|listed| listed.list).collect();
-            for Listed { list, begun, ttl } in lists {
-                let freshness = state.freshness.entry(list).or_default();
-                freshness.is_listing = false;
-                freshness.ttl = ttl;
+    /// One listing serves every session of the view. If the server said meanwhile that the list changed, a request that
+    /// came after it was asked for waits for the next one.
+    fn end_listing(&mut self, view: &Arc<ServerView>, lists: Vec<Listed>, is_reliable: bool) {
+        let outdated = view.change(|known| {
+            let mut outdated = Vec::new();
+            for Listed { list, begun, ttl } in &lists {
+                let freshness = known.freshness_mut(*list);
+                freshness.listed_by = None;
+                freshness.ttl = *ttl;
                 if is_reliable {
-                    freshness.listed_at = Some(begun);
+                    freshness.listed_at = Some(*begun);
+                }
+                if freshness.is_stale {
+                    outdated.push(*list);
                 }
             }
-            state.requests.release_listed(&kinds)
-        };
-        for key in released {
-            match is_reliable {
-                true => self.session.resume_listed(&key),
-                false => self.session.refuse_unseen(&key, ReasonCode::Internal),
-            }
+            outdated
+        });
+        for session in self.server.sessions_of(view) {
+            self.handle(&session, |_| {
+                for Listed { list, begun, .. } in &lists {
+                    let released = match outdated.contains(list) {
+                        true => session.state().requests.release_earlier(*list, *begun),
+                        false => session.state().requests.release_listed(&[*list]),
+                    };
+                    for key in released {
+                        match is_reliable {
+                            true => session.resume_listed(&key),
+                            false => session.refuse_unseen(&key, ReasonCode::Internal),
+                        }
+                    }
+                    if session.state().requests.waited_lists().contains(list) {
+                        session.wake(SessionWake::Relist(*list));
+                    }
+                }
+            });
         }
     }
 
-    fn fail_listing(&mut self, list: ListKind, reason: ReasonCode) {
-        let released = {
-            let mut state = self.session.state();
-            let freshness = state.freshness.entry(list).or_default();
-            freshness.is_listing = false;
+    fn fail_listing(&mut self, view: &Arc<ServerView>, list: ListKind, reason: ReasonCode) {
+        view.change(|known| {
+            let freshness = known.freshness_mut(list);
+            freshness.listed_by = None;
             freshness.is_stale = true;
-            state.requests.release_listed(&[list])
-        };
-        released.iter().for_each(|key| self.session.end_unfetched(key, reason));
-    }
-
-    fn refuse_waiting(&mut self, reason: ReasonCode) {
-        let waiting = {
-            let mut state = self.session.state();
-            let mut waiting = state.requests.release_listed(&ListKind::ALL);
-            waiting.extend(state.requests.release_unadmitted());
-            waiting
-        };
-        waiting.iter().for_each(|key| self.session.refuse_unseen(key, reason));
+        });
+        for session in self.server.sessions_of(view) {
+            self.handle(&session, |_| {
+                let released = session.state().requests.release_listed(&[list]);
+                released.iter().for_each(|key| session.end_unfetched(key, reason));
+            });
+        }
     }
 
     /// Sends a request of the gate's own.
     fn ask(
         &mut self,
+        session: &Session,
         request: RequestNumber,
         method: &'static str,
         cursor: Option<&str>,
     ) -> Option<Event> {
-        let Some(id) = self.new_id(request) else { return Some(without_id(request)) };
+        let Some(id) = self.new_id(session, request) else { return Some(without_id(request)) };
         let mut params = Vec::new();
         let meta = {
-            let mut state = self.session.state();
+            let mut state = session.state();
             state.requests.add_own(id.clone().into_bytes());
             state.client.stateless_meta.clone()
         };
@@ -476,100 +587,127 @@ impl Driver {
         );
         let version = meta.as_deref().and_then(crate::session::version_in);
         let message = OwnMessage { frame, method, id: Some(id), protocol_version: version };
-        self.session.errand(Errand::Send(message));
+        session.errand(Errand::Send(message));
         None
     }
 
     /// Sends the client's greeting, which the gate answered itself, to the server.
-    fn greet(&mut self, request: RequestNumber) -> Option<Event> {
-        let kept = self.session.state().kept_greeting.clone();
-        let (Some(kept), Some(id)) = (kept, self.new_id(request)) else {
+    fn greet(&mut self, session: &Session, request: RequestNumber) -> Option<Event> {
+        let kept = session.state().kept_greeting.clone();
+        let (Some(kept), Some(id)) = (kept, self.new_id(session, request)) else {
             return Some(without_id(request));
         };
         let method = "initialize";
         let params = String::from_utf8_lossy(&kept.params).into_owned();
         let frame =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        self.session.state().requests.add_own(id.clone().into_bytes());
+        session.state().requests.add_own(id.clone().into_bytes());
         let own = OwnMessage { frame, method, id: Some(id), protocol_version: None };
-        self.session.errand(Errand::Send(own));
+        session.errand(Errand::Send(own));
         None
     }
 
-    fn give_up(&mut self, request: RequestNumber) {
-        if let Some(id) = self.forget_number(request) {
-            self.session.state().requests.end_own(&id);
-            self.session.errand(Errand::GiveUp { id, mark: None });
+    fn give_up(&mut self, session: &Session, request: RequestNumber) {
+        if let Some(id) = self.forget_number(session, request) {
+            session.state().requests.end_own(&id);
+            session.errand(Errand::GiveUp { id, mark: None });
         }
     }
 
-    fn change_of(&self, entry: &EntryId) -> Option<Judgement> {
-        let seen = self.session.state().seen.clone();
-        self.session.judge().change_of(&seen, entry, now()).ok().flatten()
-    }
-
     /// Asks the person at the client.
-    fn question(&mut self, question: RequestNumber, params: &serde_json::Value) -> Option<Event> {
-        let Some(id) = self.new_id(question) else {
+    fn question(
+        &mut self,
+        session: &Session,
+        question: RequestNumber,
+        params: &serde_json::Value,
+    ) -> Option<Event> {
+        let Some(id) = self.new_id(session, question) else {
             return Some(Event::NothingToShow { question });
         };
-        self.session.state().asked.insert(id.clone().into_bytes());
+        session.state().asked.insert(id.clone().into_bytes());
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{params}}}"#
         );
-        self.session.tell_client(message.as_bytes());
+        session.tell_client(message.as_bytes());
         None
     }
 
     /// A new id of our own, with its quotes: only the server or client that it is sent to can answer it.
-    fn new_id(&mut self, number: RequestNumber) -> Option<String> {
+    fn new_id(&mut self, session: &Session, number: RequestNumber) -> Option<String> {
         let mut random = [0_u8; 16];
         getrandom::fill(&mut random).ok()?;
         let id = format!("\"hp-{}\"", hex::encode(random));
-        self.ids.insert(number, id.clone().into_bytes());
-        self.numbers.insert(id.clone().into_bytes(), number);
+        let kept = self.kept(session);
+        kept.ids.insert(number, id.clone().into_bytes());
+        kept.numbers.insert(id.clone().into_bytes(), number);
         Some(id)
     }
 
-    fn forget_id(&mut self, id: &[u8]) -> Option<RequestNumber> {
-        let number = self.numbers.remove(id)?;
-        self.ids.remove(&number);
+    fn forget_id(&mut self, session: &Session, id: &[u8]) -> Option<RequestNumber> {
+        let kept = self.kept(session);
+        let number = kept.numbers.remove(id)?;
+        kept.ids.remove(&number);
         Some(number)
     }
 
-    fn forget_number(&mut self, number: RequestNumber) -> Option<Vec<u8>> {
-        let id = self.ids.remove(&number)?;
-        self.numbers.remove(&id);
+    fn forget_number(&mut self, session: &Session, number: RequestNumber) -> Option<Vec<u8>> {
+        let kept = self.kept(session);
+        let id = kept.ids.remove(&number)?;
+        kept.numbers.remove(&id);
         Some(id)
     }
+}
 
-    /// Tells the client which lists a server has that was greeted late.
-    fn tell_offered(&mut self) {
-        let offered: Vec<ListKind> = {
-            let state = self.session.state();
-            let handshake = state.handshake.as_deref().filter(|_| state.client.is_initialized);
-            let is_offered =
-                |list: &ListKind| handshake.is_some_and(|text| is_offered(text, *list));
-            ListKind::ALL.into_iter().filter(is_offered).collect()
-        };
-        self.tell_changed(&offered);
-    }
-
-    /// Tells the client to list again: what the server said changed, or what it is shown.
-    fn tell_changed(&mut self, changed: &[ListKind]) {
-        let kinds: BTreeSet<&str> = changed
-            .iter()
-            .map(|list| match list {
-                ListKind::Tools => "tools",
-                ListKind::Prompts => "prompts",
-                ListKind::Resources | ListKind::ResourceTemplates => "resources",
-            })
-            .collect();
-        for kind in kinds {
-            let message =
-                format!(r#"{{"jsonrpc":"2.0","method":"notifications/{kind}/list_changed"}}"#);
-            self.session.tell_client(message.as_bytes());
+fn words_of(session: &Session, remark: Remark) -> String {
+    match remark {
+        Remark::NoStart => session.words_of_no_start(),
+        Remark::CannotCheck => "the server's admission cannot be checked".to_owned(),
+        Remark::GreetingRefused => {
+            "the server is admitted now, and did not accept the client's greeting".to_owned()
         }
+    }
+}
+
+fn refuse_waiting(session: &Session, reason: ReasonCode) {
+    let waiting = {
+        let mut state = session.state();
+        let mut waiting = state.requests.release_listed(&ListKind::ALL);
+        waiting.extend(state.requests.release_unadmitted());
+        waiting
+    };
+    waiting.iter().for_each(|key| session.refuse_unseen(key, reason));
+}
+
+fn change_of(session: &Session, entry: &EntryId) -> Option<Judgement> {
+    let seen = session.view().known().seen.clone();
+    session.server.judge().change_of(&seen, entry, now()).ok().flatten()
+}
+
+/// Tells the client which lists a server has that was greeted late.
+fn tell_offered(session: &Session) {
+    let offered: Vec<ListKind> = {
+        let state = session.state();
+        let handshake = state.handshake.as_deref().filter(|_| state.client.is_initialized);
+        let is_offered = |list: &ListKind| handshake.is_some_and(|text| is_offered(text, *list));
+        ListKind::ALL.into_iter().filter(is_offered).collect()
+    };
+    tell_changed(session, &offered);
+}
+
+/// Tells the client to list again: what the server said changed, or what it is shown.
+fn tell_changed(session: &Session, changed: &[ListKind]) {
+    let kinds: BTreeSet<&str> = changed
+        .iter()
+        .map(|list| match list {
+            ListKind::Tools => "tools",
+            ListKind::Prompts => "prompts",
+            ListKind::Resources | ListKind::ResourceTemplates => "resources",
+        })
+        .collect();
+    for kind in kinds {
+        let message =
+            format!(r#"{{"jsonrpc":"2.0","method":"notifications/{kind}/list_changed"}}"#);
+        session.tell_client(message.as_bytes());
     }
 }
 

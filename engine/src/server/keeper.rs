@@ -1,12 +1,14 @@
 //! The rules of re-listing, admission and asking, as a state machine: an event goes in, commands come out.
 //!
 //! It knows nothing but its arguments: no I/O, no lock, no clock, no randomness. [`super::driver`] tells it what happened,
-//! with a [`Glance`] at the session, and carries the commands out.
+//! with a [`Glance`] at the session and its view, and carries the commands out. Each session that has something under way
+//! has a keeper; sessions that share a view share its listings.
 
 mod admission;
 mod finishing;
 
 use super::asking::{MAX_QUESTIONS, Question, Said};
+use crate::judge::Seen;
 use crate::reason::ReasonCode;
 use crate::session::{LateGreeting, OwnAnswer};
 use admission::Admissions;
@@ -57,8 +59,10 @@ pub(crate) enum Event {
     NothingToShow { question: RequestNumber },
     /// A request waits until the server's admission is checked.
     CheckWanted,
-    /// The server's admission was checked, and the outcome counts. `is_news` if it is not what the last check found.
-    Checked { is_news: bool },
+    /// The server's admission was checked, and the outcome counts.
+    Checked(Check),
+    /// A check ended that another session began, and it does not count for what the server answered in this one.
+    NotCovered,
     /// The check ended without an outcome.
     NotChecked,
     /// The check could not even be begun.
@@ -69,6 +73,8 @@ pub(crate) enum Event {
     Discovered { is_covered: bool },
     /// [`Command::TakeLateGreeting`] was carried out.
     GreetedLate(LateGreeting),
+    /// The session is shown another view: what was fetched for the one before does not count for it.
+    OtherView,
     /// Time passed.
     Tick,
     /// The commands of the last event were carried out.
@@ -98,7 +104,8 @@ pub(crate) enum Command {
     GiveUp(RequestNumber),
     /// A re-list begins: calls of this list wait for it.
     BeginListing(ListKind),
-    /// Judge what the server says now, and publish what comes of it. `is_news` if a list is not what it was.
+    /// Judge what the server says now, and publish the outcome. `lists` are those that were fetched since the server was
+    /// last judged; `is_news` if one of them changed.
     Judge {
         lists: BTreeMap<ListKind, ListOutcome>,
         is_news: bool,
@@ -161,6 +168,17 @@ pub(crate) enum Command {
     End(&'static str),
 }
 
+/// A check of the server's admission that has an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// When the handshake was looked at for it.
+    pub(crate) began: Instant,
+    /// The outcome is not what the last check found.
+    pub(crate) is_news: bool,
+    /// This session has the check repeated while the server is not admitted.
+    pub(crate) is_leader: bool,
+}
+
 /// What a person is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remark {
@@ -205,6 +223,12 @@ pub(crate) struct Glance {
     pub(crate) asked: BTreeSet<EntryId>,
     /// The lists that the handshake declares; `None` before there is one.
     pub(crate) offered: Option<BTreeSet<ListKind>>,
+    /// What the server was last judged by in this view.
+    pub(crate) seen: Arc<Seen>,
+    /// The lists that another session of the view is fetching.
+    pub(crate) fetched_by_others: BTreeSet<ListKind>,
+    /// When each list was last asked for in this view.
+    pub(crate) begun: BTreeMap<ListKind, Instant>,
 }
 
 /// A handshake of the gate's own.
@@ -231,15 +255,15 @@ struct OpenListing {
 pub(crate) struct Keeper {
     settings: KeeperSettings,
     listings: BTreeMap<ListKind, OpenListing>,
+    /// What was fetched since the server was last judged.
     outcomes: BTreeMap<ListKind, ListOutcome>,
-    /// A list is not what it was when the server was last judged.
+    /// The server has to be judged again, though no list may have changed.
     has_news: bool,
     /// Lists that were fetched since the keeper last had all of them.
     finished: Vec<(ListKind, Instant)>,
     /// Those that could not be fetched.
     failed: BTreeMap<ListKind, ReasonCode>,
     wanted: BTreeSet<ListKind>,
-    last_begun: BTreeMap<ListKind, Instant>,
     handshake: Option<Handshake>,
     has_discovered: bool,
     /// Lists that the server said have changed, and that were not asked for since.
@@ -262,7 +286,6 @@ impl Keeper {
             finished: Vec::new(),
             failed: BTreeMap::new(),
             wanted: BTreeSet::new(),
-            last_begun: BTreeMap::new(),
             handshake: None,
             has_discovered: false,
             changed: BTreeSet::new(),
@@ -310,7 +333,8 @@ impl Keeper {
             Event::Said { question, said } => self.said(question, said, out),
             Event::NothingToShow { question } => self.end_question(question, out),
             Event::CheckWanted => self.admission.is_wanted = true,
-            Event::Checked { is_news } => self.checked(is_news, glance, now, out),
+            Event::Checked(check) => self.checked(check, glance, now, out),
+            Event::NotCovered => self.admission.begin_again(),
             Event::NotChecked => self.not_checked(now, out),
             Event::CheckNotBegun => self.check_not_begun(out),
             Event::Judged { is_reliable } => self.judged(is_reliable, glance, out),
@@ -318,26 +342,49 @@ impl Keeper {
                 self.admission.is_wanted |= !is_covered && self.settings.checks_admission;
             }
             Event::GreetedLate(outcome) => self.greeted_late(outcome, glance, out),
+            Event::OtherView => self.forget_listings(glance, out),
             Event::Tick => {
                 self.end_handshake(now, out);
                 self.end_questions(now, out);
                 self.admission.check_again(glance, now);
             }
             Event::CarriedOut => {}
-            Event::Faulted => self.begin_again(out),
+            Event::Faulted => self.begin_again(glance, out),
         }
     }
 
-    /// All that waits for what was under way is refused. The next call has everything asked for from the beginning.
-    fn begin_again(&mut self, out: &mut Vec<Command>) {
+    /// Whether time changes nothing: nothing is under way, and nothing is wanted.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.listings.is_empty()
+            && self.wanted.is_empty()
+            && self.handshake.is_none()
+            && self.questions.is_empty()
+            && self.admission.is_idle()
+    }
+
+    /// Whether it is known what the server answers to a list.
+    fn is_known(&self, list: ListKind, glance: &Glance) -> bool {
+        self.outcomes.contains_key(&list) || glance.seen.lists.contains_key(&list)
+    }
+
+    /// Gives up what is being fetched. Lists that requests wait for are fetched again.
+    fn forget_listings(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         let listings = std::mem::take(&mut self.listings).into_values().map(|open| open.request);
-        let handshake = self.handshake.take().map(|handshake| handshake.request);
-        out.extend(listings.chain(handshake).map(Command::GiveUp));
-        out.extend(std::mem::take(&mut self.questions).into_keys().map(Command::Withdraw));
+        out.extend(listings.map(Command::GiveUp));
+        self.outcomes.clear();
         self.finished.clear();
         self.failed.clear();
-        self.wanted.clear();
         self.judging = None;
+        self.wanted.extend(&glance.waited);
+    }
+
+    /// All that waits for what was under way is refused. The next call has everything asked for from the beginning.
+    fn begin_again(&mut self, glance: &Glance, out: &mut Vec<Command>) {
+        self.forget_listings(glance, out);
+        let handshake = self.handshake.take().map(|handshake| handshake.request);
+        out.extend(handshake.map(Command::GiveUp));
+        out.extend(std::mem::take(&mut self.questions).into_keys().map(Command::Withdraw));
+        self.wanted.clear();
         self.has_news = true;
         self.admission.is_wanted = false;
         out.push(Command::RefuseAll(ReasonCode::Internal));
@@ -373,7 +420,7 @@ impl Keeper {
         let over: Vec<_> = self.listings.iter_mut().filter_map(is_over).collect();
         for (list, request) in over {
             out.push(Command::GiveUp(request));
-            self.fail(list, ReasonCode::Timeout, out);
+            self.fail(list, ReasonCode::Timeout, glance, out);
         }
     }
 
@@ -385,19 +432,20 @@ impl Keeper {
             return;
         }
         // A server is judged as a whole, so a list that is not known yet is asked for with any other.
-        let is_unknown = |list: &ListKind| !self.outcomes.contains_key(list);
-        self.wanted.extend(ListKind::ALL.into_iter().filter(is_unknown));
+        let unknown: Vec<ListKind> =
+            ListKind::ALL.into_iter().filter(|list| !self.is_known(*list, glance)).collect();
+        self.wanted.extend(&unknown);
         for list in std::mem::take(&mut self.wanted) {
-            if self.listings.contains_key(&list) {
-                // It was wanted after it was begun only where the server said so.
+            if self.listings.contains_key(&list) || glance.fetched_by_others.contains(&list) {
+                // One listing serves all that wait. It is wanted again only where the server said that it changed since.
                 if self.changed.contains(&list) {
                     self.wanted.insert(list);
                 }
                 continue;
             }
-            let since = self.last_begun.get(&list).map(|at| now.saturating_duration_since(*at));
+            let since = glance.begun.get(&list).map(|at| now.saturating_duration_since(*at));
             let is_waited_for = glance.waited.contains(&list);
-            let is_unknown = !self.outcomes.contains_key(&list);
+            let is_unknown = unknown.contains(&list);
             let is_urgent = is_waited_for || (is_unknown && !glance.waited.is_empty());
             if !is_urgent && since.is_some_and(|since| since < RELIST_PAUSE) {
                 self.wanted.insert(list);
@@ -405,13 +453,15 @@ impl Keeper {
             }
             let is_offered = glance.offered.as_ref().is_none_or(|lists| lists.contains(&list));
             if !is_offered && !is_waited_for {
-                self.outcomes.entry(list).or_insert(ListOutcome::NotOffered);
+                if is_unknown {
+                    self.outcomes.insert(list, ListOutcome::NotOffered);
+                }
                 self.finished.push((list, now));
                 continue;
             }
             self.begin(list, now, out);
         }
-        self.finish_all(now, out);
+        self.finish_all(glance, now, out);
     }
 
     /// Whether the server can be asked for anything: it was greeted, or needs no greeting.
@@ -435,7 +485,6 @@ impl Keeper {
     }
 
     fn begin(&mut self, list: ListKind, now: Instant, out: &mut Vec<Command>) {
-        self.last_begun.insert(list, now);
         self.changed.remove(&list);
         let request = self.next_request();
         let (pages, waited) = (Listing::new(list), Duration::ZERO);
@@ -474,13 +523,13 @@ impl Keeper {
         let list = *list;
         let answer = match answer {
             OwnAnswer::Answer(answer) => answer,
-            OwnAnswer::Failed(reason) => return self.fail(list, reason, out),
+            OwnAnswer::Failed(reason) => return self.fail(list, reason, glance, out),
         };
         match open.pages.hear(answer) {
-            Step::Done(outcome) => self.finish(list, outcome, now, out),
+            Step::Done(outcome) => self.finish(list, outcome, glance, now, out),
             // Meanwhile it turned out that the server is not admitted: it is asked for no further page.
             Step::Ask(_) if glance.is_closed => {
-                self.fail(list, ReasonCode::UpstreamUnreachable, out);
+                self.fail(list, ReasonCode::UpstreamUnreachable, glance, out);
             }
             Step::Ask(cursor) => {
                 self.requests += 1;

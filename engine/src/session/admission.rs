@@ -3,18 +3,17 @@
 use super::handshake::surface_of;
 use super::state::{KeptGreeting, KeptHandshake, State};
 use super::{Met, Passage, Session};
-use crate::admission::{Admittance, Checked};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};
 use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
 use crate::requests::{Awaited, ParsedRequest, RequestKey};
-use crate::server::driver::Wake;
+use crate::server::driver::SessionWake;
+use crate::server::Known;
 use crate::situation::Situation;
 use attest::{Reason, TOOL_DENIED_EVENT};
 use contract::hash::sha256_hex;
-use contract::surface::ListKind;
 use gate::counters::Counter;
 use gate::naming::shown_name;
 use ledger::record::{OutcomeStatus, ReceiptId};
@@ -24,7 +23,6 @@ use std::time::{Duration, Instant};
 use wire::Revision;
 use wire::attestation::Greeting;
 use wire::envelope::{Kind, Outcome, Scanned, scan};
-use wire::listing::is_offered;
 
 /// What becomes of the answer to a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,17 +47,12 @@ pub(crate) enum LateGreeting {
     OtherVersion,
 }
 
-impl Admittance {
-    fn is_like(&self, other: &crate::admission::Admitted) -> bool {
-        matches!(self, Admittance::Known(known) if **known == *other)
-    }
-}
 
 impl Session {
     /// Whether the gate answers in place of the server, which is not admitted and hears nothing.
     pub(super) fn answers_itself(&self, sort: Method, situation: &Situation) -> bool {
         let is_answered = match sort {
-            Method::Handshake => !self.settings.greets_before_check,
+            Method::Handshake => !self.server.settings.greets_before_check,
             Method::Ping => true,
             Method::List(_) | Method::Use(_) | Method::Other => false,
         };
@@ -68,15 +61,21 @@ impl Session {
 
     /// Whether a request may be decided on what is known of the server's admission. `ping` needs no check: as long as the
     /// server is not admitted the gate answers it.
-    pub(super) fn is_admission_fresh(&self, state: &State, sort: Method, begun: Instant) -> bool {
-        let Some(max_age) = self.settings.admission_max_age else { return true };
+    pub(super) fn is_admission_fresh(
+        &self,
+        state: &State,
+        known: &Known,
+        sort: Method,
+        begun: Instant,
+    ) -> bool {
+        let Some(max_age) = self.server.settings.admission_max_age else { return true };
         let is_fresh =
-            || state.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age));
+            || known.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age));
         // A server that was admitted late is greeted before it gets anything else.
-        let is_greeted = || state.kept_greeting.is_none() || state.situation.admission.is_closed();
+        let is_greeted = || state.kept_greeting.is_none() || known.situation.admission.is_closed();
         match sort {
             Method::Ping => true,
-            Method::Handshake => self.settings.greets_before_check || is_fresh(),
+            Method::Handshake => self.server.settings.greets_before_check || is_fresh(),
             Method::List(_) | Method::Use(_) | Method::Other => is_fresh() && is_greeted(),
         }
     }
@@ -93,15 +92,15 @@ impl Session {
     pub(super) fn answer_unadmitted(&self, passage: &Passage<'_>, met: &Met) {
         let ParsedRequest { id, call, params, .. } = passage.request;
         let begun = passage.begun;
-        let recorded = self.recorder.decision(&call, &Ruling::Allow, met.circumstances(begun));
+        let recorded = self.server.recorder.decision(&call, &Ruling::Allow, met.circumstances(begun));
         let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
-            self.recorder.settle(ticket).map(|_| receipt_id)
+            self.server.recorder.settle(ticket).map(|_| receipt_id)
         });
         self.end_wait(passage);
         let Ok(receipt_id) = settled else {
             return self.refuse(id.raw(), ReasonCode::LedgerUnavailable);
         };
-        self.tally.add(Counter::Requests);
+        self.server.tally.add(Counter::Requests);
         let result = match call.kind {
             Method::Handshake => self.own_handshake(),
             Method::Ping | Method::List(_) | Method::Use(_) | Method::Other => "{}".to_owned(),
@@ -125,7 +124,7 @@ impl Session {
         let bytes = message.iter().map(|part| part.len()).sum();
         self.tell_client_in_parts(&message);
         let ours = begun.elapsed();
-        self.recorder.outcome(receipt_id, OutcomeStatus::Success, bytes, ours, Duration::ZERO);
+        self.server.recorder.outcome(receipt_id, OutcomeStatus::Success, bytes, ours, Duration::ZERO);
     }
 
     /// The answer to a handshake in place of a server that is not admitted, in the era that the client speaks. It declares
@@ -158,14 +157,23 @@ impl Session {
         }
     }
 
+    /// Whether the last check of the server's admission counts for this handshake. If not, no check counts any more.
+    fn is_covered(&self, state: &State, handshake: &str) -> bool {
+        let checked = state.view.known().checked.clone();
+        let is_covered = checked.is_some_and(|checked| checked.covers(handshake));
+        if !is_covered {
+            self.server.forget_check();
+        }
+        is_covered
+    }
+
     /// Remembers the server's answer to the gate's own `server/discover`. Returns whether the last check of its admission
     /// counts for it.
     pub(crate) fn take_discovery(&self, result: Arc<str>) -> bool {
         let mut state = self.state();
-        let is_covered = state.checked.as_ref().is_some_and(|checked| checked.covers(&result));
-        state.handshake.get_or_insert(result);
-        if !is_covered {
-            state.checked = None;
+        let is_covered = self.is_covered(&state, &result);
+        if state.handshake.is_none() {
+            state.take_handshake(result);
         }
         is_covered
     }
@@ -179,13 +187,12 @@ impl Session {
             return LateGreeting::OtherVersion;
         }
         state.kept_greeting = None;
-        state.is_unjudged = true;
-        state.handshake = Some(text.clone());
-        if state.checked.as_ref().is_some_and(|checked| checked.covers(text)) {
-            return LateGreeting::Done;
+        state.take_handshake(text.clone());
+        state.view.change(|known| known.is_unjudged = true);
+        match self.is_covered(&state, text) {
+            true => LateGreeting::Done,
+            false => LateGreeting::Unchecked,
         }
-        state.checked = None;
-        LateGreeting::Unchecked
     }
 
     /// Notes that the client is initialized. Returns whether the server may be told now; if not, it is told once it is
@@ -193,10 +200,11 @@ impl Session {
     pub(super) fn may_announce(&self) -> bool {
         let mut state = self.state();
         state.client.is_initialized = true;
-        if self.settings.admission_max_age.is_none() {
+        if self.server.settings.admission_max_age.is_none() {
             return true;
         }
-        let may = !state.situation.admission.is_closed() && state.handshake.is_some();
+        let is_closed = state.view.known().situation.admission.is_closed();
+        let may = !is_closed && state.handshake.is_some();
         state.is_announced |= may;
         may
     }
@@ -208,7 +216,7 @@ impl Session {
             let is_due = state.client.is_initialized
                 && !state.is_announced
                 && state.handshake.is_some()
-                && !state.situation.admission.is_closed();
+                && !state.view.known().situation.admission.is_closed();
             if !is_due {
                 return;
             }
@@ -219,35 +227,21 @@ impl Session {
         self.errand(Errand::Send(OwnMessage { frame, method, id: None, protocol_version: None }));
     }
 
-    pub(super) fn admission_age(&self, state: &State) -> Option<Duration> {
-        state.checked.as_ref().map(|checked| checked.began.elapsed())
+    /// Whether anything of this session waits for a check of the server's admission.
+    pub(crate) fn waits_for_check(&self) -> bool {
+        let state = self.state();
+        !state.kept_handshakes.is_empty()
+            || state.kept_greeting.is_some()
+            || state.requests.has_unadmitted()
+            || (state.client.is_initialized && !state.is_announced)
     }
 
-    /// What was found counts for all that is decided from now on. Answers whether it is another than before.
-    pub(crate) fn admit(&self, checked: Checked) -> bool {
-        let (is_news, changed) = {
-            let mut state = self.state();
-            let before = state.situation.clone();
-            let is_news = !before.admission.is_like(&checked.admitted);
-            let admission = Admittance::Known(checked.admitted.clone());
-            let is_other = admission.is_closed() != before.admission.is_closed();
-            state.checked = Some(checked);
-            if is_news {
-                state.situation = Arc::new(Situation { admission, ..(*before).clone() });
-            }
-            // What was refused before anything was listed is asked for anew.
-            let handshake = state.handshake.clone().filter(|_| !before.view.has_lists());
-            let is_shown = |list: &ListKind| {
-                before.view.list(*list).is_some()
-                    || handshake.as_deref().is_some_and(|text| is_offered(text, *list))
-            };
-            let is_told = is_other && state.client.is_initialized;
-            let changed: Vec<ListKind> =
-                ListKind::ALL.into_iter().filter(is_shown).filter(|_| is_told).collect();
-            (is_news, changed)
-        };
-        self.wake(Wake::Published { changed });
-        is_news
+    /// Whether the newest check counts for what the server answered over this session's connection.
+    pub(crate) fn is_checked(&self) -> bool {
+        let state = self.state();
+        let known = state.view.known();
+        let Some(checked) = &known.checked else { return false };
+        state.handshake.as_deref().is_none_or(|handshake| checked.covers(handshake))
     }
 
     /// Goes on with a request that waited for the check: it may still have to wait for its list.
@@ -256,18 +250,20 @@ impl Session {
             let mut state = self.state();
             let released = state.requests.released(key.as_ref());
             let list = released.and_then(|request| request.kind().list());
-            let is_closed = state.situation.admission.is_closed();
-            let max_age = self.settings.relist_max_age;
+            let known = state.view.known();
+            let is_closed = known.situation.admission.is_closed();
+            let max_age = self.server.settings.relist_max_age;
             let now = Instant::now();
             let stale =
-                list.filter(|list| !is_closed && !state.freshness(*list).is_fresh(now, max_age));
+                list.filter(|list| !is_closed && !known.freshness(*list).is_fresh(now, max_age));
+            drop(known);
             if let Some(list) = stale {
                 state.requests.wait_again(key.as_ref(), Awaited::List(list));
             }
             stale
         };
         match stale {
-            Some(list) => self.wake(Wake::Relist(list)),
+            Some(list) => self.wake(SessionWake::Relist(list)),
             None => self.resume(key),
         }
     }
@@ -277,10 +273,10 @@ impl Session {
         let is_fresh = {
             let mut state = self.state();
             let begun = state.requests.released(key.as_ref()).map(|request| request.begun());
-            let is_fresh = self.settings.admission_max_age.is_none_or(|max_age| {
+            let is_fresh = self.server.settings.admission_max_age.is_none_or(|max_age| {
                 let now = Instant::now();
                 // One that was made for this request counts for it, however long its list took.
-                state.checked.as_ref().is_some_and(|checked| {
+                state.view.known().checked.as_ref().is_some_and(|checked| {
                     begun.is_some_and(|begun| checked.began >= begun)
                         || checked.is_fresh(now, max_age)
                 })
@@ -293,7 +289,7 @@ impl Session {
         if is_fresh {
             self.resume(key);
         } else {
-            self.wake(Wake::Admit);
+            self.wake(SessionWake::Admit);
         }
     }
 
@@ -311,7 +307,7 @@ impl Session {
     fn needs_no_list(&self, kind: Method) -> bool {
         let (situation, principal) = {
             let state = self.state();
-            (state.situation.clone(), state.client.principal.clone())
+            (state.view.known().situation.clone(), state.client.principal.clone())
         };
         match kind {
             Method::List(list) => situation.is_closed() && !situation.view.lacks(list),
@@ -340,8 +336,7 @@ impl Session {
         frame: &[u8],
         handshake: &str,
     ) -> Keeping {
-        let is_covered = || state.checked.as_ref().is_some_and(|checked| checked.covers(handshake));
-        if self.settings.admission_max_age.is_none() || is_covered() {
+        if self.server.settings.admission_max_age.is_none() || self.is_covered(state, handshake) {
             return Keeping::NotNeeded;
         }
         self.keep_handshake(state, frame)
@@ -349,7 +344,7 @@ impl Session {
 
     /// Keeps the answer to a handshake from the client until the server was checked again.
     pub(super) fn keep_handshake(&self, state: &mut State, frame: &[u8]) -> Keeping {
-        state.checked = None;
+        self.server.forget_check();
         if state.requests.is_ended() {
             return Keeping::Refused(ReasonCode::UpstreamUnreachable);
         }
@@ -403,7 +398,7 @@ impl Session {
         let data = json!({
             "bridge": server, "tool": name, "tool_hash": hash, "receipt_id": receipt_id.to_string(),
         });
-        self.recorder.event(server, TOOL_DENIED_EVENT, None, &data);
+        self.server.recorder.event(server, TOOL_DENIED_EVENT, None, &data);
     }
 }
 

@@ -7,6 +7,7 @@
 pub(crate) use contract::trip::trip;
 
 use super::Session;
+use crate::errors::ErrorLog;
 use crate::reason::ReasonCode;
 use crate::refusal::Refusal;
 use crate::requests::{EndedRequests, Phase};
@@ -33,9 +34,9 @@ struct Broken;
 /// What is done when the session has to end.
 type Ending = Box<dyn Fn() + Send + Sync>;
 
-/// What a session knows of its own faults.
+/// What a session, or a server, knows of its own faults.
 #[derive(Default)]
-pub(super) struct Faults {
+pub(crate) struct Faults {
     panics: Mutex<VecDeque<Instant>>,
     /// Something that calls are decided on may be half changed.
     is_broken: AtomicBool,
@@ -45,6 +46,45 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    /// Does some work. A panic is noted, with the length of the message that it was about, and `None` is returned.
+    pub(crate) fn contain<T>(
+        &self,
+        errors: &ErrorLog,
+        bytes: usize,
+        work: impl FnOnce() -> T,
+    ) -> Option<T> {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(done) => return Some(done),
+            // The panic behind it was noted when it happened.
+            Err(panic) if panic.is::<Broken>() => {
+                self.is_broken.store(true, Ordering::SeqCst);
+                return None;
+            }
+            Err(_) => {}
+        }
+        errors.note(ReasonCode::Internal, bytes as u64);
+        self.count_panic();
+        None
+    }
+
+    /// Sets what is done when there were too many panics.
+    pub(crate) fn on_fault(&self, ending: impl Fn() + Send + Sync + 'static) {
+        let _ = self.ending.set(Box::new(ending));
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::SeqCst)
+    }
+
+    /// Counts a panic that was noted. Too many end the session.
+    fn count_panic(&self) {
+        if self.count(Instant::now())
+            && let Some(end) = self.ending.get()
+        {
+            end();
+        }
+    }
+
     /// Notes a panic. Returns whether there were too many.
     fn count(&self, now: Instant) -> bool {
         let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,10 +121,14 @@ pub(super) fn note_taken(id: OwnedId, receipt_id: ReceiptId) {
     PROGRESS.with(|progress| *progress.taken.borrow_mut() = Some((id, receipt_id)));
 }
 
+/// Locks what calls are decided on. Unwinds to the boundary if it may be half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|_| resume_unwind(Box::new(Broken)))
+}
+
 impl Session {
-    /// What is to be done when the session has to end because of its own faults.
-    pub(crate) fn on_fault(&self, ending: impl Fn() + Send + Sync + 'static) {
-        let _ = self.faults.ending.set(Box::new(ending));
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// Does some work. A panic is noted, with the length of the message that it was about, and nothing is returned.
@@ -94,24 +138,12 @@ impl Session {
             progress.is_answered.set(false);
             progress.taken.borrow_mut().take();
         });
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(done) => return Some(done),
-            // The panic behind it was noted when it happened.
-            Err(panic) if panic.is::<Broken>() => return None,
-            Err(_) => {}
-        }
-        self.note_fault(ReasonCode::Internal, bytes as u64);
-        self.count_fault();
-        None
+        self.faults.contain(&self.server.errors, bytes, work)
     }
 
     /// Counts a panic that was noted. Too many end the session.
     pub(super) fn count_fault(&self) {
-        if self.faults.count(Instant::now())
-            && let Some(end) = self.faults.ending.get()
-        {
-            end();
-        }
+        self.faults.count_panic();
     }
 
     /// Something panicked on the way to a remote server that no request is about, or that ended several.
@@ -120,19 +152,16 @@ impl Session {
         self.count_fault();
     }
 
-    /// Locks what calls are decided on. Unwinds to the boundary where it may be half changed.
+    /// Locks a part of the session. Unwinds to the boundary if it may be half changed.
     pub(super) fn lock<'a, T>(&'a self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
-        match mutex.lock() {
-            Ok(guard) => guard,
-            Err(_) => {
-                self.faults.is_broken.store(true, Ordering::SeqCst);
-                resume_unwind(Box::new(Broken))
-            }
-        }
+        mutex.lock().unwrap_or_else(|_| {
+            self.faults.is_broken.store(true, Ordering::SeqCst);
+            resume_unwind(Box::new(Broken))
+        })
     }
 
     pub(crate) fn is_broken(&self) -> bool {
-        self.faults.is_broken.load(Ordering::SeqCst)
+        self.faults.is_broken()
     }
 
     /// Refuses the request that was being handled when something panicked, unless it was answered already.
@@ -169,7 +198,7 @@ impl Session {
         match (taken, envelope.map(|envelope| &envelope.kind)) {
             (Some((id, receipt_id)), _) if !is_answered => {
                 let status = OutcomeStatus::Error;
-                self.recorder.outcome(receipt_id, status, 0, Duration::ZERO, Duration::ZERO);
+                self.server.recorder.outcome(receipt_id, status, 0, Duration::ZERO, Duration::ZERO);
                 self.refuse_failed(id.raw());
             }
             (Some(_), _) => {}
@@ -185,7 +214,7 @@ impl Session {
 
     /// Answers -32012 without a look at anything that may be half changed.
     pub(super) fn refuse_failed(&self, id: &[u8]) {
-        let refusal = Refusal::fault(ReasonCode::Internal, WORDS, self.server.as_str());
+        let refusal = Refusal::fault(ReasonCode::Internal, WORDS, self.server.id.as_str());
         let message = refusal.to_message(id);
         // Where even that panics there is nobody left who could be told.
         let _ = catch_unwind(AssertUnwindSafe(|| self.tell_client(&message)));

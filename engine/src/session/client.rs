@@ -1,8 +1,7 @@
 //! What the client sends.
 
 use super::boundary::{note_decided, trip};
-use super::input::Returned;
-use super::state::State;
+use super::input::{Returned, capabilities_in};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};
@@ -10,7 +9,8 @@ use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
 use crate::requests::{Asking, Awaited, Cancelling, ParsedRequest};
-use crate::server::driver::Wake;
+use crate::server::ViewError;
+use crate::server::driver::SessionWake;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use gate::counters::Counter;
@@ -135,22 +135,26 @@ impl Session {
         if let Err(reason) = self.prepare(&passage, params) {
             return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
         }
+        if version.is_some()
+            && let Err(reason) = self.hear_meta(params.and_then(|params| params.meta))
+        {
+            return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
+        }
         // All that the request is decided on is taken together: each look under the lock costs as much as a check.
         let (met, is_admitted, is_fresh) = {
-            let mut state = self.state();
+            let state = self.state();
             trip("state", envelope.raw);
-            if let Some(params) = params.filter(|_| version.is_some()) {
-                state.client.hear(params.meta);
-            }
             if let Err(refused) = state.requests.admits(self.at(id.key())) {
                 drop(state);
                 let reason = refused.reason();
                 return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
             }
-            let freshness = sort.list().map(|list| state.freshness(list));
-            let max_age = self.settings.relist_max_age;
-            let met = self.met(&state, freshness.and_then(|freshness| freshness.age(begun)));
-            let is_admitted = self.is_admission_fresh(&state, sort, begun);
+            let known = state.view.known();
+            let freshness = sort.list().map(|list| known.freshness(list));
+            let max_age = self.server.settings.relist_max_age;
+            let age = freshness.and_then(|freshness| freshness.age(begun));
+            let met = Met::of(&known, &state.client.principal, age);
+            let is_admitted = self.is_admission_fresh(&state, &known, sort, begun);
             (met, is_admitted, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
         // The allowlist comes before admission: what it refuses needs neither a check nor a list.
@@ -164,7 +168,7 @@ impl Session {
         let is_asked = !met.situation.admission.is_closed();
         if !is_admitted {
             if self.wait_for(&passage, Awaited::Admission) {
-                self.wake(Wake::Admit);
+                self.wake(SessionWake::Admit);
             }
         } else if self.answers_itself(sort, &met.situation) {
             self.answer_unadmitted(&passage, &met);
@@ -173,21 +177,12 @@ impl Session {
             && is_asked
         {
             if self.wait_for(&passage, Awaited::List(list)) {
-                self.wake(Wake::Relist(list));
+                self.wake(SessionWake::Relist(list));
             }
         } else if let Method::List(list) = sort {
             self.answer_list(&passage, list, &met);
         } else {
             self.pass(&passage, &met);
-        }
-    }
-
-    pub(super) fn met(&self, state: &State, view_age: Option<Duration>) -> Met {
-        Met {
-            situation: state.situation.clone(),
-            principal: state.client.principal.clone(),
-            view_age,
-            admission_age: self.admission_age(state),
         }
     }
 
@@ -199,7 +194,7 @@ impl Session {
     ) -> Result<(), ReasonCode> {
         let call = &passage.request.call;
         match call.kind {
-            Method::Handshake if call.method == "initialize" => self.meet(params),
+            Method::Handshake if call.method == "initialize" => self.meet(params)?,
             Method::Handshake | Method::Ping => {}
             Method::List(_) | Method::Use(_) | Method::Other => {
                 if let Err(error) = self.look_for_changes(passage.begun) {
@@ -219,11 +214,11 @@ impl Session {
     }
 
     /// Remembers who the client says it is, and what it can do.
-    fn meet(&self, params: Option<&Params<'_>>) {
+    fn meet(&self, params: Option<&Params<'_>>) -> Result<(), ReasonCode> {
         let member = |object: &[u8], name: &str| {
             members(object).find(|(known, _)| known == name).map(|(_, value)| value.to_vec())
         };
-        let Some(params) = params else { return };
+        let Some(params) = params else { return Ok(()) };
         let name = member(params.raw, "clientInfo").and_then(|info| member(&info, "name"));
         let version = member(params.raw, "protocolVersion");
         let version = version.and_then(|version| serde_json::from_slice(&version).ok());
@@ -232,14 +227,52 @@ impl Session {
             member(&capabilities, "elicitation").is_some_and(|elicitation| elicitation != b"null");
         // What is too large or cannot be read in one way is not remembered: nothing is decided on it.
         let greeted_with = ClientCapabilities::read(&capabilities).ok();
+        self.take_view(greeted_with)?;
         let mut state = self.state();
         let client = name.and_then(|name| serde_json::from_slice(&name).ok());
         state.client.principal = Arc::new(state.client.principal.with_client(client));
         state.client.can_be_asked = can_be_asked;
-        state.client.greeted_with = greeted_with;
         state.client.asked_version = version;
         // One that tried without a session before begins one now.
         state.client.stateless_meta = None;
+        Ok(())
+    }
+
+    /// Without a session each request says who makes it, and what its client can do.
+    fn hear_meta(&self, meta: Option<&[u8]>) -> Result<(), ReasonCode> {
+        let capabilities = {
+            let mut state = self.state();
+            if !state.client.hear(meta) {
+                return Ok(());
+            }
+            meta.and_then(capabilities_in)
+        };
+        self.take_view(capabilities)
+    }
+
+    /// The session is shown what clients are shown that can do this.
+    fn take_view(&self, client: Option<ClientCapabilities>) -> Result<(), ReasonCode> {
+        let (instance, is_same) = {
+            let state = self.state();
+            let known = state.view.known();
+            (known.seen.instance, known.seen.client == client)
+        };
+        if is_same {
+            return Ok(());
+        }
+        match self.server.view(instance, client) {
+            Ok(view) => {
+                self.state().view = view;
+                Ok(())
+            }
+            Err(error) => {
+                self.remark(&format!("a client's request was refused: {error}"));
+                Err(match error {
+                    ViewError::TooMany => ReasonCode::RateLimited,
+                    ViewError::Store(_) => ReasonCode::Internal,
+                })
+            }
+        }
     }
 
     /// Answers a list from the view. It is a request like others: it has a decision, and an outcome or a refusal.
@@ -252,19 +285,19 @@ impl Session {
         }
         let begun = passage.begun;
         note_decided();
-        let recorded = self.recorder.decision(&call, &ruling, met.circumstances(begun));
+        let recorded = self.server.recorder.decision(&call, &ruling, met.circumstances(begun));
         let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
-            self.recorder.settle(ticket).map(|_| receipt_id)
+            self.server.recorder.settle(ticket).map(|_| receipt_id)
         });
         self.end_wait(passage);
         let Ok(receipt_id) = settled else {
             return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
         };
-        self.tally.add(Counter::Requests);
+        self.server.tally.add(Counter::Requests);
         let answer = crate::lists::answer(&met.situation.view, list, None, cursor, id.raw());
         self.tell_client_in_parts(&answer.parts());
         let ours = begun.elapsed();
-        self.recorder.outcome(receipt_id, answer.status, answer.bytes(), ours, Duration::ZERO);
+        self.server.recorder.outcome(receipt_id, answer.status, answer.bytes(), ours, Duration::ZERO);
     }
 
     fn notification(&self, envelope: &Envelope<'_>, method: &str) {
@@ -279,7 +312,7 @@ impl Session {
         let is_closed = self.situation().is_closed();
         match method {
             "notifications/initialized" if !self.may_announce() => {
-                return self.wake(Wake::Initialized);
+                return self.wake(SessionWake::Initialized);
             }
             "notifications/initialized" => {}
             "notifications/cancelled" if !self.may_cancel(envelope, is_closed) => return,
@@ -290,7 +323,7 @@ impl Session {
         self.gather_for_server(&FreeMessage::notification(envelope.raw, method));
         if method == "notifications/initialized" {
             self.send_gathered();
-            self.wake(Wake::Initialized);
+            self.wake(SessionWake::Initialized);
         }
     }
 
@@ -300,7 +333,7 @@ impl Session {
         let Some(id) = envelope.params.as_ref().and_then(|params| params.request_id) else {
             return !is_closed;
         };
-        let until = Instant::now().checked_add(self.settings.cancelled_patience);
+        let until = Instant::now().checked_add(self.server.settings.cancelled_patience);
         let key = key_of(id);
         self.release_from_batch(&key);
         let cancelling = self.state().requests.cancel(self.at(&key), envelope.raw, until);
@@ -322,11 +355,11 @@ impl Session {
         }
         let (is_ours, is_expected, is_closed) = {
             let mut state = self.state();
-            let is_closed = state.situation.is_closed();
+            let is_closed = state.view.known().situation.is_closed();
             (state.asked.remove(id.key()), state.server_requests.remove(id.key()), is_closed)
         };
         if is_ours {
-            self.wake(Wake::ClientAnswered {
+            self.wake(SessionWake::ClientAnswered {
                 id: id.key().to_vec(),
                 message: envelope.raw.to_vec(),
             });
@@ -422,12 +455,16 @@ impl Session {
     ) -> ReasonCode {
         let kind = Method::of(method);
         let call = Call { method, kind, target: None, arguments: None, bytes, depth: 0 };
-        let met = Met { admission_age: None, ..self.met(&self.state(), None) };
+        let met = {
+            let state = self.state();
+            let known = state.view.known();
+            Met { admission_age: None, ..Met::of(&known, &state.client.principal, None) }
+        };
         let ruling = Ruling::Deny(Denial { reason, message: String::new() });
         note_decided();
-        let recorded = self.recorder.decision(&call, &ruling, met.circumstances(begun));
-        let recorded = recorded.and_then(|recorded| self.recorder.settle(recorded.ticket));
-        self.tally.add(Counter::Denied);
+        let recorded = self.server.recorder.decision(&call, &ruling, met.circumstances(begun));
+        let recorded = recorded.and_then(|recorded| self.server.recorder.settle(recorded.ticket));
+        self.server.tally.add(Counter::Denied);
         if recorded.is_ok() { reason } else { ReasonCode::LedgerUnavailable }
     }
 }

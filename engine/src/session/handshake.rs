@@ -6,7 +6,7 @@ use super::state::State;
 use super::stopped::without_words;
 use crate::call::Method;
 use crate::judge::FirstUsePolicy;
-use crate::server::driver::Wake;
+use crate::server::driver::SessionWake;
 use crate::view::{shaped_handshake, with_member};
 use contract::surface::{Surface, SurfaceReader};
 use gate::first_use::first_use;
@@ -28,23 +28,18 @@ impl Session {
         let version = surface.protocol_version.clone();
         let keeping = {
             let mut state = self.state();
-            if state.handshake.as_deref().is_some_and(|before| before != text) {
-                // It says something else of itself than what was judged: nothing is decided on that any more.
-                state.is_unjudged = true;
-                state.freshness.values_mut().for_each(|freshness| freshness.is_stale = true);
-            }
             let keeping = self.keeps_handshake(&mut state, envelope.raw, &text);
-            state.handshake = Some(text.into());
+            state.take_handshake(text.into());
             state.kept_greeting = None;
             state.client.protocol_version = version;
             keeping
         };
         match keeping {
             Keeping::NotNeeded => self.show_handshake(envelope, id, result),
-            Keeping::Kept => self.wake(Wake::Admit),
+            Keeping::Kept => self.wake(SessionWake::Admit),
             Keeping::Refused(reason) => {
                 self.refuse(id.raw(), reason);
-                self.wake(Wake::Admit);
+                self.wake(SessionWake::Admit);
             }
         }
     }
@@ -59,7 +54,7 @@ impl Session {
     ) {
         let keeping = {
             let mut state = self.state();
-            let is_checked = self.settings.admission_max_age.is_some();
+            let is_checked = self.server.settings.admission_max_age.is_some();
             match state.handshake {
                 Some(_) if is_checked => self.keep_handshake(&mut state, envelope.raw),
                 Some(_) | None => Keeping::NotNeeded,
@@ -67,10 +62,10 @@ impl Session {
         };
         match keeping {
             Keeping::NotNeeded => self.show_refused_handshake(envelope, id, error),
-            Keeping::Kept => self.wake(Wake::Admit),
+            Keeping::Kept => self.wake(SessionWake::Admit),
             Keeping::Refused(reason) => {
                 self.refuse(id.raw(), reason);
-                self.wake(Wake::Admit);
+                self.wake(SessionWake::Admit);
             }
         }
     }
@@ -83,7 +78,7 @@ impl Session {
         error: &[u8],
     ) {
         let situation = self.situation();
-        let is_unadmitted = situation.admission.is_closed() && !self.settings.greets_before_check;
+        let is_unadmitted = situation.admission.is_closed() && !self.server.settings.greets_before_check;
         if situation.view.stopped().is_some() || is_unadmitted {
             self.tell_client(&without_words(id, error));
         } else {
@@ -94,13 +89,16 @@ impl Session {
     /// A server that was greeted gave no answer to a further greeting that can be read: neither what it said before nor the
     /// check of that counts any more.
     pub(super) fn forget_greeting(&self, state: &mut State) {
-        if self.settings.admission_max_age.is_none() || state.handshake.is_none() {
+        if self.server.settings.admission_max_age.is_none() || state.handshake.is_none() {
             return;
         }
         state.handshake = None;
-        state.checked = None;
-        state.is_unjudged = true;
-        state.freshness.values_mut().for_each(|freshness| freshness.is_stale = true);
+        self.server.forget_check();
+        state.view.change(|known| {
+            known.handshake = None;
+            known.is_unjudged = true;
+            known.outdate();
+        });
     }
 
     /// Sends the client as much of the answer as somebody accepted.
@@ -111,14 +109,16 @@ impl Session {
         };
         let (book, is_first, is_closed) = {
             let state = self.state();
-            (state.book.clone(), !state.has_baseline, state.situation.admission.is_closed())
+            let known = state.view.known();
+            let is_closed = known.situation.admission.is_closed();
+            (known.book.clone(), !known.has_baseline, is_closed)
         };
         if is_closed {
             // Nothing that an unadmitted server says of itself is shown.
             let own = self.own_handshake();
             return self.tell_client(&with_member(envelope.raw, "result", Some(own.as_bytes())));
         }
-        let rules = self.judge().rules().clone();
+        let rules = self.server.judge().rules().clone();
         let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
             let trusted = trusted_at_first(&surface);
             let judgement = judge_surface(&trusted, &surface, &rules.settings, 0);
@@ -140,7 +140,7 @@ impl Session {
         match sort {
             Method::Handshake => None,
             Method::List(_) | Method::Use(_) | Method::Ping | Method::Other => {
-                begun.checked_add(self.settings.call_timeout?)
+                begun.checked_add(self.server.settings.call_timeout?)
             }
         }
     }

@@ -81,7 +81,7 @@ impl Session {
         passage: &Passage<'_>,
         standing: &Standing,
     ) -> Option<Vec<u8>> {
-        let may_ask = self.settings.asks_in_client
+        let may_ask = self.server.settings.asks_in_client
             && passage.asking != Asking::Done
             && passage.request.protocol_version.is_some()
             && is_settleable(standing)
@@ -89,8 +89,8 @@ impl Session {
         let target = passage.request.call.target.filter(|_| may_ask)?;
         let entry = EntryId::new(target.entry_type, target.key);
         let change = {
-            let seen = self.state().seen.clone();
-            let mut judge = self.judge();
+            let seen = self.view().known().seen.clone();
+            let mut judge = self.server.judge();
             judge.change_of(&seen, &entry, now()).ok().flatten()?
         };
         let hash = change.after.as_ref().map(Entry::entry_hash);
@@ -118,7 +118,7 @@ impl Session {
 
     /// Takes what the person said out of a call that a client came back with. Nothing where it is not one of ours.
     pub(super) fn returned(&self, envelope: &Envelope<'_>) -> Option<Returned> {
-        let params = envelope.params.as_ref().filter(|_| self.settings.asks_in_client)?;
+        let params = envelope.params.as_ref().filter(|_| self.server.settings.asks_in_client)?;
         let token: String = serde_json::from_slice(member(params.raw, "requestState")?).ok()?;
         if !token.starts_with(TOKEN) {
             return None;
@@ -151,13 +151,13 @@ impl Session {
     pub(crate) fn approve_for(&self, entry: &EntryId, hash: Option<EntryHash>) {
         let (seen, by) = {
             let state = self.state();
-            (state.seen.clone(), state.client.principal.subject.clone())
+            (state.view.known().seen.clone(), state.client.principal.subject.clone())
         };
         let approved = {
-            let mut judge = self.judge();
+            let mut judge = self.server.judge();
             judge.approve(&seen, entry, hash, &by, now())
         };
-        if let Err(error) = approved.and_then(|_| self.look_again()) {
+        if let Err(error) = approved.and_then(|_| self.server.look_again()) {
             self.remark(&format!("the approval could not be recorded: {error}"));
         }
     }

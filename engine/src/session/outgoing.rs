@@ -6,7 +6,6 @@ use super::{ClientOutlet, Session, boundary};
 use crate::batches::{OpenBatches, Passage as Passed};
 use crate::outlet::{FreeMessage, Outgoing, ServerOutlet};
 use crate::reason::ReasonCode;
-use crate::server::driver::Wake;
 use ledger::record::OutcomeStatus;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -67,8 +66,8 @@ impl Session {
     pub(super) fn release_from_batch(&self, key: &[u8]) {
         let mut side = self.client_side();
         let batch = side.batches.release(key);
-        if batch.is_some_and(|batch| side.outlet.write_line(&[&batch]).is_err()) {
-            self.wake(Wake::ClientGone);
+        if let Some(batch) = batch {
+            let _ = side.outlet.write_line(&[&batch]);
         }
     }
 
@@ -78,17 +77,14 @@ impl Session {
 
     pub(crate) fn tell_client_in_parts(&self, message: &[&[u8]]) {
         boundary::note_answered();
-        if self.client_side().write(message).is_err() {
-            self.wake(Wake::ClientGone);
-        }
+        // A client that is gone is noticed by the end of its input.
+        let _ = self.client_side().write(message);
     }
 
     /// A message of the server's on its way to the client: sent with those that come right behind it.
     pub(super) fn gather_for_client(&self, message: &[u8]) {
         boundary::note_answered();
-        if self.client_side().gather(message).is_err() {
-            self.wake(Wake::ClientGone);
-        }
+        let _ = self.client_side().gather(message);
     }
 
     /// Nothing more of the server is there for now: what was gathered goes to the client, then into the ledger.
@@ -97,11 +93,7 @@ impl Session {
     }
 
     pub(super) fn pass_gathered(&self) {
-        {
-            if self.client_side().outlet.write_gathered().is_err() {
-                self.wake(Wake::ClientGone);
-            }
-        }
+        let _ = self.client_side().outlet.write_gathered();
         // Where the client's messages are being taken, what is settled for them takes this along. Both sides set their own
         // flag before they look at the other's, so one of them sees to it.
         self.has_unsettled.store(true, Ordering::SeqCst);
@@ -113,7 +105,7 @@ impl Session {
     /// Writes outcomes that nobody has written yet.
     pub(super) fn settle_rest(&self) {
         if self.has_unsettled.swap(false, Ordering::SeqCst) {
-            let _ = self.recorder.flush();
+            let _ = self.server.recorder.flush();
         }
     }
 
@@ -165,7 +157,7 @@ impl Session {
             };
             let mut gathered = std::mem::take(&mut side.gathered);
             // INVARIANT: without a ticket no request is among what is sent.
-            let settled = ticket.map(|ticket| self.recorder.settle(ticket)).transpose();
+            let settled = ticket.map(|ticket| self.server.recorder.settle(ticket)).transpose();
             let (sent, error) = match settled {
                 Ok(Some(proof)) => {
                     (side.outlet.flush(proof, last.map(|last| last.outgoing)).is_ok(), None)

@@ -72,9 +72,10 @@ impl Session {
         trip("resume", passage.request.frame);
         let met = {
             let state = self.state();
-            let freshness = kind.list().map(|list| state.freshness(list));
+            let known = state.view.known();
+            let freshness = kind.list().map(|list| known.freshness(list));
             let age = freshness.and_then(|freshness| freshness.age(Instant::now()));
-            self.met(&state, age)
+            Met::of(&known, &state.client.principal, age)
         };
         if let Method::List(list) = kind {
             return self.answer_list(&passage, list, &met);
@@ -102,7 +103,7 @@ impl Session {
         let id = kept.request.id().as_id();
         self.carry_out(&passage_of(&kept, &id), &decided.met, &Ruling::Allow);
         self.send_gathered();
-        let until = Instant::now().checked_add(self.settings.cancelled_patience);
+        let until = Instant::now().checked_add(self.server.settings.cancelled_patience);
         let cancellation = self.state().requests.left(self.at(id.key()), until);
         if let Some(frame) = &cancellation {
             let method = "notifications/cancelled";

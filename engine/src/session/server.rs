@@ -6,7 +6,7 @@ use super::client::key_of;
 use super::state::MAX_SERVER_REQUESTS;
 use crate::reason::ReasonCode;
 use crate::requests::{Answered, Dispatched, DispatchedKind};
-use crate::server::driver::Wake;
+use crate::server::driver::SessionWake;
 use contract::surface::ListKind;
 use gate::counters::Counter;
 use ledger::record::OutcomeStatus;
@@ -121,14 +121,16 @@ impl Session {
         let arrived = Instant::now();
         let (answered, stopped) = {
             let mut state = self.state();
-            let stopped = state.situation.is_closed().then(|| state.situation.clone());
+            let known = state.view.known();
+            let stopped = known.situation.is_closed().then(|| known.situation.clone());
+            drop(known);
             (state.requests.answer(self.at(id.key())), stopped)
         };
         let dispatched = match answered {
             None => return self.unsolicited(),
             Some(Answered::Own) => {
                 let answer = OwnAnswer::Answer(Answer::of(*outcome).without_words());
-                return self.wake(Wake::Answered { id: id.key().to_vec(), answer });
+                return self.wake(SessionWake::Answered { id: id.key().to_vec(), answer });
             }
             Some(Answered::Client(id, dispatched)) => {
                 note_taken(id, dispatched.receipt_id);
@@ -165,7 +167,7 @@ impl Session {
         let theirs = arrived.saturating_duration_since(dispatched.dispatched);
         let before = dispatched.dispatched.saturating_duration_since(dispatched.begun);
         let ours = before + arrived.elapsed();
-        self.recorder.outcome(dispatched.receipt_id, status, bytes, ours, theirs);
+        self.server.recorder.outcome(dispatched.receipt_id, status, bytes, ours, theirs);
     }
 
     /// An answer that names no request, as a server gives it to a request that it cannot parse. It may have been meant for
@@ -196,7 +198,7 @@ impl Session {
 
     fn request_of_server(&self, id: &Id<'_>) -> Passing {
         let mut state = self.state();
-        let is_stopped = state.situation.is_closed();
+        let is_stopped = state.view.known().situation.is_closed();
         if is_stopped || state.server_requests.len() >= MAX_SERVER_REQUESTS {
             return Passing::Drop;
         }
@@ -216,22 +218,25 @@ impl Session {
             }
             _ => &[],
         };
-        let is_stopped = self.state().situation.is_closed();
+        let is_stopped = self.situation().is_closed();
         if lists.is_empty() {
             return if is_stopped { Passing::Drop } else { Passing::Forward };
         }
         let (is_news, is_stateless) = {
-            let mut state = self.state();
-            let mut is_news = false;
-            for list in lists {
-                let freshness = state.freshness.entry(*list).or_default();
-                is_news |= !std::mem::replace(&mut freshness.is_stale, true);
-            }
+            let state = self.state();
+            let is_news = state.view.change(|known| {
+                let mut is_news = false;
+                for list in lists {
+                    let is_stale = &mut known.freshness_mut(*list).is_stale;
+                    is_news |= !std::mem::replace(is_stale, true);
+                }
+                is_news
+            });
             (is_news, state.client.stateless_meta.is_some())
         };
         // Said again before anybody looked it is no news: a flood wakes the keeper once.
         if is_news {
-            self.wake(Wake::ListChanged(lists.to_vec()));
+            self.wake(SessionWake::ListChanged(lists.to_vec()));
         }
         // In a session the client is told when the view is there that it will then ask for. Without one it subscribed,
         // and the message names its subscription.
@@ -348,7 +353,7 @@ impl Session {
         let is_own = self.state().requests.end_own(id);
         if is_own && !self.is_closing.load(Ordering::Acquire) {
             let answer = OwnAnswer::Failed(reason);
-            self.wake(Wake::Answered { id: id.to_vec(), answer });
+            self.wake(SessionWake::Answered { id: id.to_vec(), answer });
         }
         is_own
     }
@@ -381,7 +386,7 @@ impl Session {
         format!(
             "the server did not answer its first request within {} s; what it wrote to standard error may say why. \
              It may take longer with `limits.start_timeout_seconds` in holdpoint.toml, or `holdpoint run --start-timeout SECONDS`",
-            self.settings.start_timeout.as_secs()
+            self.server.settings.start_timeout.as_secs()
         )
     }
 
@@ -411,14 +416,14 @@ impl Session {
     pub(crate) fn own_unreadable(&self, id: Vec<u8>) {
         let why = "it cannot be read in exactly one way".to_owned();
         let answer = OwnAnswer::Answer(Answer::Unreadable(why));
-        self.wake(Wake::Answered { id, answer });
+        self.wake(SessionWake::Answered { id, answer });
     }
 
     pub(super) fn record_failure(&self, dispatched: &Dispatched, status: OutcomeStatus) {
         let theirs = dispatched.dispatched.elapsed();
-        self.recorder.outcome(dispatched.receipt_id, status, 0, Duration::ZERO, theirs);
+        self.server.recorder.outcome(dispatched.receipt_id, status, 0, Duration::ZERO, theirs);
         if dispatched.kind == DispatchedKind::Call {
-            self.tally.add(Counter::Failed);
+            self.server.tally.add(Counter::Failed);
         }
     }
 }

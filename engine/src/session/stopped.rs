@@ -37,7 +37,7 @@ impl Session {
     fn withhold(&self, id: &Id<'_>, dispatched: &Dispatched, situation: &Situation) {
         let server = situation.server.as_str();
         let data = json!({"count": 1, "reason": "server_stopped"});
-        self.recorder.event(server, "mcp.response.dropped", None, &data);
+        self.server.recorder.event(server, "mcp.response.dropped", None, &data);
         let any = Call {
             method: "",
             kind: Method::Other,
@@ -48,7 +48,7 @@ impl Session {
         };
         let principal = self.state().client.principal.clone();
         let receipt_id = dispatched.receipt_id.to_string();
-        let refusal = match self.path.decide(&any, &principal, situation, Instant::now()) {
+        let refusal = match self.server.path.decide(&any, &principal, situation, Instant::now()) {
             Ruling::Hold(standing) => Refusal::held(&standing, server, None, &receipt_id),
             Ruling::Deny(denial) => Refusal::denied(&denial, server, &receipt_id),
             Ruling::Allow => {

@@ -8,7 +8,7 @@ use attest::{
 };
 use engine::admission::{Checker, Source, Subject, Terms};
 use engine::requests::MAX_WAITING;
-use engine::session::SessionSettings;
+use engine::server::ServerSettings;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -84,10 +84,10 @@ impl Server {
         let program = Box::new(move || program.clone());
         let bindings = vec![Binding::File(Digest::sha256(FILE))];
         let checker = Checker::new(terms, Subject::Local { program, bindings }, source);
-        let session = SessionSettings {
+        let session = ServerSettings {
             admission_max_age: Some(self.cache),
             greets_before_check: checker.greets_first(),
-            ..SessionSettings::default()
+            ..ServerSettings::default()
         };
         Setting { checker: Some(checker), session, ..Setting::default() }
     }

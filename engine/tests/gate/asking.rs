@@ -2,8 +2,8 @@
 
 use crate::stage::{Script, Setting, Stage, server_id, tool, tools};
 use contract::surface::{EntryId, EntryType};
-use engine::server::driver::Wake;
-use engine::session::SessionSettings;
+use engine::server::driver::SessionWake;
+use engine::server::ServerSettings;
 use gate::pins::Basis;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn asking(capabilities: &Value) -> Stage {
 }
 
 fn asking_with(setting: Setting, capabilities: &Value) -> Stage {
-    let session = SessionSettings { asks_in_client: true, ..setting.session };
+    let session = ServerSettings { asks_in_client: true, ..setting.session };
     let stage = Stage::new(Setting { session, ..setting });
     stage.greet(capabilities);
     stage.list(1);
@@ -58,7 +58,7 @@ fn a_yes_approves_and_the_call_goes_on() {
 fn the_time_that_a_person_takes_is_not_counted_against_the_call() {
     let call_timeout = Duration::from_millis(1_500);
     let session =
-        SessionSettings { call_timeout: Some(call_timeout), ..SessionSettings::default() };
+        ServerSettings { call_timeout: Some(call_timeout), ..ServerSettings::default() };
     let script = Script { answers_calls: false, ..Script::default() };
     let setting = Setting { session, script, ..Setting::default() };
     let stage = asking_with(setting, &json!({"elicitation": {}}));
@@ -111,7 +111,7 @@ fn the_server_cannot_answer_in_the_persons_place() {
 
 #[test]
 fn nobody_is_asked_where_no_call_waits_for_what_they_say() {
-    let session = SessionSettings { asks_in_client: true, ..SessionSettings::default() };
+    let session = ServerSettings { asks_in_client: true, ..ServerSettings::default() };
     let stage = Stage::new(Setting { session, ..Setting::default() });
     stage.greet(&json!({"elicitation": {}}));
     stage.list(1);
@@ -119,7 +119,7 @@ fn nobody_is_asked_where_no_call_waits_for_what_they_say() {
     stage.list(2);
     // The call that it is about went on with the answer to an earlier question.
     let entry = EntryId::new(EntryType::Tool, "add");
-    stage.wake_keeper(Wake::Ask { entry, banner: "add is held".to_owned() });
+    stage.wake_keeper(SessionWake::Ask { entry, banner: "add is held".to_owned() });
     stage.say(
         &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "sub"}}),
     );

@@ -1,7 +1,7 @@
 //! Cancellations that come while a call waits, while others are answered before it, and while its server is stopped.
 
 use crate::stage::*;
-use engine::session::SessionSettings;
+use engine::server::ServerSettings;
 use gate::server::ServerStatus;
 use serde_json::{Value, json};
 use store::{Act, Store};
@@ -19,7 +19,7 @@ fn cancel(stage: &Stage, id: u64) {
 }
 
 /// A server whose tool `add` is about to change: calls wait for the list, which does not come by itself.
-fn waiting_for_list(session: SessionSettings, capabilities: &Value) -> Stage {
+fn waiting_for_list(session: ServerSettings, capabilities: &Value) -> Stage {
     let add = tool("add", "Adds two numbers.");
     let script = Script { tools: tools(&[add, tool("sub", "Subtracts.")]), ..Script::default() };
     let stage = Stage::new(Setting { script, session, ..Setting::default() });
@@ -50,7 +50,7 @@ fn act(stage: &Stage, name: &'static str, status: ServerStatus) {
 
 #[test]
 fn a_call_behind_many_that_are_refused_keeps_its_id_and_its_cancellation() {
-    let stage = waiting_for_list(SessionSettings::default(), &json!({}));
+    let stage = waiting_for_list(ServerSettings::default(), &json!({}));
     for id in 100..500 {
         say_call(&stage, id, "add");
     }
@@ -69,7 +69,7 @@ fn a_call_behind_many_that_are_refused_keeps_its_id_and_its_cancellation() {
 
 #[test]
 fn nobody_is_asked_about_a_call_that_was_cancelled_while_it_waited() {
-    let session = SessionSettings { asks_in_client: true, ..SessionSettings::default() };
+    let session = ServerSettings { asks_in_client: true, ..ServerSettings::default() };
     let stage = waiting_for_list(session, &json!({"elicitation": {}}));
     say_call(&stage, 7, "add");
     cancel(&stage, 7);

@@ -2,7 +2,7 @@
 //! else of themselves.
 
 use crate::stage::*;
-use engine::session::SessionSettings;
+use engine::server::ServerSettings;
 use gate::server::ServerStatus;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -14,8 +14,8 @@ fn unanswered() -> Script {
     Script { answers_calls: false, ..Script::default() }
 }
 
-fn patient(patience: Duration) -> SessionSettings {
-    SessionSettings { cancelled_patience: patience, ..SessionSettings::default() }
+fn patient(patience: Duration) -> ServerSettings {
+    ServerSettings { cancelled_patience: patience, ..ServerSettings::default() }
 }
 
 fn say_call(stage: &Stage, id: &Value) {
@@ -78,7 +78,7 @@ fn a_request_that_the_server_cancelled_makes_room_for_others() {
 }
 
 fn asking() -> Stage {
-    let session = SessionSettings { asks_in_client: true, ..SessionSettings::default() };
+    let session = ServerSettings { asks_in_client: true, ..ServerSettings::default() };
     let stage = Stage::new(Setting { session, ..Setting::default() });
     stage.greet(&json!({"elicitation": {}}));
     stage.list(100);

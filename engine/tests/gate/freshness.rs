@@ -1,12 +1,12 @@
 //! How fresh the view is that a call is dispatched on.
 
 use crate::stage::{Script, Setting, Stage, tool, tools, wait_until};
-use engine::session::SessionSettings;
+use engine::server::ServerSettings;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 fn aged(max_age: Duration) -> Setting {
-    let session = SessionSettings { relist_max_age: max_age, ..SessionSettings::default() };
+    let session = ServerSettings { relist_max_age: max_age, ..ServerSettings::default() };
     Setting { session, ..Setting::default() }
 }
 
@@ -123,9 +123,9 @@ fn a_cancellation_follows_the_call_that_waited() {
 #[test]
 fn a_call_that_takes_too_long_is_answered_and_cancelled() {
     let script = Script { answers_calls: false, ..Script::default() };
-    let session = SessionSettings {
+    let session = ServerSettings {
         call_timeout: Some(Duration::from_millis(200)),
-        ..SessionSettings::default()
+        ..ServerSettings::default()
     };
     let stage = Stage::greeted(Setting { script, session, ..Setting::default() });
     let answer = stage.call(1, "add", json!({}));

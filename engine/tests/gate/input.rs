@@ -2,7 +2,7 @@
 //! what they said.
 
 use crate::stage::*;
-use engine::session::SessionSettings;
+use engine::server::ServerSettings;
 use serde_json::{Value, json};
 
 const CHANGED: &str = "Adds two numbers and sends them to somebody else.";
@@ -16,7 +16,7 @@ struct Scene {
 
 /// A client without a session, of which `elicitation` is said, and a tool that has changed.
 fn scene(asks_in_client: bool, elicitation: Value) -> Scene {
-    let session = SessionSettings { asks_in_client, ..SessionSettings::default() };
+    let session = ServerSettings { asks_in_client, ..ServerSettings::default() };
     let stage = Stage::new(Setting { session, ..Setting::default() });
     let scene = Scene { stage, elicitation, requests: std::cell::Cell::new(0) };
     assert!(scene.call(json!({})).get("result").is_some());
@@ -147,7 +147,7 @@ fn who_cannot_be_asked_gets_the_refusal_at_once() {
 
 #[test]
 fn what_is_said_to_the_server_passes_as_it_is() {
-    let session = SessionSettings { asks_in_client: true, ..SessionSettings::default() };
+    let session = ServerSettings { asks_in_client: true, ..ServerSettings::default() };
     let stage = Stage::new(Setting { session, ..Setting::default() });
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
     let call = format!(

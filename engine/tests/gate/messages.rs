@@ -252,7 +252,7 @@ fn calls_are_refused_past_their_depth_and_size_and_not_at_them() {
 fn without_a_receipt_nothing_is_dispatched() {
     let stage = Stage::greeted(Setting::default());
     assert!(stage.call(1, "add", json!({})).get("result").is_some());
-    stage.session.stop_recording();
+    stage.session.server().stop_recording();
     let refused = stage.call(2, "add", json!({}));
     assert_eq!(refused["error"]["code"], -32012);
     assert_eq!(refused["error"]["data"]["reason"], "ledger_unavailable");

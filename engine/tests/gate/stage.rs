@@ -6,14 +6,14 @@ use contract::time::Timestamp;
 use engine::admission::Checker;
 use engine::decide::{Path, PreflightLimits};
 use engine::errors::ErrorLog;
-use engine::judge::{FirstUsePolicy, Judge, Rules};
+use engine::judge::{FirstUsePolicy, Instance, Judge, Rules, Seen};
 use engine::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
 use engine::principal::Principal;
 use engine::recorder::{Recorder, now};
 use engine::sentinel::Sentinel;
-use engine::server::driver::{Driver, Wake};
-use engine::session::state::State;
-use engine::session::{Parts, Session, SessionSettings};
+use engine::server::driver::{Driver, SessionWake, Wake};
+use engine::server::{Server, ServerParts, ServerSettings};
+use engine::session::{Parts, Session};
 use engine::situation::{DriftScope, ServerProfile};
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
@@ -167,7 +167,7 @@ pub(crate) fn tools(tools: &[Value]) -> String {
 /// What a stage is set up with.
 pub(crate) struct Setting {
     pub(crate) posture: Posture,
-    pub(crate) session: SessionSettings,
+    pub(crate) session: ServerSettings,
     pub(crate) first_use: FirstUsePolicy,
     pub(crate) scope: DriftScope,
     pub(crate) script: Script,
@@ -182,7 +182,7 @@ impl Default for Setting {
     fn default() -> Self {
         Setting {
             posture: Posture::Guard,
-            session: SessionSettings::default(),
+            session: ServerSettings::default(),
             first_use: FirstUsePolicy::Trust,
             scope: DriftScope::Tool,
             script: Script::default(),
@@ -242,7 +242,7 @@ impl Stage {
         };
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
         let mut judge = Judge::new(store_of(&home), rules, Some(launch()));
-        let begun = judge.begin().expect("a beginning");
+        let begun = judge.begin(&Seen::default()).expect("a beginning");
         let sentinel = Sentinel::new(store_of(&home).index_path(), None).expect("a sentinel");
         let principal = Principal::local_user("ada".to_owned(), Vec::new(), now());
         let (keeper, wakes) = channel();
@@ -250,13 +250,21 @@ impl Stage {
         let (play, plays) = channel::<Vec<u8>>();
         let end = ClientEnd { arrived: client.clone(), line: Vec::new() };
         let noted = remarks.clone();
-        let session = Arc::new(Session::new(Parts {
+        let gated = Arc::new(Server::new(ServerParts {
             settings: setting.session,
             path: Path::for_one_server(setting.limits, setting.allowed),
-            recorder: Recorder::new(receipts),
+            recorder: Arc::new(Recorder::new(receipts)),
             judge,
+            begun,
             sentinel,
-            state: State::new(begun, principal),
+            driver: keeper.clone(),
+            errors: ErrorLog::new(home.path().join("errors.jsonl")),
+            remark: Box::new(move |sentence| noted.push(sentence.as_bytes())),
+        }));
+        let session = Session::open(Parts {
+            server: gated.clone(),
+            instance: Instance::default(),
+            principal,
             to_client: LineOutlet::new(Box::new(end)),
             to_server: Box::new(ServerEnd {
                 arrived: server.clone(),
@@ -265,18 +273,16 @@ impl Stage {
                 gathered: Vec::new(),
                 is_closed: false,
             }),
-            keeper: keeper.clone(),
-            errands: to_errands,
-            errors: ErrorLog::new(home.path().join("errors.jsonl")),
-            remark: Box::new(move |sentence| noted.push(sentence.as_bytes())),
-        }));
+            errands: Arc::new(move |_, errand| to_errands.send(errand).expect("errands are run")),
+        })
+        .expect("a session");
         let runner = session.clone();
         std::thread::spawn(move || engine::errands::run(&runner, &errands));
         let redactor = Redactor { exists: &|_| true, keyed_hash: &str::to_owned };
         let origin = setting.program.map(|program| ProgramOrigin::of(program, &[], &redactor));
         let origin = move || origin.as_ref().and_then(|origin| origin.entry().ok());
         let looked_after =
-            Driver::new(session.clone(), Box::new(origin)).admitting(setting.checker);
+            Driver::new(gated, Box::new(origin)).admitting(setting.checker);
         let keeping = Some(std::thread::spawn(move || looked_after.run(&wakes)));
         let (played, plan) = (session.clone(), script.clone());
         std::thread::spawn(move || {
@@ -385,14 +391,14 @@ impl Stage {
     }
 
     /// The keeper hears this, as if somebody of the gate had said it.
-    pub(crate) fn wake_keeper(&self, wake: Wake) {
-        self.keeper.send(wake).expect("a keeper");
+    pub(crate) fn wake_keeper(&self, wake: SessionWake) {
+        self.keeper.send(Wake::Session(self.session.key(), wake)).expect("a keeper");
     }
 
     /// Returns when the keeper has done everything that it was told before, and has ended. What has not happened by then
     /// will not happen.
     pub(crate) fn end_keeper(&mut self) {
-        self.wake_keeper(Wake::End);
+        self.keeper.send(Wake::End).expect("a keeper");
         if let Some(keeping) = self.keeping.take() {
             keeping.join().expect("the keeper does not panic");
         }

@@ -1,7 +1,7 @@
 //! Servers that cannot be reached when one of their lists is due: refused as such, held by nothing, dispatched never.
 
 use crate::stage::*;
-use engine::session::SessionSettings;
+use engine::server::ServerSettings;
 use gate::posture::Posture;
 use gate::server::ServerStatus;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use wire::remote::RemoteFailure;
 
 /// Every call asks for the list of tools first.
 fn wary() -> Setting {
-    let session = SessionSettings { relist_max_age: Duration::ZERO, ..SessionSettings::default() };
+    let session = ServerSettings { relist_max_age: Duration::ZERO, ..ServerSettings::default() };
     Setting { session, ..Setting::default() }
 }
 

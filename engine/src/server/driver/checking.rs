@@ -1,22 +1,32 @@
 //! The thread that checks the server's admission: the network may take its time, and the driver may not.
 
-use super::{Driver, Wake};
+use super::{Check, Driver, Event, Wake};
 use crate::admission::{Checked, Checker};
+use crate::requests::SessionKey;
+use crate::server::Server;
 use crate::session::Session;
 use crate::session::boundary::trip;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
 use wire::attestation::Greeting;
 
-/// Who checks the server's admission.
+/// The checks of a server's admission. One runs at a time.
 #[derive(Debug, Default)]
-pub(super) enum Checking {
-    #[default]
-    Never,
-    /// Until the first check is begun.
-    Unstarted(Box<Checker>),
-    Started(Sender<Asked>),
+pub(super) struct Checking {
+    checker: Option<Box<Checker>>,
+    /// The thread that checks, once the first check was begun.
+    thread: Option<Sender<Asked>>,
+    running: Option<Running>,
+}
+
+/// The check that runs.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    /// The session whose handshake it looks at. Others may have one that it does not count for.
+    session: SessionKey,
+    began: Instant,
 }
 
 /// What a check needs to know: the server's handshake if it was greeted, and how to greet it if not.
@@ -24,35 +34,38 @@ type Asked = (Option<Arc<str>>, Greeting);
 
 impl Checking {
     pub(super) fn by(checker: Option<Checker>) -> Checking {
-        checker.map_or(Checking::Never, |checker| Checking::Unstarted(Box::new(checker)))
+        Checking { checker: checker.map(Box::new), ..Checking::default() }
     }
 
-    /// Begins a check. Returns whether it could be begun.
+    /// Begins a check, unless one runs. Returns whether one runs then.
     pub(super) fn begin(&mut self, session: &Arc<Session>) -> bool {
-        *self = match std::mem::take(self) {
-            Checking::Unstarted(checker) => {
-                start(*checker, session).map_or(Checking::Never, Checking::Started)
-            }
-            other => other,
-        };
-        let Checking::Started(checker) = self else { return false };
+        if self.running.is_some() {
+            return true;
+        }
+        if let Some(checker) = self.checker.take() {
+            self.thread = start(*checker, &session.server);
+        }
         let handshake = session.state().handshake.clone();
-        checker.send((handshake, session.greeting())).is_ok()
+        let asked = (handshake, session.greeting());
+        let is_begun = self.thread.as_ref().is_some_and(|thread| thread.send(asked).is_ok());
+        let running = Running { session: session.key(), began: Instant::now() };
+        self.running = is_begun.then_some(running);
+        is_begun
     }
 }
 
 /// A thread that checks when it is asked to, until the driver is gone.
-fn start(mut checker: Checker, session: &Arc<Session>) -> Option<Sender<Asked>> {
+fn start(mut checker: Checker, server: &Arc<Server>) -> Option<Sender<Asked>> {
     let (ask, asked) = channel::<Asked>();
-    let session = session.clone();
+    let server = server.clone();
     let thread = std::thread::Builder::new().name("admission".to_owned());
     let started = thread.spawn(move || {
         while let Ok((handshake, greeting)) = asked.recv() {
-            let checked = session.contain(0, || {
+            let checked = server.contain(|| {
                 trip("admission", b"check");
                 checker.check(handshake.as_deref(), greeting)
             });
-            session.wake(
+            server.wake(
                 checked.map_or(Wake::NotChecked, |checked| Wake::Admitted(Box::new(checked))),
             );
         }
@@ -61,10 +74,35 @@ fn start(mut checker: Checker, session: &Arc<Session>) -> Option<Sender<Asked>> 
 }
 
 impl Driver {
+    /// A check ended; `None` if it has no outcome. Every session that waits for one goes on.
+    pub(super) fn end_check(&mut self, checked: Option<Checked>) {
+        let Some(Running { session: own, began }) = self.checking.running.take() else { return };
+        let is_news = checked.map(|checked| self.admit(checked));
+        let server = self.server.clone();
+        // The session that began it comes first: it judges for the others of its view.
+        let others = server.sessions().into_iter().filter(|session| session.key() != own);
+        let mut has_leader = false;
+        for session in server.session(own).into_iter().chain(others) {
+            let is_own = session.key() == own;
+            if has_leader && !session.waits_for_check() {
+                continue;
+            }
+            let is_leader = !std::mem::replace(&mut has_leader, true);
+            self.handle(&session, |driver| {
+                let event = match is_news {
+                    None => Event::NotChecked,
+                    Some(_) if !is_own && !session.is_checked() => Event::NotCovered,
+                    Some(is_news) => Event::Checked(Check { began, is_news, is_leader }),
+                };
+                driver.tell(&session, event);
+            });
+        }
+    }
+
     /// The outcome of a check counts from now on. Returns whether it is not what the last one found.
-    pub(super) fn admit(&mut self, checked: Checked) -> bool {
+    fn admit(&mut self, checked: Checked) -> bool {
         let admitted = checked.admitted.clone();
-        let is_news = self.session.admit(checked);
+        let is_news = self.server.admit(Arc::new(checked));
         if !is_news {
             return false;
         }
@@ -81,16 +119,15 @@ impl Driver {
             "reason": failure.map(|denial| denial.reason().as_str()),
             "note": is_warned.then_some(attest::WARN_ONLY),
         });
-        self.session.record_event(admitted.event(), &data);
+        self.server.recorder.event(self.server.id.as_str(), admitted.event(), None, &data);
         if let Some(denial) = failure {
             let what = match is_warned {
                 true => "is not attested and is used all the same (open flavor: warn-only)",
                 false => "is not admitted",
             };
             let (reason, detail) = (denial.reason(), denial.detail());
-            self.session.remark(&format!("the server {what}: {reason}: {detail}"));
+            self.server.remark(&format!("the server {what}: {reason}: {detail}"));
         }
-        self.session.state().is_unjudged = true;
         true
     }
 }

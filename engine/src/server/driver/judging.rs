@@ -4,7 +4,8 @@ use super::Driver;
 use crate::admission::Admittance;
 use crate::judge::{ATTEMPTS, Seen};
 use crate::recorder::now;
-use crate::session::Cause;
+use crate::server::{Cause, ServerView};
+use crate::session::Session;
 use contract::surface::ListKind;
 use gate::counters::Counter;
 use std::collections::BTreeMap;
@@ -14,44 +15,48 @@ use wire::listing::ListOutcome;
 
 impl Driver {
     /// Judges what was listed, if it is not what was judged before. Returns whether the view can be relied on.
-    pub(super) fn judge(&mut self, lists: BTreeMap<ListKind, ListOutcome>, is_news: bool) -> bool {
-        {
-            let mut state = self.session.state();
-            state.is_unjudged |= is_news;
-            if !state.is_unjudged {
-                return true;
-            }
+    pub(super) fn judge(
+        &mut self,
+        session: &Session,
+        view: &Arc<ServerView>,
+        lists: BTreeMap<ListKind, ListOutcome>,
+        is_news: bool,
+    ) -> bool {
+        if is_news {
+            view.change(|known| known.is_unjudged = true);
         }
-        let seen = Arc::new(self.seen(lists));
+        if !view.known().is_unjudged {
+            return true;
+        }
+        let seen = Arc::new(self.seen(view, lists));
         let Some(mut surface) = seen.surface() else {
-            self.session.remark("what the server says of itself cannot be read");
+            session.remark("what the server says of itself cannot be read");
             return false;
         };
         let mut attempt = 0;
         let outcome = loop {
             attempt += 1;
             // INVARIANT: nothing is compared while the judge is held. A call that needs no comparison never waits for one.
-            let draft = self.session.judge().draft(&seen, &surface, now());
+            let draft = self.server.judge().draft(&seen, &surface, now());
             let drafted = match draft {
                 Ok(draft) => draft.judge(&seen, &mut surface),
                 Err(error) => break Err(error),
             };
-            let mut judge = self.session.judge();
+            let mut judge = self.server.judge();
             match judge.settle(drafted) {
                 Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
                 Err(error) => break Err(error),
                 Ok(judged) => {
                     let newly_held = judge.newly_held(&seen.view(), &judged.judgement) as u64;
-                    self.session.tally.add_many(Counter::HoldsBegun, newly_held);
-                    self.session.tally.add_many(Counter::Repinned, judged.repinned as u64);
+                    self.server.tally.add_many(Counter::HoldsBegun, newly_held);
+                    self.server.tally.add_many(Counter::Repinned, judged.repinned as u64);
                     let notes = self.notes.take(&judged.judgement);
-                    {
-                        let mut state = self.session.state();
+                    view.change(|known| {
                         // Meanwhile the server may have answered another handshake.
-                        state.is_unjudged = state.handshake != seen.handshake;
-                        state.seen = seen.clone();
-                    }
-                    self.session.publish(&mut judge, judged, Cause::Server);
+                        known.is_unjudged = known.handshake != seen.handshake;
+                        known.seen = seen.clone();
+                    });
+                    self.server.publish(&mut judge, view, judged, Cause::Server);
                     break Ok((notes, judge.version().ok()));
                 }
             }
@@ -60,25 +65,27 @@ impl Driver {
             // Told with no lock held: a client that does not read would stop every call.
             Ok((notes, version)) => {
                 self.know(version);
-                self.session.tally.add_many(Counter::Notes, notes.len() as u64);
-                notes.iter().for_each(|note| self.session.note(note));
+                self.server.tally.add_many(Counter::Notes, notes.len() as u64);
+                let sessions = self.server.sessions_of(view);
+                notes.iter().for_each(|note| sessions.iter().for_each(|session| session.note(note)));
                 true
             }
             Err(error) => {
-                self.session.remark(&format!("what the server says could not be judged: {error}"));
+                session.remark(&format!("what the server says could not be judged: {error}"));
                 false
             }
         }
     }
 
-    fn seen(&mut self, lists: BTreeMap<ListKind, ListOutcome>) -> Seen {
+    fn seen(&mut self, view: &ServerView, fetched: BTreeMap<ListKind, ListOutcome>) -> Seen {
         let origin = (self.origin)();
-        let state = self.session.state();
-        let attested = match &state.situation.admission {
+        let known = view.known();
+        let attested = match &known.situation.admission {
             Admittance::Known(admitted) => Some(admitted.clone()),
             Admittance::NotAsked | Admittance::Unknown => None,
         };
-        let (handshake, client) = (state.handshake.clone(), state.client.capabilities());
-        Seen { handshake, lists, origin, attested, client }
+        let Seen { client, instance, lists, .. } = (*known.seen).clone();
+        let lists = lists.into_iter().chain(fetched).collect();
+        Seen { handshake: known.handshake.clone(), lists, origin, attested, client, instance }
     }
 }

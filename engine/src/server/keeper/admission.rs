@@ -1,6 +1,6 @@
 //! When the server's admission is checked, and what goes on after a check.
 
-use super::{Command, Glance, Keeper, Remark};
+use super::{Check, Command, Glance, Keeper, Remark};
 use crate::reason::ReasonCode;
 use crate::session::{LateGreeting, OwnAnswer};
 use contract::surface::ListKind;
@@ -26,6 +26,16 @@ pub(super) struct Admissions {
 }
 
 impl Admissions {
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_wanted && !self.is_checking && self.recheck.is_none()
+    }
+
+    /// What this session waits for has to be checked by itself.
+    pub(super) fn begin_again(&mut self) {
+        self.is_checking = false;
+        self.is_wanted = true;
+    }
+
     /// Has a server that is not admitted checked again when its time has come.
     pub(super) fn check_again(&mut self, glance: &Glance, now: Instant) {
         let is_due = self.recheck.is_some_and(|(due, _)| due <= now);
@@ -46,7 +56,6 @@ impl Keeper {
         }
         self.admission.is_wanted = false;
         self.admission.is_checking = true;
-        self.admission.asked_at = Some(now);
         out.push(Command::Check);
     }
 
@@ -67,22 +76,20 @@ impl Keeper {
     /// judged by.
     pub(super) fn checked(
         &mut self,
-        is_news: bool,
+        check: Check,
         glance: &Glance,
         now: Instant,
         out: &mut Vec<Command>,
     ) {
         self.admission.is_checking = false;
+        self.admission.asked_at = Some(check.began);
         let before = self.admission.recheck.map(|(_, pause)| pause);
-        self.admission.recheck = glance.is_closed.then(|| {
+        self.admission.recheck = (glance.is_closed && check.is_leader).then(|| {
             let pause = pause_after(before);
             (now + pause, pause)
         });
-        if is_news {
-            self.has_news = true;
-            if !glance.is_closed && self.judge_for_check(out) {
-                return;
-            }
+        if check.is_news && !glance.is_closed && self.judge_for_check(glance, out) {
+            return;
         }
         self.go_on_after_check(glance, out);
     }

@@ -20,77 +20,85 @@ impl Keeper {
         &mut self,
         list: ListKind,
         outcome: ListOutcome,
+        glance: &Glance,
         now: Instant,
         out: &mut Vec<Command>,
     ) {
         let begun = self.listings.remove(&list).map_or(now, |open| open.begun);
         self.finished.push((list, begun));
-        self.learn(list, outcome);
-        self.finish_all(now, out);
+        self.outcomes.insert(list, outcome);
+        self.finish_all(glance, now, out);
     }
 
     /// A list could not be fetched. What it carries is as unknown as before, so nothing is judged because of it.
-    pub(super) fn fail(&mut self, list: ListKind, reason: ReasonCode, out: &mut Vec<Command>) {
+    pub(super) fn fail(
+        &mut self,
+        list: ListKind,
+        reason: ReasonCode,
+        glance: &Glance,
+        out: &mut Vec<Command>,
+    ) {
         self.listings.remove(&list);
         self.failed.insert(list, reason);
-        self.finish_all(self.told_at, out);
-    }
-
-    fn learn(&mut self, list: ListKind, outcome: ListOutcome) {
-        if self.outcomes.get(&list) != Some(&outcome) {
-            self.outcomes.insert(list, outcome);
-            self.has_news = true;
-        }
+        self.finish_all(glance, self.told_at, out);
     }
 
     /// Whether it is known of every list what the server answers to it.
-    fn has_all_lists(&self) -> bool {
-        ListKind::ALL.iter().all(|list| self.outcomes.contains_key(list))
+    fn has_all_lists(&self, glance: &Glance) -> bool {
+        ListKind::ALL.iter().all(|list| self.is_known(*list, glance))
     }
 
     /// What is new is judged, and what waited goes on. At first no list may be out, since a server is judged as a whole;
     /// later one that does not come keeps no other waiting.
-    pub(super) fn finish_all(&mut self, now: Instant, out: &mut Vec<Command>) {
-        let is_out =
-            |list: &ListKind| !self.outcomes.contains_key(list) && self.listings.contains_key(list);
+    pub(super) fn finish_all(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
+        let is_out = |list: &ListKind| {
+            let is_asked = self.listings.contains_key(list);
+            !self.is_known(*list, glance) && (is_asked || glance.fetched_by_others.contains(list))
+        };
         let is_idle = self.finished.is_empty() && self.failed.is_empty();
         if is_idle || ListKind::ALL.iter().any(is_out) {
             return;
         }
-        self.close_unanswered(now);
-        self.refuse_failed(out);
+        self.close_unanswered(glance, now);
+        self.refuse_failed(glance, out);
         if !self.finished.is_empty() {
             let finished = std::mem::take(&mut self.finished);
-            self.judge(out).finished.extend(finished);
+            self.judge(glance, out).finished.extend(finished);
         }
     }
 
     /// Has the server judged.
-    fn judge(&mut self, out: &mut Vec<Command>) -> &mut Judging {
+    fn judge(&mut self, glance: &Glance, out: &mut Vec<Command>) -> &mut Judging {
         if self.judging.is_none() {
-            let is_news = std::mem::take(&mut self.has_news);
+            let seen = &glance.seen.lists;
+            let is_changed = self.outcomes.iter().any(|(list, new)| seen.get(list) != Some(new));
+            let is_news = std::mem::take(&mut self.has_news) || is_changed;
             out.push(Command::Judge { lists: self.outcomes.clone(), is_news });
         }
         self.judging.get_or_insert_default()
     }
 
-    pub(super) fn judge_for_check(&mut self, out: &mut Vec<Command>) -> bool {
-        let has_all = self.has_all_lists();
+    pub(super) fn judge_for_check(&mut self, glance: &Glance, out: &mut Vec<Command>) -> bool {
+        let has_all = self.has_all_lists(glance);
         if has_all {
-            self.judge(out).is_for_check = true;
+            self.judge(glance, out).is_for_check = true;
         }
         has_all
     }
 
     pub(super) fn judged(&mut self, is_reliable: bool, glance: &Glance, out: &mut Vec<Command>) {
         let Some(Judging { finished, is_for_check }) = self.judging.take() else { return };
-        // Lists that could not be judged are judged with the next ones.
-        self.has_news |= !is_reliable;
         let listed = |(list, begun): (ListKind, Instant)| {
-            let ttl = self.outcomes.get(&list).and_then(ListOutcome::ttl);
-            Listed { list, begun, ttl }
+            let outcome = self.outcomes.get(&list).or(glance.seen.lists.get(&list));
+            Listed { list, begun, ttl: outcome.and_then(ListOutcome::ttl) }
         };
         let lists: Vec<Listed> = finished.into_iter().map(listed).collect();
+        // Lists that could not be judged are judged with the next ones.
+        if is_reliable {
+            self.outcomes.clear();
+        } else {
+            self.has_news = true;
+        }
         if !lists.is_empty() {
             out.push(Command::EndListing { lists, is_reliable });
         }
@@ -103,29 +111,27 @@ impl Keeper {
 
     /// A server that answers some of its lists and never one of them is reached: that list is closed like one that cannot
     /// be read, and keeps the others usable.
-    fn close_unanswered(&mut self, now: Instant) {
+    fn close_unanswered(&mut self, glance: &Glance, now: Instant) {
         let is_answer = |outcome: &ListOutcome| !matches!(outcome, ListOutcome::NotOffered);
-        if !self.outcomes.values().any(is_answer) {
+        if !self.outcomes.values().chain(glance.seen.lists.values()).any(is_answer) {
             return;
         }
-        let outcomes = &self.outcomes;
-        let unanswered: Vec<ListKind> = self
-            .failed
-            .extract_if(.., |list, _| !outcomes.contains_key(list))
-            .map(|(list, _)| list)
-            .collect();
+        let failed = self.failed.keys().copied();
+        let unanswered: Vec<ListKind> =
+            failed.filter(|list| !self.is_known(*list, glance)).collect();
         for list in unanswered {
+            self.failed.remove(&list);
             self.finished.push((list, now));
             let words = "not answered, though the server answers other lists";
-            self.learn(list, ListOutcome::Unreadable(words.to_owned()));
+            self.outcomes.insert(list, ListOutcome::Unreadable(words.to_owned()));
         }
     }
 
     /// Refuses what waited for lists that could not be fetched. They stay stale, so the next call asks for them again and
     /// none is dispatched on what was seen before. While a list is unknown altogether, the lists that came with it cannot
     /// be judged either.
-    fn refuse_failed(&mut self, out: &mut Vec<Command>) {
-        if !self.has_all_lists() {
+    fn refuse_failed(&mut self, glance: &Glance, out: &mut Vec<Command>) {
+        if !self.has_all_lists(glance) {
             let reason = self.failed.values().next().copied();
             let reason = reason.unwrap_or(ReasonCode::UpstreamUnreachable);
             for (list, _) in self.finished.drain(..) {

@@ -122,7 +122,11 @@ impl World {
                 assert!(self.open.remove(&request).is_some(), "nothing to give up");
             }
             Command::Judge { lists, .. } => {
-                assert_eq!(lists.len(), ListKind::ALL.len(), "judged before all lists are known");
+                let mut seen = (*self.glance.seen).clone();
+                seen.lists.extend(lists);
+                let known = seen.lists.len();
+                assert_eq!(known, ListKind::ALL.len(), "judged before all lists are known");
+                self.glance.seen = Arc::new(seen);
                 return Some(Event::Judged { is_reliable: true });
             }
             Command::EndListing { lists, .. } => {
@@ -171,8 +175,10 @@ impl World {
                 self.glance.asked.remove(&entry);
                 self.questions.retain(|_, asked| *asked != entry);
             }
-            Command::BeginListing(_)
-            | Command::DeliverHandshakes { .. }
+            Command::BeginListing(list) => {
+                self.glance.begun.insert(list, self.now);
+            }
+            Command::DeliverHandshakes { .. }
             | Command::ReleaseUnadmitted
             | Command::RefuseUnadmitted
             | Command::Announce
@@ -228,7 +234,8 @@ impl World {
                 if *is_closed {
                     self.glance.waited.clear();
                 }
-                self.tell(Event::Checked { is_news: *is_news });
+                let (began, is_news) = (self.now, *is_news);
+                self.tell(Event::Checked(Check { began, is_news, is_leader: true }));
             }
             Happens::CheckFails if self.is_checking => {
                 self.is_checking = false;

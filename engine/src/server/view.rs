@@ -1,0 +1,153 @@
+//! What is known of a server in one view: one value behind an atomic pointer. A call reads it without a lock, and every
+//! change replaces it as a whole.
+
+use crate::admission::Checked;
+use crate::judge::{Judged, Seen, ViewKey};
+use crate::requests::SessionKey;
+use crate::situation::Situation;
+use arc_swap::ArcSwap;
+use contract::surface::{EntryId, ListKind};
+use gate::pins::PinBook;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most entries of a view whose holds are followed to what a person decides.
+pub const MAX_FOLLOWED_HOLDS: usize = 1_000;
+
+/// How fresh one list of a view is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Freshness {
+    /// When the newest listing was begun, complete or not.
+    pub begun_at: Option<Instant>,
+    /// When the last complete listing was begun.
+    pub listed_at: Option<Instant>,
+    /// The session whose connection the list is being fetched over.
+    pub listed_by: Option<SessionKey>,
+    /// The server said that the list changed, or a listing failed.
+    pub is_stale: bool,
+    /// The server's own limit. It may only shorten the maximum age.
+    pub ttl: Option<Duration>,
+}
+
+impl Freshness {
+    pub fn is_fresh(&self, now: Instant, max_age: Duration) -> bool {
+        let max_age = self.ttl.map_or(max_age, |ttl| ttl.min(max_age));
+        let is_current = self.listed_by.is_none() && !self.is_stale;
+        is_current && self.age(now).is_some_and(|age| age < max_age)
+    }
+
+    pub fn age(&self, now: Instant) -> Option<Duration> {
+        self.listed_at.map(|at| now.saturating_duration_since(at))
+    }
+}
+
+/// What is known of a server in one view.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub situation: Arc<Situation>,
+    /// The pins that the handshake is shaped by.
+    pub book: Arc<PinBook>,
+    /// Whether the server was ever pinned.
+    pub has_baseline: bool,
+    /// What the situation was made of, in this view from the beginning.
+    pub seen: Arc<Seen>,
+    /// The newest answer to `initialize` or `server/discover`.
+    pub handshake: Option<Arc<str>>,
+    /// The newest check of the server's admission; `None` if no check counts for what the server answered since.
+    pub checked: Option<Arc<Checked>>,
+    /// The server changed what it says since the situation was made.
+    pub is_unjudged: bool,
+    freshness: BTreeMap<ListKind, Freshness>,
+}
+
+impl Known {
+    pub(crate) fn new(begun: Judged, seen: Seen) -> Known {
+        let Judged { situation, book, has_baseline, .. } = begun;
+        Known {
+            situation: Arc::new(situation),
+            book: Arc::new(book),
+            has_baseline,
+            seen: Arc::new(seen),
+            handshake: None,
+            checked: None,
+            is_unjudged: true,
+            freshness: BTreeMap::new(),
+        }
+    }
+
+    pub fn freshness(&self, list: ListKind) -> Freshness {
+        self.freshness.get(&list).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn freshness_mut(&mut self, list: ListKind) -> &mut Freshness {
+        self.freshness.entry(list).or_default()
+    }
+
+    /// No call is decided on any list before it was fetched again.
+    pub(crate) fn outdate(&mut self) {
+        self.freshness.values_mut().for_each(|freshness| freshness.is_stale = true);
+    }
+
+    /// The lists that a session fetches, by whether this is the session.
+    pub(crate) fn listed(
+        &self,
+        is_wanted: impl Fn(SessionKey) -> bool,
+    ) -> impl Iterator<Item = ListKind> {
+        let by = self.freshness.iter().filter_map(|(list, known)| Some((*list, known.listed_by?)));
+        by.filter(move |(_, by)| is_wanted(*by)).map(|(list, _)| list)
+    }
+}
+
+/// A server as the callers meet it that are shown the same lists.
+pub struct ServerView {
+    pub(crate) key: ViewKey,
+    known: ArcSwap<Known>,
+    /// Held while a new value is made of the old one.
+    changing: Mutex<()>,
+    /// Entries that a call was held for, until a person decides.
+    held: Mutex<HashSet<EntryId>>,
+}
+
+impl std::fmt::Debug for ServerView {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ServerView").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl ServerView {
+    pub(crate) fn new(known: Known) -> ServerView {
+        ServerView {
+            key: known.seen.view(),
+            known: ArcSwap::from_pointee(known),
+            changing: Mutex::default(),
+            held: Mutex::default(),
+        }
+    }
+
+    pub fn known(&self) -> arc_swap::Guard<Arc<Known>> {
+        self.known.load()
+    }
+
+    /// Replaces what is known. If `change` panics, what was known before stays.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = Known::clone(&self.known.load());
+        let result = change(&mut known);
+        self.known.store(Arc::new(known));
+        result
+    }
+
+    /// Entries that a call was held for.
+    pub(crate) fn held(&self) -> MutexGuard<'_, HashSet<EntryId>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows a hold to what a person decides.
+    pub(crate) fn follow_hold(&self, id: EntryId) {
+        let mut held = self.held();
+        if held.len() < MAX_FOLLOWED_HOLDS {
+            held.insert(id);
+        }
+    }
+}
