@@ -30,27 +30,32 @@ pub struct OwnMessage {
     pub protocol_version: Option<String>,
 }
 
-/// Runs errands until nobody has any more.
+/// Runs a session's errands until no more can come.
 pub fn run(session: &Session, errands: &Receiver<Errand>) {
     while let Ok(errand) = errands.recv() {
-        let bytes = match &errand {
-            Errand::Send(message) => message.frame.len(),
-            Errand::GiveUp { .. } | Errand::Resume(_) => 0,
-        };
-        if session.contain(bytes, || run_one(session, &errand)).is_none() {
-            match &errand {
-                Errand::Resume(decided) => session.release_failed(decided.request.id(), "", 0),
-                Errand::Send(OwnMessage { id: Some(id), .. }) => {
-                    let reason = ReasonCode::Internal;
-                    session.contain(0, || session.own_request_failed(id.as_bytes(), reason));
-                }
-                Errand::Send(_) | Errand::GiveUp { .. } => {}
+        run_one(session, &errand);
+    }
+}
+
+/// Runs an errand. It may block while the server does not read.
+pub fn run_one(session: &Session, errand: &Errand) {
+    let bytes = match errand {
+        Errand::Send(message) => message.frame.len(),
+        Errand::GiveUp { .. } | Errand::Resume(_) => 0,
+    };
+    if session.contain(bytes, || carry_out(session, errand)).is_none() {
+        match errand {
+            Errand::Resume(decided) => session.release_failed(decided.request.id(), "", 0),
+            Errand::Send(OwnMessage { id: Some(id), .. }) => {
+                let reason = ReasonCode::Internal;
+                session.contain(0, || session.own_request_failed(id.as_bytes(), reason));
             }
+            Errand::Send(_) | Errand::GiveUp { .. } => {}
         }
     }
 }
 
-fn run_one(session: &Session, errand: &Errand) {
+fn carry_out(session: &Session, errand: &Errand) {
     match errand {
         Errand::Resume(decided) => {
             trip("errands", b"resume");

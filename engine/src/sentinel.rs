@@ -4,16 +4,23 @@
 //! nodes share a database, their homes do not share an index: changes are pushed there, and a call looks only whether the
 //! lease of the database holds ([`crate::lease`]). A database file that was
 //! removed or replaced is news too: the pins that count would otherwise be those of a file that no other process finds.
+//!
+//! Of a longer index only the new lines are read. Acts on other servers are no news.
 
 use crate::lease::Lease;
+use gate::server::ServerId;
 use std::cell::Cell;
 use std::fs::{File, Metadata};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::StoreError;
 
 /// How long a look counts for calls that were read together.
 const JUST: Duration = Duration::from_millis(5);
+
+/// The most of the index that is read to find out which servers an act concerns. More is taken to concern every server.
+const MAX_NEW_BYTES: usize = 256 * 1024;
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +49,8 @@ pub struct Sentinel {
     lease: Option<Lease>,
     /// The database, where it is a file.
     database: Option<PathBuf>,
+    /// The server whose calls are decided.
+    server: Option<ServerId>,
     seen: Sign,
     looked_at: Cell<Instant>,
 }
@@ -51,7 +60,8 @@ impl Sentinel {
         let index = File::open(&path).ok();
         let looked_at = Cell::new(Instant::now());
         let seen = Sign::default();
-        let mut sentinel = Sentinel { path, index, lease, database: None, seen, looked_at };
+        let (database, server) = (None, None);
+        let mut sentinel = Sentinel { path, index, lease, database, server, seen, looked_at };
         sentinel.seen = sentinel.look()?;
         Ok(sentinel)
     }
@@ -63,10 +73,35 @@ impl Sentinel {
         self
     }
 
+    /// Takes only acts that concern this server for news.
+    pub(crate) fn about(mut self, server: ServerId) -> Sentinel {
+        self.server = Some(server);
+        self
+    }
+
     /// What is new since the last time it was taken note of, if anything is.
-    pub fn news(&self) -> Result<Option<News>, StoreError> {
+    pub fn news(&mut self) -> Result<Option<News>, StoreError> {
         let sign = self.look()?;
-        Ok((sign != self.seen).then_some(News(sign)))
+        if sign == self.seen {
+            return Ok(None);
+        }
+        if self.is_about_others(sign) {
+            self.seen = sign;
+            return Ok(None);
+        }
+        Ok(Some(News(sign)))
+    }
+
+    /// Whether the index has only become longer, by acts on other servers.
+    fn is_about_others(&self, now: Sign) -> bool {
+        let (Some(server), Some(file)) = (&self.server, &self.index) else { return false };
+        let (Some(before), Some(after)) = (self.seen.index, now.index) else { return false };
+        let is_longer = before.has_name && after.has_name && after.bytes > before.bytes;
+        if !is_longer || self.seen.database != now.database {
+            return false;
+        }
+        let new_lines = read_between(file, before.bytes, after.bytes);
+        new_lines.is_some_and(|lines| is_about_others(&lines, server))
     }
 
     /// The news were acted on.
@@ -103,6 +138,31 @@ impl Sentinel {
         let database = self.database.as_deref().and_then(file_id);
         Ok(Sign { index: found.ok().map(sign), database })
     }
+}
+
+/// Whether these are whole lines of an index, each of which names another server. An incident names none.
+fn is_about_others(lines: &[u8], server: &ServerId) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        server_id: Option<String>,
+    }
+    let Some(lines) = lines.strip_suffix(b"\n") else { return false };
+    let is_about_other = |line: &[u8]| {
+        let line: Option<Line> = serde_json::from_slice(line).ok();
+        let named = line.and_then(|line| line.server_id);
+        named.is_some_and(|named| named != server.as_str())
+    };
+    lines.split(|byte| *byte == b'\n').all(is_about_other)
+}
+
+/// A part of a file; `None` if it is too long or cannot be read.
+fn read_between(file: &File, from: u64, until: u64) -> Option<Vec<u8>> {
+    let length = usize::try_from(until - from).ok().filter(|length| *length <= MAX_NEW_BYTES)?;
+    let mut bytes = vec![0; length];
+    let mut file = file;
+    file.seek(SeekFrom::Start(from)).ok()?;
+    file.read_exact(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Something that somebody decided.
@@ -150,6 +210,48 @@ mod tests {
         }
     }
 
+    /// Appends to the index. Returns whether that is news for `reports`.
+    fn is_news_for_reports(appended: &str) -> bool {
+        let directory = tempfile::tempdir().unwrap();
+        let index = directory.path().join("index");
+        std::fs::write(&index, "{\"server_id\":\"reports\"}\n").unwrap();
+        let sentinel = Sentinel::new(index.clone(), None).unwrap();
+        let mut sentinel = sentinel.about("reports".parse().unwrap());
+        let mut file = File::options().append(true).open(&index).unwrap();
+        std::io::Write::write_all(&mut file, appended.as_bytes()).unwrap();
+        let is_news = sentinel.news().unwrap().is_some();
+        assert_eq!(sentinel.news().unwrap().is_some(), is_news, "news until it is taken note of");
+        is_news
+    }
+
+    #[test]
+    fn acts_on_other_servers_are_no_news() {
+        let (own, other) = ("{\"server_id\":\"reports\"}\n", "{\"server_id\":\"files\"}\n");
+        assert!(!is_news_for_reports(other));
+        assert!(!is_news_for_reports(&[other, other].concat()));
+        for about_all in ["{\"server_id\":null}\n", "{}\n", "not JSON\n", "\n"] {
+            assert!(is_news_for_reports(about_all), "{about_all}");
+            assert!(is_news_for_reports(&[other, about_all].concat()), "{about_all}");
+        }
+        assert!(is_news_for_reports(own));
+        assert!(is_news_for_reports(&[other, own, other].concat()));
+        // A line that is not whole may turn out to be about any server.
+        assert!(is_news_for_reports(other.trim_end()));
+    }
+
+    #[test]
+    fn more_new_lines_than_are_read_are_news() {
+        let line = "{\"server_id\":\"files\"}\n";
+        let filled = |bytes: usize| {
+            let (lines, rest) = (bytes / line.len() - 1, bytes % line.len());
+            let last = format!("{}{}", line.trim_end(), " ".repeat(rest)) + "\n";
+            line.repeat(lines) + &last
+        };
+        assert_eq!(filled(MAX_NEW_BYTES).len(), MAX_NEW_BYTES);
+        assert!(!is_news_for_reports(&filled(MAX_NEW_BYTES)));
+        assert!(is_news_for_reports(&filled(MAX_NEW_BYTES + 1)));
+    }
+
     #[cfg(unix)]
     #[test]
     fn an_index_that_is_replaced_or_removed_is_news() {
@@ -178,7 +280,7 @@ mod tests {
         let [database, away] = ["state.db", "away"].map(|name| directory.path().join(name));
         std::fs::write(&database, "pins").unwrap();
         let sentinel = Sentinel::new(directory.path().join("index"), None).unwrap();
-        let sentinel = sentinel.following(database.clone());
+        let mut sentinel = sentinel.following(database.clone());
         assert!(sentinel.news().unwrap().is_none());
         std::fs::rename(&database, &away).unwrap();
         assert!(sentinel.news().unwrap().is_some());

@@ -107,7 +107,10 @@ pub struct ServerParts {
 
 impl std::fmt::Debug for ServerParts {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("ServerParts").field("settings", &self.settings).finish_non_exhaustive()
+        formatter
+            .debug_struct("ServerParts")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -161,21 +164,31 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     pub fn new(parts: ServerParts) -> Server {
-        let ServerParts { settings, path, recorder, judge, begun, sentinel, driver, errors, remark } =
-            parts;
+        let ServerParts {
+            settings,
+            path,
+            recorder,
+            judge,
+            begun,
+            sentinel,
+            driver,
+            errors,
+            remark,
+        } = parts;
         let admission = match settings.admission_max_age {
             Some(_) => Admittance::Unknown,
             None => Admittance::NotAsked,
         };
+        let id = begun.situation.server.clone();
         let server = Server {
-            id: begun.situation.server.clone(),
+            id: id.clone(),
             settings,
             path,
             recorder,
             tally: Tally::default(),
             faults: Faults::default(),
             judge: Mutex::new(judge),
-            sentinel: Mutex::new(sentinel),
+            sentinel: Mutex::new(sentinel.about(id)),
             views: Mutex::new(Views { by_key: HashMap::new(), admission, checked: None }),
             sessions: Mutex::default(),
             next_session: AtomicU64::new(0),
@@ -260,7 +273,7 @@ impl Server {
         self.wake(Wake::SessionEnded(key));
     }
 
-    pub(crate) fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
+    pub fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
         lock(&self.sessions).get(&key)?.upgrade()
     }
 
@@ -353,13 +366,7 @@ impl Server {
     }
 
     /// Records what a person decided about holds that stopped a call: the gate is measured by that.
-    fn end_holds(
-        &self,
-        judge: &mut Judge,
-        view: &ServerView,
-        situation: &Situation,
-        cause: Cause,
-    ) {
+    fn end_holds(&self, judge: &mut Judge, view: &ServerView, situation: &Situation, cause: Cause) {
         let stopped = situation.view.stopped();
         let is_confirmed =
             stopped.is_some_and(|standing| standing.reason == Some(Reason::ServerQuarantined));

@@ -277,7 +277,8 @@ impl Session {
             return;
         }
         boundary::note_decided();
-        let recorded = match self.server.recorder.decision(&call, ruling, met.circumstances(begun)) {
+        let recorded = match self.server.recorder.decision(&call, ruling, met.circumstances(begun))
+        {
             Ok(recorded) => recorded,
             Err(error) => {
                 self.remark(&format!("a call was refused because it cannot be recorded: {error}"));

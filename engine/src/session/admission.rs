@@ -9,8 +9,8 @@ use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
 use crate::requests::{Awaited, ParsedRequest, RequestKey};
-use crate::server::driver::SessionWake;
 use crate::server::Known;
+use crate::server::driver::SessionWake;
 use crate::situation::Situation;
 use attest::{Reason, TOOL_DENIED_EVENT};
 use contract::hash::sha256_hex;
@@ -46,7 +46,6 @@ pub(crate) enum LateGreeting {
     /// It speaks another protocol version than the client was told.
     OtherVersion,
 }
-
 
 impl Session {
     /// Whether the gate answers in place of the server, which is not admitted and hears nothing.
@@ -92,7 +91,8 @@ impl Session {
     pub(super) fn answer_unadmitted(&self, passage: &Passage<'_>, met: &Met) {
         let ParsedRequest { id, call, params, .. } = passage.request;
         let begun = passage.begun;
-        let recorded = self.server.recorder.decision(&call, &Ruling::Allow, met.circumstances(begun));
+        let recorded =
+            self.server.recorder.decision(&call, &Ruling::Allow, met.circumstances(begun));
         let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
             self.server.recorder.settle(ticket).map(|_| receipt_id)
         });
@@ -124,7 +124,13 @@ impl Session {
         let bytes = message.iter().map(|part| part.len()).sum();
         self.tell_client_in_parts(&message);
         let ours = begun.elapsed();
-        self.server.recorder.outcome(receipt_id, OutcomeStatus::Success, bytes, ours, Duration::ZERO);
+        self.server.recorder.outcome(
+            receipt_id,
+            OutcomeStatus::Success,
+            bytes,
+            ours,
+            Duration::ZERO,
+        );
     }
 
     /// The answer to a handshake in place of a server that is not admitted, in the era that the client speaks. It declares

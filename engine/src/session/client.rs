@@ -297,7 +297,13 @@ impl Session {
         let answer = crate::lists::answer(&met.situation.view, list, None, cursor, id.raw());
         self.tell_client_in_parts(&answer.parts());
         let ours = begun.elapsed();
-        self.server.recorder.outcome(receipt_id, answer.status, answer.bytes(), ours, Duration::ZERO);
+        self.server.recorder.outcome(
+            receipt_id,
+            answer.status,
+            answer.bytes(),
+            ours,
+            Duration::ZERO,
+        );
     }
 
     fn notification(&self, envelope: &Envelope<'_>, method: &str) {

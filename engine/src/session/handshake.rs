@@ -78,7 +78,8 @@ impl Session {
         error: &[u8],
     ) {
         let situation = self.situation();
-        let is_unadmitted = situation.admission.is_closed() && !self.server.settings.greets_before_check;
+        let is_unadmitted =
+            situation.admission.is_closed() && !self.server.settings.greets_before_check;
         if situation.view.stopped().is_some() || is_unadmitted {
             self.tell_client(&without_words(id, error));
         } else {

@@ -2,8 +2,8 @@
 
 use crate::stage::{Script, Setting, Stage, server_id, tool, tools};
 use contract::surface::{EntryId, EntryType};
-use engine::server::driver::SessionWake;
 use engine::server::ServerSettings;
+use engine::server::driver::SessionWake;
 use gate::pins::Basis;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -57,8 +57,7 @@ fn a_yes_approves_and_the_call_goes_on() {
 #[test]
 fn the_time_that_a_person_takes_is_not_counted_against_the_call() {
     let call_timeout = Duration::from_millis(1_500);
-    let session =
-        ServerSettings { call_timeout: Some(call_timeout), ..ServerSettings::default() };
+    let session = ServerSettings { call_timeout: Some(call_timeout), ..ServerSettings::default() };
     let script = Script { answers_calls: false, ..Script::default() };
     let setting = Setting { session, script, ..Setting::default() };
     let stage = asking_with(setting, &json!({"elicitation": {}}));

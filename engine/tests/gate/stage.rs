@@ -281,8 +281,7 @@ impl Stage {
         let redactor = Redactor { exists: &|_| true, keyed_hash: &str::to_owned };
         let origin = setting.program.map(|program| ProgramOrigin::of(program, &[], &redactor));
         let origin = move || origin.as_ref().and_then(|origin| origin.entry().ok());
-        let looked_after =
-            Driver::new(gated, Box::new(origin)).admitting(setting.checker);
+        let looked_after = Driver::new(gated, Box::new(origin)).admitting(setting.checker);
         let keeping = Some(std::thread::spawn(move || looked_after.run(&wakes)));
         let (played, plan) = (session.clone(), script.clone());
         std::thread::spawn(move || {

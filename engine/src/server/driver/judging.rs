@@ -67,7 +67,9 @@ impl Driver {
                 self.know(version);
                 self.server.tally.add_many(Counter::Notes, notes.len() as u64);
                 let sessions = self.server.sessions_of(view);
-                notes.iter().for_each(|note| sessions.iter().for_each(|session| session.note(note)));
+                notes
+                    .iter()
+                    .for_each(|note| sessions.iter().for_each(|session| session.note(note)));
                 true
             }
             Err(error) => {
