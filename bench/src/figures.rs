@@ -46,8 +46,17 @@ pub fn exit_code(measured: Result<Figures, Box<dyn Error>>) -> ExitCode {
 
 /// The most memory that this process ever had; none where the system does not tell.
 pub fn peak_bytes() -> Option<u64> {
+    memory("VmHWM:")
+}
+
+/// The memory that this process has now; none where the system does not tell.
+pub fn resident_bytes() -> Option<u64> {
+    memory("VmRSS:")
+}
+
+fn memory(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }

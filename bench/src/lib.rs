@@ -12,5 +12,6 @@ pub mod process;
 pub mod programs;
 pub mod samples;
 pub mod server;
+pub mod sessions;
 pub mod standard;
 pub mod timing;

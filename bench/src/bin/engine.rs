@@ -1,208 +1,130 @@
-//! The decision path for many: what a decision and both receipts of a call cost, with how many principals and tools, and what
-//! a list costs that is filtered for one caller. One process, no transport.
+//! One process for many: what a call costs with many sessions, principals and tools, what an idle session costs, and what a
+//! list costs that is filtered for one caller. Transports are in memory.
 //!
 //! Prints each figure with its bound and exits with 1 if one is over it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use contract::surface::ListKind;
-use engine::decide::{Path, PreflightLimits, Ruling};
-use engine::judge::{FirstUsePolicy, Judge, Rules, Seen};
 use engine::lists;
 use engine::outlet::LineOutlet;
-use engine::principal::Principal;
-use engine::recorder::{Circumstances, Recorder, now};
-use engine::requests::ParsedRequest;
-use engine::situation::{DriftScope, ServerProfile, Situation};
-use gate::posture::Settings;
-use gate::shown::ListMode;
+use engine::recorder::Recorder;
 use holdpoint_bench::calls::write_alone;
-use holdpoint_bench::figures::Figures;
+use holdpoint_bench::figures::{Figures, exit_code, resident_bytes};
+use holdpoint_bench::sessions::{Outcome, Sessions, answer, answered, call, frame, situation};
 use holdpoint_bench::timing::{best_times, cpu_time_of, ratio};
-use ledger::record::OutcomeStatus;
-use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use store::Home;
 use store::receipts::{Fsync, Receipts, Settings as ReceiptSettings};
-use store::{Home, SqliteStore, Witnessed};
 use tempfile::TempDir;
-use wire::envelope::{Kind, Scanned, scan};
-use wire::listing::ListOutcome;
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 30;
 /// The calls of one round.
 const CALLS: u64 = 4_096;
+const IDLE_SESSIONS: usize = 10_000;
 const LIST_ROUNDS: usize = 300;
 /// The threads that carry calls.
 const THREADS: usize = 2;
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(figures) if figures.are_within_bounds() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("cannot measure: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(measure())
 }
 
 fn measure() -> Outcome<Figures> {
     let mut figures = Figures::default();
     let directory = tempfile::tempdir()?;
     deciding(&mut figures, &directory)?;
+    idling(&mut figures, &directory)?;
     listing(&mut figures, &directory)?;
     Ok(figures)
 }
 
-/// Servers with so many tools, judged, and the sessions that call them.
+/// Sessions that make calls, and the calls.
 struct Stage {
-    servers: Vec<Arc<Situation>>,
-    sessions: Vec<Principal>,
-    path: Path,
-    frames: Vec<String>,
+    sessions: Sessions,
+    frames: Vec<(String, String)>,
 }
 
 impl Stage {
-    fn new(directory: &TempDir, servers: usize, tools: usize, sessions: usize) -> Outcome<Stage> {
-        let servers: Outcome<Vec<_>> =
-            (0..servers).map(|server| situation(directory, server, tools)).collect();
-        let principal =
-            |number| Principal::local_user(format!("user-{number}@example.com"), Vec::new(), now());
-        Ok(Stage {
-            servers: servers?,
-            sessions: (0..sessions).map(principal).collect(),
-            path: Path::for_one_server(PreflightLimits::default(), None),
-            frames: (0..tools).map(frame).collect(),
-        })
+    fn new(
+        directory: &TempDir,
+        recorder: &Arc<Recorder>,
+        servers: usize,
+        tools: usize,
+        (principals, sessions): (usize, usize),
+    ) -> Outcome<Stage> {
+        let name = format!("{servers}-{tools}-{sessions}");
+        let directory = directory.path().join(name);
+        std::fs::create_dir(&directory)?;
+        let sessions = Sessions::open(&directory, recorder, servers, tools, principals, sessions)?;
+        let frames = (0..tools).map(|tool| (frame(tool), answer(tool))).collect();
+        Ok(Stage { sessions, frames })
     }
 
-    /// One call of a session: scanned, decided, recorded, settled, and answered by a server that does nothing.
-    fn call(&self, recorder: &Recorder, number: u64) -> Outcome<()> {
-        let begun = Instant::now();
-        let pick = |count: usize| usize::try_from(number).unwrap_or_default() % count.max(1);
-        let frame = self.frames.get(pick(self.frames.len())).ok_or("no frame")?;
-        let situation = self.servers.get(pick(self.servers.len())).ok_or("no server")?;
-        let principal = self.sessions.get(pick(self.sessions.len())).ok_or("no session")?;
-        let Ok(Scanned::Message(envelope)) = scan(frame.as_bytes()) else {
-            return Err("no message".into());
-        };
-        let Kind::Request { id, method } = &envelope.kind else { return Err("no request".into()) };
-        let call = ParsedRequest::of(&envelope, id, method, None).call;
-        let ruling = self.path.decide(&call, principal, situation, begun);
-        if !matches!(ruling, Ruling::Allow) {
-            return Err("a call was refused".into());
+    /// The calls of one thread: each is made, decided, recorded, sent, answered and recorded again.
+    fn calls(&self, thread: usize, threads: usize) {
+        let mine = self.sessions.sessions.iter().skip(thread).step_by(threads);
+        let calls = usize::try_from(CALLS).unwrap_or_default() / threads;
+        let frames = self.frames.iter().cycle().skip(thread);
+        for (session, (frame, answer)) in mine.cycle().zip(frames).take(calls) {
+            call(session, frame.as_bytes());
+            answered(session, answer.as_bytes());
         }
-        let about = Circumstances {
-            situation,
-            principal,
-            trace_id: None,
-            policy_id: None,
-            approval: None,
-            view_age: Some(Duration::from_secs(1)),
-            admission_age: None,
-            begun,
-        };
-        let recorded = recorder.decision(&call, &ruling, about)?;
-        drop(recorder.settle(recorded.ticket)?);
-        let status = OutcomeStatus::Success;
-        recorder.outcome(recorded.receipt_id, status, 100, Duration::ZERO, Duration::ZERO);
-        Ok(())
     }
 
-    fn round(&self, recorder: &Recorder) {
+    /// Makes all calls. One session has one client, and so one thread. Returns whether all of them arrived.
+    fn round(&self) -> bool {
+        let threads = THREADS.min(self.sessions.sessions.len());
+        let before = self.sessions.calls.load(Ordering::Relaxed);
         std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                scope.spawn(move || {
-                    for number in (0..CALLS).skip(thread).step_by(THREADS) {
-                        if let Err(error) = self.call(recorder, number) {
-                            eprintln!("a call failed: {error}");
-                        }
-                    }
-                });
+            for thread in 0..threads {
+                scope.spawn(move || self.calls(thread, threads));
             }
         });
+        let arrived = self.sessions.calls.load(Ordering::Relaxed) - before;
+        u64::try_from(arrived) == Ok(CALLS)
     }
 }
 
-fn frame(tool: usize) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{tool},"method":"tools/call","params":{{"name":"tool_{tool}","arguments":{{"path":"/srv/work/report-{tool}.md","limit":20}}}}}}"#
-    )
-}
-
-fn page(tools: usize) -> Arc<str> {
-    let tool = |number| {
-        format!(
-            r#"{{"name":"tool_{number}","description":"Reads report {number} from the workspace and returns its text.","inputSchema":{{"type":"object","properties":{{"path":{{"type":"string"}},"limit":{{"type":"integer"}}}},"required":["path"]}}}}"#
-        )
-    };
-    let tools: Vec<String> = (0..tools).map(tool).collect();
-    format!(r#"{{"tools":[{}]}}"#, tools.join(",")).into()
-}
-
-/// A server of its own home, pinned at first use.
-fn situation(directory: &TempDir, server: usize, tools: usize) -> Outcome<Arc<Situation>> {
-    let home = Home::open(&directory.path().join(format!("server-{server}-{tools}")))?;
-    let store = Witnessed::new(Box::new(SqliteStore::open(&home)?), &home);
-    let rules = Rules {
-        server: format!("server-{server}").parse()?,
-        settings: Settings::default(),
-        first_use: FirstUsePolicy::Trust,
-        scope: DriftScope::Tool,
-        mode: ListMode::Accepted,
-        allowed: None,
-        mirrors_parameters: false,
-        profile: ServerProfile::default(),
-    };
-    let lists = ListKind::ALL.into_iter().map(|list| match list {
-        ListKind::Tools => (list, ListOutcome::Pages(Arc::new(vec![page(tools)]))),
-        ListKind::Prompts | ListKind::Resources | ListKind::ResourceTemplates => {
-            (list, ListOutcome::NotOffered)
-        }
-    });
-    let handshake = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"reports","version":"1"}}"#;
-    let handshake = Some(handshake.into());
-    let seen = Seen { handshake, lists: lists.collect(), ..Seen::default() };
-    let surface = seen.surface().ok_or("a surface that cannot be read")?;
-    let mut judge = Judge::new(store, rules, None);
-    Ok(Arc::new(judge.take_in(&seen, surface, now())?.situation))
-}
-
-/// The processor time of a call, beside encoding, hashing and writing its two lines alone.
+/// The processor time of a call, with encoding, hashing and writing its two lines alone for comparison.
 fn deciding(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     let home = Home::open(&directory.path().join("home"))?;
     let settings = ReceiptSettings { fsync: Fsync::Never, ..ReceiptSettings::default() };
-    let recorder = Recorder::new(Receipts::open(&home, settings)?);
+    let recorder = Arc::new(Recorder::new(Receipts::open(&home, settings)?));
     let mut file =
         OpenOptions::new().create(true).append(true).open(directory.path().join("plain"))?;
     let stages = [
-        Stage::new(directory, 1, 10, 1)?,
-        Stage::new(directory, 5, 10, 64)?,
-        Stage::new(directory, 1, 10_000, 1)?,
-        Stage::new(directory, 1, 10, 1_000)?,
+        Stage::new(directory, &recorder, 1, 10, (1, 1))?,
+        Stage::new(directory, &recorder, 5, 10, (20, 64))?,
+        Stage::new(directory, &recorder, 1, 10_000, (1, 1))?,
+        Stage::new(directory, &recorder, 1, 10, (1_000, 1_000))?,
+        Stage::new(directory, &recorder, 1, 10, (1, 2))?,
     ];
-    let mut best = [Duration::MAX; 5];
+    let mut best = [Duration::MAX; 6];
     for _ in 0..ROUNDS {
         let alone = cpu_time_of(|| {
             if let Err(error) = write_alone(&mut file, 0..CALLS) {
                 eprintln!("a line was not written: {error}");
             }
         });
-        let ours = stages.each_ref().map(|stage| cpu_time_of(|| stage.round(&recorder)));
+        let mut are_all_sent = true;
+        let ours = stages.each_ref().map(|stage| cpu_time_of(|| are_all_sent &= stage.round()));
+        if !are_all_sent {
+            return Err("a call was refused".into());
+        }
         for (best, time) in best.iter_mut().zip([alone].into_iter().chain(ours)) {
             *best = time.min(*best);
         }
     }
-    let [alone, one, many, tools, principals] = best;
+    let [alone, one, many, tools, principals, two] = best;
     let each = |time: Duration| time.as_secs_f64() * 1e6 / CALLS as f64;
     println!(
-        "processor time of a call on {THREADS} threads: its two lines alone {:.2} us, 1 session {:.2} us, 64 sessions on 5 servers {:.2} us",
+        "processor time of a call: its two lines alone {:.2} us, 1 session {:.2} us, 64 sessions on 5 servers and {THREADS} threads {:.2} us",
         each(alone),
         each(one),
         each(many)
@@ -210,14 +132,34 @@ fn deciding(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     figures.tell("a call of 1 session, times its lines alone", ratio(one, alone), 2.0);
     figures.tell("a call of 64 sessions, times its lines alone", ratio(many, alone), 2.0);
     figures.tell("a call with 10,000 tools, times one with 10", ratio(tools, one), 1.1);
-    figures.tell("a call with 1,000 principals, times one with 1", ratio(principals, one), 1.1);
+    figures.tell("a call of 1,000 principals, times one of 1", ratio(principals, two), 1.1);
+    recorder.finish();
+    Ok(())
+}
+
+/// The memory of sessions that were greeted, made a call, and wait.
+fn idling(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
+    let home = Home::open(&directory.path().join("idle-home"))?;
+    let settings = ReceiptSettings { fsync: Fsync::Never, ..ReceiptSettings::default() };
+    let recorder = Arc::new(Recorder::new(Receipts::open(&home, settings)?));
+    let path = directory.path().join("idle");
+    std::fs::create_dir(&path)?;
+    let open = |sessions| Sessions::open(&path, &recorder, 5, 100, 20, sessions);
+    // The first sessions pay for what all of them share.
+    let first = open(50)?;
+    let before = resident_bytes().ok_or("the system does not tell the memory of a process")?;
+    let idle = open(IDLE_SESSIONS)?;
+    let after = resident_bytes().unwrap_or_default();
+    let each = after.saturating_sub(before) as f64 / IDLE_SESSIONS as f64 / 1024.0;
+    println!("{} sessions idle", first.sessions.len() + idle.sessions.len());
+    figures.tell("an idle session, KB", each, 8.0);
     recorder.finish();
     Ok(())
 }
 
 /// A list of 1,000 tools for a caller that may see every third of them, beside sending the same bytes.
 fn listing(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
-    let situation = situation(directory, 0, 1_000)?;
+    let situation = situation(directory.path(), 0, 1_000)?;
     let view = &situation.view;
     let list = view.list(ListKind::Tools).ok_or("no list")?;
     let visible = list.visible(|key| key.bytes().map(u32::from).sum::<u32>() % 3 == 0);
