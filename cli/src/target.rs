@@ -420,7 +420,7 @@ fn read_header(
         .and_then(|secret: SecretName| secret.read(|variable| variable_of(variable, environment)));
     let value = match secret {
         Ok(secret) => format!("{scheme}{secret}"),
-        Err(SecretError::NotAName) => return Err(wrong("a value is never given directly")),
+        Err(SecretError::NotAName) => return Err(wrong("a secret cannot be given directly")),
         Err(error) => return Err(wrong(&error.to_string())),
     };
     if value.len() > MAX_HEADER_BYTES {

@@ -45,7 +45,7 @@ pub struct Config {
 pub enum ConfigError {
     #[error("`{}`: {source}", path.display())]
     NotFound { path: PathBuf, source: io::Error },
-    #[error("`{}` is JSON, TOML or YAML? name it accordingly, or name the host", path.display())]
+    #[error("cannot tell whether `{}` is JSON, TOML or YAML: rename it, or name the host", path.display())]
     UnknownSyntax { path: PathBuf },
     #[error("`{}` is not a file", path.display())]
     NotAFile { path: PathBuf },
@@ -62,7 +62,7 @@ pub enum ReadError {
     NotAFile,
     #[error("is not UTF-8 text")]
     NotText,
-    #[error("cannot be read in one way: {0}")]
+    #[error("is invalid or ambiguous: {0}")]
     Text(#[from] TextError),
 }
 

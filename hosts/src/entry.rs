@@ -15,7 +15,7 @@ pub(crate) struct Entry<'d> {
     pub(crate) place: Vec<Step>,
     pub(crate) node: &'d Node,
     pub(crate) map: &'d Map,
-    /// Another of the same name is beside it, and the host takes the one or the other.
+    /// Another entry has the same name, and hosts differ in which one they use.
     pub(crate) is_repeated: bool,
 }
 
@@ -34,15 +34,13 @@ pub enum Reason {
     Variables,
     #[error("names neither a command nor an address, not guarded")]
     NoLaunch,
-    #[error("is of a type that is not known here, not guarded")]
+    #[error("has an unknown type, not guarded")]
     UnknownType,
     #[error("has headers and variables of its own, not guarded")]
     HeadersAndVariables,
-    #[error("says both a command and an address, and its host may take either, not guarded")]
+    #[error("has both a command and an address, and its host may use either, not guarded")]
     TwoWays,
-    #[error(
-        "has a part that is there twice, shared, or of another type than expected, not guarded"
-    )]
+    #[error("has a member that is repeated, shared, or of an unexpected type, not guarded")]
     Shape,
 }
 
@@ -225,7 +223,7 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
     Ok(Remote { address, url, kind, headers, environment, bearer })
 }
 
-/// Whether a member of a remote entry is changed by us, or harmless beside a command.
+/// Whether a member of a remote entry is changed by us, or harmless next to a command.
 fn may_stay(name: &str, shape: &Shape) -> bool {
     let is_changed = name == shape.headers
         || shape.bearer.is_some_and(|(bearer, _)| name == bearer)
@@ -242,7 +240,7 @@ fn is_header_name(name: &str) -> bool {
 }
 
 /// Whether an entry that says a command says an address as well. Which of them counts is the host's affair, and a gate before
-/// the command alone would stand beside the way that is taken. Names of other hosts, and in other case, count too: what a host
+/// the command alone would be bypassed. Names of other hosts, and in other case, count too: what a host
 /// does with them differs between its versions.
 pub(crate) fn has_address(entry: &Entry<'_>) -> bool {
     let is_address =

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const VERSION: u32 = 2;
-/// The version that kept a whole copy of the file beside the record.
+/// The version that kept a whole copy of the file next to the record.
 const VERSION_WITH_COPY: u64 = 1;
 const COPY: &str = "original";
 /// How long another process may have a file in hand.
@@ -31,7 +31,7 @@ pub enum JournalError {
     File { path: PathBuf, source: io::Error },
     #[error("the record at `{}` cannot be read: {what}", path.display())]
     Record { path: PathBuf, what: String },
-    #[error("another process has `{}` in hand", path.display())]
+    #[error("another process is editing `{}`", path.display())]
     Busy { path: PathBuf },
     #[error("the path `{}` is not text", path.display())]
     NotText { path: PathBuf },
@@ -64,7 +64,7 @@ pub(crate) struct Journal {
     folder: PathBuf,
 }
 
-/// While it lives, nobody else changes the file that it is for.
+/// While it lives, no other process of Holdpoint changes the file.
 #[derive(Debug)]
 pub(crate) struct Lock(
     #[allow(dead_code, reason = "the lock lasts as long as the file is open")] File,

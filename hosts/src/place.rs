@@ -26,9 +26,9 @@ pub enum PlaceError {
     TooManyServers,
     #[error("it has more than {MAX_PROJECTS} projects")]
     TooManyProjects,
-    #[error("`{0}` is there twice, and hosts take the one or the other")]
+    #[error("`{0}` appears twice, and hosts differ in which one they use")]
     Repeated(String),
-    #[error("`{0}` has another form than the host gives it")]
+    #[error("`{0}` does not have the form that the host writes")]
     NotServers(String),
 }
 

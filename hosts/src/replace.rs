@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What the names of our temporary files begin with, in the folder of the file that is replaced.
 const PREFIX: &str = ".holdpoint-";
 
-/// How often a file is put back that somebody goes on writing.
+/// How often a file is put back while another program keeps writing it.
 #[cfg(unix)]
 const MAX_SWAPS: usize = 100;
 
@@ -17,7 +17,7 @@ const MAX_SWAPS: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Swap {
     Done,
-    /// Somebody else wrote the file in the meantime: nothing was changed.
+    /// Another program wrote the file in the meantime: nothing was changed.
     Moved,
 }
 
@@ -30,9 +30,9 @@ pub enum ReplaceError {
     NotAFile,
     #[error("is marked as read-only")]
     ReadOnly,
-    #[error("has several names (hard links), which replacing would part")]
+    #[error("has several hard links, which a replacement would separate")]
     Linked,
-    #[error("belongs to somebody else, which replacing would change")]
+    #[error("belongs to another user, which a replacement would change")]
     Owner,
 }
 
@@ -132,8 +132,8 @@ fn exchange(
     Ok(Swap::Moved)
 }
 
-/// What came out goes back. What comes out then should be ours; if it is not, somebody wrote again, and theirs is the
-/// newest. Answers whether the newest is in its place.
+/// Swaps the files back. What comes out then should be our file; if it is not, another program wrote again, and its file is the
+/// newest. Returns whether the newest is in its place.
 #[cfg(unix)]
 fn put_back(
     mut placed: Vec<u8>,

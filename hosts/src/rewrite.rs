@@ -30,7 +30,7 @@ pub enum TextError {
     Syntax(#[from] SyntaxError),
     #[error(transparent)]
     Place(#[from] PlaceError),
-    #[error("it could not be changed without changing something else: please report this")]
+    #[error("it could not be changed without changing other text: please report this")]
     Unsafe,
 }
 
@@ -46,7 +46,7 @@ pub struct Manner<'m> {
     pub home: Option<&'m str>,
     /// The home, also where it is the usual one: written where an entry's own variables would lead elsewhere.
     pub own_home: Option<&'m str>,
-    /// Ids that servers of other files have: nobody else gets one of those either.
+    /// Ids that servers of other files have: no other server gets one of those either.
     pub taken: Option<&'m BTreeSet<String>>,
 }
 
@@ -153,7 +153,7 @@ pub fn servers(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError
     Ok(described(&found, manner, false))
 }
 
-/// Every entry with its id and state. Ids that are written down come first: nobody else gets one of those.
+/// Every entry with its id and state. Ids that are written down come first: no other entry gets one of those.
 fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Server> {
     let mut taken: BTreeSet<String> = manner.taken.cloned().unwrap_or_default();
     let mut described: Vec<(Option<String>, WiringState)> = Vec::new();
@@ -181,7 +181,7 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
             Some(reason) => (None, WiringState::Unguarded(reason)),
             None => (None, WiringState::Unwired),
         },
-        // The id stays with it: nobody else may get that one.
+        // The id stays with it: no other entry may get that one.
         Ok(Launch::Program(program)) if entry::has_address(entry) => {
             let id = program.guarded().and_then(|guarded| guarded.server);
             (id, WiringState::Unguarded(Reason::TwoWays))

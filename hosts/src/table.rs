@@ -99,7 +99,7 @@ pub(crate) enum Transport {
     Events,
 }
 
-/// Members that say that the host signs in, or makes the credentials anew each time.
+/// Members by which the host signs in, or makes new credentials each time.
 pub(crate) const SIGN_IN: &[&str] = &[
     "oauth",
     "oauth2",

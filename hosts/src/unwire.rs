@@ -1,4 +1,4 @@
-//! Taking the gate away again, as changes to the text: what somebody else wrote in between stays.
+//! Removes the gate again, as changes to the text: what other programs wrote in between stays.
 
 use crate::document::{Map, Member, Node, Style, Syntax};
 use crate::edit::Editor;
@@ -117,7 +117,7 @@ fn remote(
     Ok(())
 }
 
-/// Turns our variables into headers again. Answers a member to add, where the variables are not ours alone.
+/// Turns our variables into headers again. Returns a member to add if the entry has other variables too.
 fn variables_back(
     editor: &mut Editor<'_>,
     environment: Option<(&Member, &Map)>,

@@ -191,7 +191,7 @@ pub(crate) fn remote(
             .then(|| if is_kept { text.to_owned() } else { String::new() });
     }
     let parts = Parts::of(launch.url);
-    // What is on a command line can be seen by everybody on the machine, and keys are also kept in paths.
+    // Other users of the machine can see a command line, and keys are also kept in paths.
     let is_open = |parts: &Parts<'_>| parts.is_loopback() && !parts.has_credentials;
     // An address that is spelled in some other way than it reads is moved as it is spelled.
     let spelled = editor.at(launch.address.node.span.clone());
@@ -270,7 +270,7 @@ fn command_members(
     (render::string(program), vec![arguments])
 }
 
-/// Headers become variables of the same entry: only names change, so that no value is ever written anew.
+/// Headers become variables of the same entry: only names change, so that no value is ever rewritten.
 fn rename_headers(
     editor: &mut Editor<'_>,
     member: &Member,

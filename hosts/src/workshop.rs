@@ -1,4 +1,4 @@
-//! Plans for one file, and carrying them out: what a person was shown is what is done, whoever else writes the file.
+//! Plans for one file, and carrying them out: what a person was shown is what is done, even if another program writes the file.
 
 use crate::config::{Config, ReadError, read_bytes, text_of};
 use crate::guard;
@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How often a plan is attempted, made anew each time because somebody else wrote the file.
+/// How often a plan is made again because another program wrote the file.
 pub const MAX_TRIES: usize = 20;
 
 /// With what files are wired.
@@ -75,7 +75,7 @@ pub enum WireError {
     Replace { path: PathBuf, source: ReplaceError },
     #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error("`{}` is written by another program all the time: nothing was changed", path.display())]
+    #[error("`{}` is being written by another program: nothing was changed", path.display())]
     Moving { path: PathBuf },
     #[error("the path `{}` is not text", path.display())]
     Program { path: PathBuf },
@@ -155,7 +155,7 @@ impl Workshop {
         Ok(Plan { config, aim, before, after, changed, unchanged, parts, choice, wirings })
     }
 
-    /// The text without the gate: the very bytes of before where nobody else wrote since, else our part taken out.
+    /// The text without the gate: the original bytes if no other program wrote since, else the text without our part.
     fn unwired(
         &self,
         config: &Config,
@@ -204,7 +204,7 @@ impl Workshop {
         Ok(rewritten)
     }
 
-    /// Does what was planned. Where the file is another by now, the same servers are planned anew.
+    /// Does what was planned. If the file has changed, the same servers are planned again.
     pub fn apply(&self, plan: Plan) -> Result<Done, WireError> {
         let config = plan.config.clone();
         let real = Workshop::real(&config)?;
@@ -276,7 +276,7 @@ impl Workshop {
         check_file(path).map_err(|source| WireError::Replace { path: path.clone(), source })
     }
 
-    /// The ids of the servers of a file that were wired, and that nobody had unwired since.
+    /// The ids of the servers of a file that were wired and not unwired since.
     pub fn remembered(&self, config: &Config) -> Result<BTreeSet<String>, WireError> {
         let record = self.journal.record(&Workshop::real(config)?)?;
         let wirings = record.map(|record| record.wirings).unwrap_or_default();
@@ -337,7 +337,7 @@ impl Workshop {
     }
 }
 
-/// Attempts a plan until it is carried out, each time made anew for what the file says by then.
+/// Attempts a plan until it is carried out, each time for the current content of the file.
 fn keep_trying(
     mut plan: Plan,
     mut attempt: impl FnMut(&Plan) -> Result<Option<Done>, WireError>,

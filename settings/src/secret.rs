@@ -24,7 +24,7 @@ pub enum SecretName {
 /// Why a secret could not be had. Its value is never part of it, nor is a text that names no place: it may be the value.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    #[error("a value is never given directly; expected `env:VARIABLE` or `file:PATH`")]
+    #[error("a secret cannot be given directly; expected `env:VARIABLE` or `file:PATH`")]
     NotAName,
     #[error("the variable `{0}` is not set")]
     NoVariable(String),

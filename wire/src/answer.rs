@@ -36,7 +36,7 @@ impl Answer {
         }
     }
 
-    /// Drops what the server says in words. The gate shows no text that nobody accepted.
+    /// Drops the server's text. The gate shows no text that was not accepted.
     pub fn without_words(self) -> Answer {
         match self {
             Answer::Error { code, .. } => Answer::Error { code, message: ServerText::default() },

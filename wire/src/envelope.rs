@@ -1,7 +1,7 @@
 //! One frame, read once, without a tree: what kind of message it is, and where its parts lie in the bytes it came as.
 //!
 //! The syntax of the whole frame is checked, and what two readers could take for different messages is refused. What is
-//! inside `arguments`, `result` and `error` is not judged, and nothing is ever written anew.
+//! inside `arguments`, `result` and `error` is not judged, and nothing is ever rewritten.
 
 mod cursor;
 mod error;
@@ -120,7 +120,7 @@ pub struct Params<'a> {
     pub raw: &'a [u8],
     /// If not, it is an array or `null` and there are no members.
     pub is_object: bool,
-    /// A member that has to be a string is something else; it is absent here.
+    /// A member that has to be a string is not one; it is absent here.
     pub is_odd: bool,
     pub name: Option<Cow<'a, str>>,
     pub uri: Option<Cow<'a, str>>,
@@ -162,7 +162,7 @@ pub fn scan(frame: &[u8]) -> Result<Scanned<'_>, ScanError> {
 
 fn refuse(fault: Fault, frame: &[u8]) -> ScanError {
     let kind = match fault {
-        // Not JSON as a whole, but a reader that begins anew at a line break may find a message after it.
+        // Not JSON as a whole, but a reader that restarts at a line break may find a message after it.
         Fault::Syntax if memchr::memchr2(b'\r', b'\n', frame).is_some() => {
             ScanErrorKind::Ambiguous(Ambiguity::LineBreak)
         }

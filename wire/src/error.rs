@@ -51,7 +51,9 @@ pub enum ObserveError {
     Refused { method: &'static str, code: i64, message: ServerText },
     #[error("the answer to `{method}` cannot be read: {reason}")]
     UnreadableHandshake { method: &'static str, reason: String },
-    #[error("the server speaks revision `{revision}` of the protocol, which is not known here")]
+    #[error(
+        "the server speaks revision `{revision}` of the protocol, which Holdpoint does not support"
+    )]
     UnknownRevision { revision: ServerText },
 
     #[error("no address was found for `{host}`: {source}")]

@@ -50,7 +50,7 @@ pub struct LineReader<R> {
 
 impl<R> std::fmt::Debug for LineReader<R> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The bytes themselves are somebody's arguments.
+        // The bytes may be a call's arguments, so they are not shown.
         formatter
             .debug_struct("LineReader")
             .field("limit", &self.limit)

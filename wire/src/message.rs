@@ -13,7 +13,7 @@ const REJECTED: i64 = -1;
 /// The codes that revision 2026-07-28 reserves for the specification.
 pub(crate) const MODERN_CODES: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
-/// The id of one of our requests: nobody can answer it who has not read it.
+/// The id of one of our requests. It is unguessable, so that only a peer that has read it can answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestId(String);
 
@@ -74,7 +74,7 @@ pub(crate) fn notification(method: &str) -> String {
 }
 
 /// The answer to a request of the server's: we are alive, and there is nothing else that we do for it. What the server
-/// was told to be able to ask for is answered as if nobody were there.
+/// was told that it may ask for is answered as if no user were present.
 pub(crate) fn reply(id: &Id<'_>, method: &str, client: &ClientCapabilities) -> String {
     // The id's own bytes hold no line feed: it is a string or a number.
     let id = &String::from_utf8_lossy(id.raw());
@@ -83,7 +83,7 @@ pub(crate) fn reply(id: &Id<'_>, method: &str, client: &ClientCapabilities) -> S
         "roots/list" if client.declares("roots") => r#"{"roots":[]}"#,
         "elicitation/create" if client.declares("elicitation") => r#"{"action":"cancel"}"#,
         "sampling/createMessage" if client.declares("sampling") => {
-            return error(id, REJECTED, "nobody is here to allow it");
+            return error(id, REJECTED, "no user is present to allow it");
         }
         _ => return error(id, METHOD_NOT_FOUND, "this client does not answer requests"),
     };

@@ -47,7 +47,7 @@ pub async fn observe(
 }
 
 /// The same in the place of a client that can do this: some servers offer other tools by it. What the server then asks
-/// of that client is answered as if nobody were there: no roots, no samples, no person.
+/// of that client is answered as if no user were present: no roots, no samples, no person.
 pub async fn observe_as(
     client: &ClientCapabilities,
     upstream: &Upstream,

@@ -218,7 +218,7 @@ impl ServerProcess {
     /// Ends what the server left behind, and collects a server that has ended.
     fn collect(&self) -> io::Result<ExitStatus> {
         self.group.kill();
-        // From here on the number may come to mean something else.
+        // From here on the process id may be reused.
         self.group.lead(None);
         self.child().wait()
     }
@@ -306,7 +306,7 @@ impl ServerGroup {
         let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
         let group = leader.as_ref().and_then(|leader| pid(leader.id));
         if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(number)) {
-            // The only failure is that nobody is left in it, which is what is wanted.
+            // The only failure is an empty process group, which is the goal.
             let _ = kill_process_group(group, signal);
         }
     }

@@ -36,7 +36,7 @@ use limits::QUEUE_MESSAGES;
 use link::Link;
 use relay::Relay;
 
-/// What to send: one message as it came, and what the HTTP layer has to know of it.
+/// A message to send, unchanged, and what the HTTP layer has to know about it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Outbound {
     pub body: Vec<u8>,
@@ -70,9 +70,9 @@ pub enum Inbound<'a> {
     Message(&'a [u8]),
     /// This request will get no answer.
     Failed { id: Vec<u8>, failure: RemoteFailure },
-    /// A bug of ours: something panicked that no request is about, or that ended several. The connection goes on.
+    /// A bug of Holdpoint: a panic outside a request, or one that ended several. The connection goes on.
     Fault,
-    /// Nothing can be reached any more. Nothing is heard after it.
+    /// The server cannot be reached any more. It is the last event.
     Ended(RemoteFailure),
 }
 
@@ -81,34 +81,34 @@ pub enum Inbound<'a> {
 #[error("the connection to the server has ended")]
 pub struct Closed;
 
-/// Makes the two ends of the way to a server. Nothing is resolved or connected before [`Remote::serve`].
+/// Creates both ends of a connection to a server. Nothing is resolved or connected before [`Remote::serve`].
 pub fn remote(endpoint: HttpEndpoint, limits: RemoteLimits) -> (RemoteSender, Remote) {
     let (sender, queue) = mpsc::channel(QUEUE_MESSAGES);
     let key = Key::default();
     (RemoteSender { queue: sender }, Remote { endpoint, limits, queue, key, tls: None })
 }
 
-/// The end that messages are put into. It blocks, and is for threads that may.
+/// Sends messages. It blocks, and is for threads that may block.
 #[derive(Debug, Clone)]
 pub struct RemoteSender {
     queue: mpsc::Sender<Outbound>,
 }
 
 impl RemoteSender {
-    /// Blocks while the queue is full. It must not be called from within what hears a [`Remote`]: that one empties the
+    /// Blocks while the queue is full. It must not be called from the callback of [`Remote::serve`], which empties the
     /// queue.
     pub fn send(&self, message: Outbound) -> Result<(), Closed> {
         self.queue.blocking_send(message).map_err(|_| Closed)
     }
 }
 
-/// The end that does the work.
+/// Exchanges the messages with the server.
 pub struct Remote {
     endpoint: HttpEndpoint,
     limits: RemoteLimits,
     queue: mpsc::Receiver<Outbound>,
     key: TlsKey,
-    /// Trusts something else than the system does.
+    /// Trusts other certificates than the system's.
     tls: Option<TlsConnector>,
 }
 

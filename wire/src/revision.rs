@@ -62,7 +62,7 @@ impl FromStr for Revision {
 pub enum Era {
     /// A session that begins with `initialize`.
     Initialize { protocol_version: Revision },
-    /// No session: each request carries the version, and `server/discover` answers what `initialize` did.
+    /// No session: each request carries the version, and `server/discover` takes the place of `initialize`.
     Stateless { protocol_version: Revision },
 }
 

@@ -282,7 +282,7 @@ async fn a_carriage_return_inside_a_message_makes_it_unreadable() {
     let line = ONE_TOOL.replace(r#""result":"#, "\"result\":\r");
     assert_eq!(
         unreadable(tools(json!([[line]])).await),
-        "a line break inside the message, where some begin another one"
+        "a line break inside the message, where some readers start a new one"
     );
     let ending = format!("{ONE_TOOL}\r");
     assert!(matches!(tools(json!([[ending]])).await, ListOutcome::Pages(_)));

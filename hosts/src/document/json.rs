@@ -6,7 +6,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 pub(super) fn parse(text: &str) -> Result<Option<Node>, SyntaxError> {
-    // What only some readers accept is refused: a host that reads it otherwise would start something else.
+    // What only some readers accept is refused: a host that reads it differently would start another program.
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,

@@ -166,7 +166,7 @@ impl Builder<'_> {
                 Some(key) => {
                     let name = match &key.value {
                         Value::Text(text) | Value::Other(text) => text.clone(),
-                        // A key that is no word is nobody's member name.
+                        // A key that is not a word is not a member name.
                         Value::List(_) | Value::Map(_) => String::new(),
                     };
                     members.push(Member { key: name, key_span: key.span, node });

@@ -106,7 +106,7 @@ fn a_wrong_value_is_refused_with_its_key_and_what_is_expected() {
         ("[server.a.admission]\nprogram_digest = \"x\"", "`server.a.admission.program_digest`: "),
         ("[server.a.admission]\npackage = 1", "`server.a.admission.package`: "),
         ("[export]\notlp = 7", "`export.otlp`: "),
-        ("[export]\notlp_headers = { x = \"Bearer y\" }", "never given directly"),
+        ("[export]\notlp_headers = { x = \"Bearer y\" }", "cannot be given directly"),
         ("[export]\notlp_headers = { x = \"env:\" }", "`export.otlp_headers.x`: "),
         ("[export]\notlp_headers = { x = \"vault:kv#x\" }", "cannot be read here"),
     ] {

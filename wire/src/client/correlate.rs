@@ -18,7 +18,7 @@ pub(crate) enum Heard {
     Nothing,
 }
 
-/// Listens for the answer and counts what was something else.
+/// Waits for the answer and counts the other messages.
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
     /// What the server was told that it can ask of us.
@@ -126,7 +126,7 @@ impl Correlator {
         let counts = [
             (tally.not_json, "not JSON and dropped"),
             (tally.not_messages, "JSON but no JSON-RPC message and dropped"),
-            (tally.batches, "in a batch that nobody asked for and dropped"),
+            (tally.batches, "in an unexpected batch and dropped"),
             (tally.other_ids, "an answer to a request that was not waiting and dropped"),
             (tally.unanswered, "a request to the client past the limit and left unanswered"),
             (tally.too_long, "over the limit, not the awaited answer by its ends, and dropped"),

@@ -110,7 +110,7 @@ impl HttpTransport {
         let mut asking = pin!(async {
             let exchange = Exchange { link: &self.link, ticket: 0, reports };
             let outcome = exchange.ask(outbound, request.id.key()).await;
-            // Nothing more is reported: whoever listens hears the end.
+            // Nothing more is reported: the receiver sees the end.
             drop(exchange);
             outcome
         });

@@ -56,7 +56,7 @@ impl StderrTail {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Waits until nobody can write to it any more.
+    /// Waits until no process can write to it any more.
     pub(super) async fn finished(&mut self) {
         if !self.reading.is_finished() {
             let _ = (&mut self.reading).await;

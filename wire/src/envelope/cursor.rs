@@ -1,6 +1,6 @@
 //! JSON syntax, walked over without building anything: it says where each value ends, or that this is no JSON.
 //!
-//! The bytes need not be UTF-8; whoever wants text out of them checks that. Nesting costs one bit a level.
+//! The bytes need not be UTF-8; the caller checks that where it needs text. Nesting costs one bit a level.
 
 use super::MAX_SCAN_DEPTH;
 use super::plain::plain_bytes;
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         self.deepest
     }
 
-    /// Counts the deepest nesting anew from here.
+    /// Starts to count the deepest nesting again from here.
     pub(super) fn forget_deepest(&mut self) {
         self.deepest = self.open;
     }
@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// Walks over the value that begins here and answers its bytes.
+    /// Skips the value that begins here and returns its bytes.
     pub(super) fn value(&mut self) -> Result<&'a [u8], Fault> {
         let start = self.at;
         match self.peek() {

@@ -7,7 +7,7 @@ use super::{MAX_BATCH, MAX_ID_BYTES, MAX_MEMBERS, MAX_SCAN_DEPTH, OwnedId};
 #[error("{kind}")]
 pub struct ScanError {
     pub kind: ScanErrorKind,
-    /// The message's id, where exactly one could be read: whoever waits for its answer can be told.
+    /// The message's id, if exactly one could be read, so that the request that waits for the answer can be ended.
     pub id: Option<OwnedId>,
     /// The ids of a batch's requests, each once, where it is refused as a whole: at most [`MAX_REFUSED`].
     ///
@@ -18,7 +18,7 @@ pub struct ScanError {
 }
 
 impl ScanError {
-    /// Whether two readers could take the frame for different messages, as opposed to one that nobody takes for any.
+    /// Whether two readers could take the frame for different messages, as opposed to one that no reader takes for a message.
     pub fn is_ambiguous(&self) -> bool {
         match self.kind {
             ScanErrorKind::Ambiguous(_) | ScanErrorKind::RepeatedId => true,
@@ -72,20 +72,20 @@ pub enum Ambiguity {
     RepeatedMember,
     #[error("a member of `params` appears twice")]
     RepeatedParameter,
-    #[error("some readers take a member of the message for `{0}`, which it is not")]
+    #[error("some readers confuse a member of the message with `{0}`")]
     FoldedMember(&'static str),
-    #[error("some readers take a member of `params` for `{0}`, which it is not")]
+    #[error("some readers confuse a member of `params` with `{0}`")]
     FoldedParameter(&'static str),
-    #[error("some readers take its method for `{0}`, which it is not")]
+    #[error("some readers confuse its method with `{0}`")]
     FoldedMethod(&'static str),
     #[error("both a `method` and a `result` or an `error`")]
     MethodAndOutcome,
     #[error("both a `result` and an `error`")]
     BothOutcomes,
-    #[error("a request whose `id` is null, which some take for a notification")]
+    #[error("a request whose `id` is null, which some readers treat as a notification")]
     NullId,
-    #[error("a line break inside the message, where some begin another one")]
+    #[error("a line break inside the message, where some readers start a new one")]
     LineBreak,
-    #[error("half a surrogate pair in a name that the protocol gives a meaning")]
+    #[error("half of a surrogate pair in a member name that the protocol defines")]
     LoneSurrogate,
 }

@@ -144,7 +144,7 @@ impl<'a> Found<'a> {
                     found.parameter(name, &mut params, cursor)
                 })?;
             }
-            // `null` is no JSON-RPC, but everybody reads it as no parameters.
+            // `null` is not JSON-RPC, but all readers treat it as no parameters.
             Some(b'[' | b'n') => {
                 cursor.value()?;
             }
@@ -239,7 +239,7 @@ impl<'a> Found<'a> {
     }
 
     fn kind(&self, id: Option<&ReadId<'a>>) -> Result<Kind<'a>, ScanErrorKind> {
-        // Without `jsonrpc` it is no message to anybody, such as a line of a log, whatever its members look like.
+        // Without `jsonrpc` no reader takes it for a message, whatever its members look like. It may be a line of a log.
         if self.version.is_none() && !self.has_other_version {
             return Err(ScanErrorKind::NotAMessage);
         }

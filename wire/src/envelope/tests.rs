@@ -529,7 +529,7 @@ fn two_requests_of_a_batch_with_one_id_are_refused() {
 #[test]
 fn words_of_an_error_hold_nothing_of_the_frame() {
     let error = refusal(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"NAME":"secret"}}"#);
-    let words = "some readers take a member of `params` for `name`, which it is not";
+    let words = "some readers confuse a member of `params` with `name`";
     assert_eq!(error.to_string(), words);
     assert_eq!(kind("secret").to_string(), "not JSON");
 }

@@ -1,6 +1,6 @@
 //! What can be told of a message that was too long to be kept, from its first and last bytes.
 //!
-//! Best effort: nothing is authorized by it. It serves to tell whoever waits for an answer that there will be none.
+//! Best effort: nothing is authorized by it. It finds the request that will get no answer.
 
 use super::cursor::Cursor;
 use super::id::{Id, MAX_ID_BYTES};

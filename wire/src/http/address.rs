@@ -44,7 +44,7 @@ impl fmt::Display for AddressClass {
 #[must_use]
 pub(crate) enum Reach {
     Allowed,
-    /// Allowed where somebody has said that private addresses are.
+    /// Allowed if private addresses are allowed.
     NeedsAllowPrivate,
     Refused,
 }
@@ -100,7 +100,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
         // An IPv4 address in IPv6 clothes is that address, also for the kernel.
         [0, 0, 0, 0, 0, 0xffff, high, low] => classify_v4(embedded(high, low)),
-        // Translated by somebody on the way, to whom loopback would be their own.
+        // A translator on the way would take loopback for its own.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             match classify_v4(embedded(high, low)) {
                 AddressClass::Loopback => AddressClass::Reserved,
@@ -122,7 +122,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         // Teredo, ORCHID and the other protocol assignments in 2001::/23.
         [0x2001, 0..=0x1ff, ..] => AddressClass::Reserved,
         [0x2000..=0x3fff, ..] => AddressClass::Public,
-        // Only 2000::/3 is given out; the rest (IPv4-compatible and discard-only addresses among it) is nobody's.
+        // Only 2000::/3 is given out; the rest (IPv4-compatible and discard-only addresses among it) is unassigned.
         _ => AddressClass::Reserved,
     }
 }

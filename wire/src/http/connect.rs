@@ -154,7 +154,7 @@ impl Origin {
             .handshake(io)
             .await
             .map_err(|source| self.lost(awaited, source))?;
-        // Its end is seen by the sender; there is nobody else to tell.
+        // The sender sees its end; no other task needs to know.
         let driver = tokio::spawn(async move {
             let _ = connection.await;
         });

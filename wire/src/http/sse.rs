@@ -13,7 +13,7 @@ pub(crate) struct Event {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EventTooLong;
 
-/// What a line may have beside the data: the longest field name that is read, its colon and a space.
+/// What a line may have in addition to the data: the longest field name that is read, its colon and a space.
 const FIELD_BYTES: usize = 16;
 
 /// The longest event type that is told apart from others.

@@ -32,7 +32,7 @@ pub(crate) fn connector_with(roots: RootCertStore) -> Result<TlsConnector, Obser
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The key that a server showed, for whoever wants to read it beside the connections. Clones are one cell.
+/// The key that a server showed, readable outside the connections. Clones share one cell.
 #[derive(Debug, Clone, Default)]
 pub struct TlsKey(Arc<Shown>);
 

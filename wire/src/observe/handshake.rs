@@ -29,7 +29,7 @@ type Attempt = Result<(Era, String), ObserveError>;
 /// What a client of the stateless era says with every request.
 pub(super) fn stateless_meta(client: &ClientCapabilities) -> String {
     let (version, info) = (Revision::NEWEST_STATELESS, client_info());
-    // The capabilities go in as the text that they are, so that no number of theirs is read and written anew.
+    // The capabilities go in as the text that they are, so that no number in them is parsed and rewritten.
     format!(
         r#"{{"{META}/protocolVersion":"{version}","{META}/clientCapabilities":{client},"{META}/clientInfo":{info}}}"#
     )

@@ -17,7 +17,7 @@ use hyper::body::{Bytes, Incoming};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-/// What a task that talks to the server has to tell.
+/// What a task that talks to the server reports.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// A message that is not the answer to what the task has sent.
@@ -234,7 +234,7 @@ impl Exchange<'_> {
     }
 
     async fn report(&self, report: Report) {
-        // Nobody listens only when everything ends, and this task with it.
+        // The receiver is gone only when the relay ends, and this task with it.
         let _ = self.reports.send(report).await;
     }
 }
@@ -256,7 +256,7 @@ struct Judged {
     names_request: bool,
 }
 
-/// Refuses answers that are none, whatever was asked.
+/// Refuses responses that cannot be an answer to any request.
 fn check(response: &Response<Incoming>) -> Result<(), RemoteFailure> {
     let (status, headers) = (response.status(), response.headers());
     if status == StatusCode::UNAUTHORIZED {

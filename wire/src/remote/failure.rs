@@ -36,11 +36,9 @@ pub enum RemoteFailure {
     Closing,
     #[error("the server could not be reached when the request came")]
     NeverReached,
-    #[error("the exchange with the server broke off by a fault of Holdpoint")]
+    #[error("an internal error of Holdpoint ended the exchange with the server")]
     Panicked,
-    #[error(
-        "other exchanges with the server broke off by a fault of Holdpoint, and this one with them"
-    )]
+    #[error("an internal error of Holdpoint ended all exchanges with the server")]
     Internal,
 }
 
@@ -62,7 +60,7 @@ pub enum Unreadable {
     BreakInString,
 }
 
-/// What a failure means for whoever has to answer the request.
+/// What a failure means for the caller that has to answer the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     Unreachable,

@@ -31,7 +31,7 @@ pub(super) const MAX_UNFINISHED_FRAMES: usize = 8;
 pub(super) const MAX_IDLE_CONNECTIONS: usize = 8;
 
 /// How long a connection is kept without a request. Many servers close it after five seconds, and a request that meets
-/// the closing is lost: nobody knows whether it was carried out, so it is not sent again.
+/// the closing is lost: it may have been carried out, so it is not sent again.
 pub(super) const MAX_IDLE_AGE: Duration = Duration::from_secs(4);
 
 /// How much of the body behind an accepted notification is read so that the connection can be kept.

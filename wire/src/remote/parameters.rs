@@ -20,7 +20,7 @@ const ANNOTATION: &str = "x-mcp-header";
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 /// Keywords whose values are data and no schemas.
 const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
-/// Keywords whose values are schemas by a name that anybody may choose.
+/// Keywords whose values are schemas under freely chosen names.
 const NAMED: [&str; 6] = [
     "$defs",
     "definitions",
@@ -54,7 +54,7 @@ pub enum BadAnnotation {
     NotAName,
     #[error("two parameters have the same `x-mcp-header`")]
     Repeated,
-    #[error("an `x-mcp-header` is on what is not declared as a string, an integer or a boolean")]
+    #[error("an `x-mcp-header` is on a parameter that is not a string, an integer or a boolean")]
     NotPrimitive,
     #[error("an `x-mcp-header` is where no argument is read from")]
     OutOfReach,
@@ -65,13 +65,13 @@ pub enum BadAnnotation {
 /// Why the arguments of a call cannot be copied into headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unmirrored {
-    #[error("an argument that goes into a header is there twice")]
+    #[error("an argument that is mirrored in a header appears twice")]
     Ambiguous,
     #[error(
-        "an argument that goes into a header is no string, no boolean and no whole number between -(2^53 - 1) and 2^53 - 1"
+        "an argument that is mirrored in a header is not a string, a boolean or a whole number between -(2^53 - 1) and 2^53 - 1"
     )]
     NotRepresentable,
-    #[error("the arguments that go into headers are too long for that")]
+    #[error("the arguments that are mirrored in headers are too long")]
     TooLong,
 }
 
@@ -94,14 +94,14 @@ impl ParameterHeader {
 }
 
 impl fmt::Debug for ParameterHeader {
-    /// The value is an argument, which is for nobody else.
+    /// The value is an argument, and is not shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ParameterHeader").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 impl MirroredParameters {
-    /// Reads the definition of a tool, as raw JSON. Whoever sends over HTTP has to refuse a tool whose annotations break
+    /// Reads the definition of a tool, as raw JSON. A client over HTTP has to refuse a tool whose annotations break
     /// any rule.
     pub fn of_tool(definition: &str) -> Result<MirroredParameters, BadAnnotation> {
         // Most tools have none, and a name can be written with escapes.

@@ -1,4 +1,4 @@
-//! The loop between the queue and the server: what may be sent when, what is on its way, and everything that is heard.
+//! The loop between the queue and the server: when a message may be sent, what is in flight, and what was received.
 
 use super::answer::{self, IdKey};
 use super::exchange::{Exchange, Report};
@@ -155,7 +155,7 @@ impl<'h> Relay<'h> {
         self.handled = None;
     }
 
-    /// Cancels a request as far as that is done here. Answers whether the server need not be told.
+    /// Cancels a request locally. Returns whether the server need not be told.
     fn cancel(&mut self, key: &IdKey, message: &Outbound) -> bool {
         let is_given_up = message.mark.is_some();
         let is_it = |id: &Option<Vec<u8>>, mark: Option<[u8; 16]>| {
@@ -171,7 +171,7 @@ impl<'h> Relay<'h> {
         }
         let found = self.flights.values_mut().find(|flight| is_it(&flight.id, flight.mark));
         let Some(flight) = found else {
-            // Without a session there is nobody who would know the request.
+            // Without a session the server does not know the request.
             return is_given_up || self.link.is_stateless(message) || !self.link.has_begun();
         };
         if is_given_up {
@@ -278,7 +278,7 @@ impl<'h> Relay<'h> {
         self.tickets
     }
 
-    /// Passes on what a task has to tell.
+    /// Passes on the report of a task.
     fn pass(&mut self, report: Report) {
         match report {
             Report::Message(text) => (self.hear)(Inbound::Message(&text)),
@@ -334,7 +334,7 @@ impl<'h> Relay<'h> {
         if ends { Err(RemoteFailure::SessionEnded) } else { Ok(()) }
     }
 
-    /// Says of every request that has no answer that it will get none.
+    /// Reports every unanswered request as failed.
     fn fail_all(&mut self, why: &dyn Fn() -> RemoteFailure) {
         while let Ok(report) = self.heard.try_recv() {
             self.pass(report);
@@ -348,7 +348,7 @@ impl<'h> Relay<'h> {
     }
 }
 
-/// Takes no more messages, says that those in the queue were not sent, and why it has all ended.
+/// Takes no more messages, reports those in the queue as not sent, and reports the end.
 pub(super) fn refuse_all(
     queue: &mut mpsc::Receiver<Outbound>,
     hear: &mut dyn FnMut(Inbound<'_>),

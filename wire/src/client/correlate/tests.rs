@@ -83,7 +83,7 @@ fn an_answer_in_a_batch_is_unreadable_and_other_batches_are_dropped() {
     let batch = |id: &str| format!(r#"[{{"jsonrpc":"2.0","id":{id},"result":{{}}}}]"#);
     assert!(unreadable(correlator.hear(batch(id.raw()).as_bytes(), &id)).contains("batch"));
     assert_eq!(correlator.hear(batch("1").as_bytes(), &id), Heard::Nothing);
-    assert!(correlator.notes()[0].contains("in a batch"), "{:?}", correlator.notes());
+    assert!(correlator.notes()[0].contains("unexpected batch"), "{:?}", correlator.notes());
 }
 
 #[test]
