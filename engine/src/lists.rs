@@ -1,6 +1,6 @@
 //! Answers to the client's lists, in pages of our own.
 
-use crate::view::{ListView, View, Visible, with_member};
+use crate::view::{FilteredPage, ListView, View, Visible, with_member};
 use contract::surface::ListKind;
 use ledger::record::OutcomeStatus;
 use std::borrow::Cow;
@@ -12,20 +12,22 @@ const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Our cursors begin so: a server's own would not be one of ours.
 const CURSOR: &str = "holdpoint-page-";
+/// What follows the result or the error.
+const END: &[u8] = b"}";
 
 /// An answer, ready to be sent. A list may be most of a gate's memory: it goes out as it lies in the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListAnswer<'v> {
     beginning: Vec<u8>,
-    result: Vec<Cow<'v, [u8]>>,
+    result: Cow<'v, [u8]>,
+    end: Cow<'static, [u8]>,
     pub status: OutcomeStatus,
 }
 
 impl ListAnswer<'_> {
     /// The message, to be sent as one.
-    pub fn parts(&self) -> Vec<&[u8]> {
-        let result = self.result.iter().map(|part| &**part);
-        [self.beginning.as_slice()].into_iter().chain(result).chain([b"}".as_slice()]).collect()
+    pub fn parts(&self) -> [&[u8]; 3] {
+        [&self.beginning, &self.result, &self.end]
     }
 
     pub fn bytes(&self) -> usize {
@@ -38,7 +40,7 @@ impl ListAnswer<'_> {
 pub fn answer<'v>(
     view: &'v View,
     list: ListKind,
-    visible: Option<&Visible>,
+    visible: Option<&'v Visible>,
     cursor: Option<&[u8]>,
     id: &[u8],
 ) -> ListAnswer<'v> {
@@ -53,40 +55,44 @@ pub fn answer<'v>(
         None => whole_page(entries, number),
         Some(visible) => filtered_page(entries, visible, number),
     });
-    let Some(result) = page else {
+    let Some((result, end)) = page else {
         return error(id, INVALID_PARAMS, "an unknown cursor: list again from the beginning");
     };
     let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
-    ListAnswer { beginning, result, status: OutcomeStatus::Success }
+    ListAnswer { beginning, result, end, status: OutcomeStatus::Success }
 }
 
-fn whole_page(entries: &ListView, number: usize) -> Option<Vec<Cow<'_, [u8]>>> {
+/// The result of an answer, and what follows it.
+type ResultAndEnd<'v> = (Cow<'v, [u8]>, Cow<'static, [u8]>);
+
+fn whole_page(entries: &ListView, number: usize) -> Option<ResultAndEnd<'_>> {
     let page = entries.page(number)?;
-    Some(vec![match page.has_next {
+    let result = match page.has_next {
         true => {
             with_member(page.result, "nextCursor", Some(cursor_after(number).as_bytes())).into()
         }
         false => Cow::Borrowed(page.result),
-    }])
+    };
+    Some((result, END.into()))
 }
 
 fn filtered_page<'v>(
-    entries: &'v ListView,
-    visible: &Visible,
+    entries: &ListView,
+    visible: &'v Visible,
     number: usize,
-) -> Option<Vec<Cow<'v, [u8]>>> {
-    let page = entries.filtered(visible, number)?;
-    let mut parts: Vec<Cow<'v, [u8]>> = page.parts.into_iter().map(Cow::Borrowed).collect();
-    if page.has_next
-        && let Some(Cow::Borrowed(tail)) = parts.pop()
-    {
-        // The tail is what follows the entries: it ends with the brace of the result.
-        let end = tail.iter().rposition(|byte| *byte == b'}')?;
-        parts.push(Cow::Borrowed(tail.get(..end)?));
-        let next = format!(",\"nextCursor\":{}}}", cursor_after(number));
-        parts.push(Cow::Owned(next.into_bytes()));
+) -> Option<ResultAndEnd<'v>> {
+    let FilteredPage { mut result, has_next } = entries.filtered(visible, number)?;
+    if !has_next {
+        return Some((result, END.into()));
     }
-    Some(parts)
+    // The cursor goes where the brace of the result is.
+    let brace = result.iter().rposition(|byte| *byte == b'}')?;
+    match &mut result {
+        Cow::Borrowed(bytes) => *bytes = bytes.get(..brace)?,
+        Cow::Owned(bytes) => bytes.truncate(brace),
+    }
+    let end = format!(",\"nextCursor\":{}}}}}", cursor_after(number));
+    Some((result, end.into_bytes().into()))
 }
 
 /// The cursor of the page after this one, with its quotes.
@@ -102,5 +108,6 @@ fn page_number(cursor: &[u8]) -> Option<usize> {
 fn error(id: &[u8], code: i64, message: &str) -> ListAnswer<'static> {
     let error = serde_json::json!({"code": code, "message": message}).to_string();
     let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","error":"#].concat();
-    ListAnswer { beginning, result: vec![error.into_bytes().into()], status: OutcomeStatus::Error }
+    let result = error.into_bytes().into();
+    ListAnswer { beginning, result, end: END.into(), status: OutcomeStatus::Error }
 }

@@ -9,13 +9,15 @@ mod lists;
 mod mirrored;
 mod shape;
 mod standing;
+mod visible;
 
 pub use handshake::shaped_handshake;
-pub use lists::{ListView, Page, Visible};
+pub use lists::{ListView, Page};
 pub use mirrored::Mirroring;
 pub(crate) use mirrored::is_stateless;
 pub use shape::with_member;
 pub use standing::{Hashes, Standing};
+pub use visible::{FilteredPage, Visible};
 
 use address::AddressKey;
 
