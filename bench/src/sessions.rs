@@ -3,7 +3,7 @@
 use contract::surface::ListKind;
 use engine::decide::{Path, PreflightLimits};
 use engine::errands::run_one;
-use engine::errors::ErrorLog;
+use engine::error_log::ErrorLog;
 use engine::judge::{FirstUsePolicy, Instance, Judge, Rules, Seen};
 use engine::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
 use engine::principal::Principal;

@@ -92,14 +92,14 @@ enum NotObserved {
 /// Looks for the package of one server, as often as it is asked.
 #[derive(Debug)]
 pub struct PackageFinder {
-    state: State,
+    state: FinderState,
     group: Option<ServerGroup>,
     /// The folder that the server was started in.
     directory: PathBuf,
 }
 
 #[derive(Debug)]
-enum State {
+enum FinderState {
     /// The command says where it lies, or what to look for.
     Named(Way),
     /// What was seen first is what runs.
@@ -120,25 +120,29 @@ impl PackageFinder {
     pub fn new(file: &Path, launch: &StdioLaunch, group: Option<ServerGroup>) -> PackageFinder {
         let ours: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         match command::way_of(file, launch, &ours) {
-            Ok((way, surroundings)) => {
-                PackageFinder { state: State::Named(way), group, directory: surroundings.directory }
-            }
-            Err(error) => {
-                PackageFinder { state: State::Unknown(error), group, directory: PathBuf::new() }
-            }
+            Ok((way, surroundings)) => PackageFinder {
+                state: FinderState::Named(way),
+                group,
+                directory: surroundings.directory,
+            },
+            Err(error) => PackageFinder {
+                state: FinderState::Unknown(error),
+                group,
+                directory: PathBuf::new(),
+            },
         }
     }
 
     /// Whether a launcher finds the package, so that only a running process shows which one it is.
     pub fn is_launched(&self) -> bool {
-        matches!(self.state, State::Named(Way::Launched { .. }))
+        matches!(self.state, FinderState::Named(Way::Launched { .. }))
     }
 
     /// Looks once, beside the start. A package that a launcher has yet to fetch is found later. Of any other, what is
     /// not known by now stays unknown: a record that appears beside a running server may be the server's own work.
     pub fn begin(&mut self) {
-        if let State::Named(Way::File(file)) = &self.state {
-            self.state = sight(file).map_or_else(State::Unknown, State::Seen);
+        if let FinderState::Named(Way::File(file)) = &self.state {
+            self.state = sight(file).map_or_else(FinderState::Unknown, FinderState::Seen);
         }
     }
 
@@ -146,15 +150,15 @@ impl PackageFinder {
     pub fn look(&mut self) -> PackageSighting {
         self.begin();
         let outcome = match &self.state {
-            State::Unknown(error) => return PackageSighting::Unknown(error.to_string()),
-            State::Seen(first) => look_again(first),
-            State::Named(Way::File(file)) => sight(file).map(|sighted| sighted.package),
-            State::Named(Way::Launched { name, version }) => {
+            FinderState::Unknown(error) => return PackageSighting::Unknown(error.to_string()),
+            FinderState::Seen(first) => look_again(first),
+            FinderState::Named(Way::File(file)) => sight(file).map(|sighted| sighted.package),
+            FinderState::Named(Way::Launched { name, version }) => {
                 let found =
                     find_launched(name, version.as_deref(), self.group.as_ref(), &self.directory);
                 found.map(|sighted| {
                     let package = sighted.package.clone();
-                    self.state = State::Seen(sighted);
+                    self.state = FinderState::Seen(sighted);
                     package
                 })
             }

@@ -14,7 +14,7 @@ pub use view::{Freshness, Known, MAX_FOLLOWED_HOLDS, ServerView};
 use crate::admission::{Admittance, Checked};
 use crate::call::Target;
 use crate::decide::Path;
-use crate::errors::ErrorLog;
+use crate::error_log::ErrorLog;
 use crate::judge::{Again, Instance, Judge, Judged, Seen, ViewKey};
 use crate::recorder::{Recorder, now};
 use crate::requests::SessionKey;

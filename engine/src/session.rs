@@ -6,22 +6,22 @@
 //! INVARIANT: whoever brings the server's messages never writes to the server, so a server that does not read until
 //! somebody reads from it is always read from.
 
-mod admission;
+mod asking;
 pub(crate) mod boundary;
 mod client;
 mod handshake;
-pub mod input;
 mod outgoing;
 mod overdue;
 mod resuming;
 mod server;
 pub mod state;
 mod stopped;
+mod unadmitted;
 
-pub(crate) use admission::LateGreeting;
 pub(crate) use client::version_in;
 pub use resuming::DecidedRequest;
 pub use server::OwnAnswer;
+pub(crate) use unadmitted::LateGreeting;
 
 use crate::batches::OpenBatches;
 use crate::call::{Call, Method};
@@ -48,7 +48,7 @@ use gate::reason::Reason;
 use ledger::record::{OutcomeStatus, ReceiptId};
 use outgoing::{ClientSide, Last, ServerSide, with};
 use serde_json::json;
-use state::State;
+use state::SessionState;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -66,7 +66,7 @@ pub struct Session {
     key: SessionKey,
     pub(crate) server: Arc<Server>,
     faults: Faults,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     to_client: Mutex<ClientSide>,
     to_server: Mutex<ServerSide>,
     /// Whether the store was asked since the client was last waited for.
@@ -161,7 +161,7 @@ impl Session {
             key,
             server,
             faults: Faults::default(),
-            state: Mutex::new(State::new(view, principal)),
+            state: Mutex::new(SessionState::new(view, principal)),
             to_client: Mutex::new(ClientSide {
                 outlet: to_client,
                 batches: OpenBatches::default(),
@@ -188,7 +188,7 @@ impl Session {
         self.key
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, SessionState> {
         self.lock(&self.state)
     }
 

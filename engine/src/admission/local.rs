@@ -6,10 +6,10 @@
 
 use super::Terms;
 use super::source::{self, FoundDocument, MAX_GREETING_BYTES, Source};
-use crate::handover::Handover;
 use crate::package::PackageFinder;
 use crate::process::{Environment, ServerGroup, ServerProcess, ServerStart};
 use crate::program::{digests_of, file_identity};
+use crate::stdio::handover::Handover;
 use attest::{
     Binding, Denial, Digest, MAX_DOCUMENT_BYTES, PackageSighting, Program, Reason, Target,
     VerifiedAttestation,

@@ -5,6 +5,7 @@
 
 mod checking;
 mod judging;
+mod own_requests;
 
 use super::asking::{parameters, read_answer};
 use super::keeper::{
@@ -12,7 +13,6 @@ use super::keeper::{
 };
 use super::notes::Notes;
 use crate::admission::{Checked, Checker};
-use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::requests::SessionKey;
@@ -23,12 +23,10 @@ use checking::Checking;
 use contract::surface::{Entry, EntryId, ListKind};
 use gate::counters::Counter;
 use gate::judge::Judgement;
-use serde_json::json;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use wire::envelope::members;
 use wire::listing::is_offered;
 
 /// How often the driver looks around without being woken.
@@ -559,103 +557,6 @@ impl Driver {
             });
         }
     }
-
-    /// Sends a request of the gate's own.
-    fn ask(
-        &mut self,
-        session: &Session,
-        request: RequestNumber,
-        method: &'static str,
-        cursor: Option<&str>,
-    ) -> Option<Event> {
-        let Some(id) = self.new_id(session, request) else { return Some(without_id(request)) };
-        let mut params = Vec::new();
-        let meta = {
-            let mut state = session.state();
-            state.requests.add_own(id.clone().into_bytes());
-            state.client.stateless_meta.clone()
-        };
-        if let Some(cursor) = cursor {
-            params.push(format!("\"cursor\":{}", json!(cursor)));
-        }
-        if let Some(meta) = &meta {
-            params.push(format!("\"_meta\":{}", own_meta(meta)));
-        }
-        let frame = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{}}}}}"#,
-            params.join(",")
-        );
-        let version = meta.as_deref().and_then(crate::session::version_in);
-        let message = OwnMessage { frame, method, id: Some(id), protocol_version: version };
-        session.errand(Errand::Send(message));
-        None
-    }
-
-    /// Sends the client's greeting, which the gate answered itself, to the server.
-    fn greet(&mut self, session: &Session, request: RequestNumber) -> Option<Event> {
-        let kept = session.state().kept_greeting.clone();
-        let (Some(kept), Some(id)) = (kept, self.new_id(session, request)) else {
-            return Some(without_id(request));
-        };
-        let method = "initialize";
-        let params = String::from_utf8_lossy(&kept.params).into_owned();
-        let frame =
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        session.state().requests.add_own(id.clone().into_bytes());
-        let own = OwnMessage { frame, method, id: Some(id), protocol_version: None };
-        session.errand(Errand::Send(own));
-        None
-    }
-
-    fn give_up(&mut self, session: &Session, request: RequestNumber) {
-        if let Some(id) = self.forget_number(session, request) {
-            session.state().requests.end_own(&id);
-            session.errand(Errand::GiveUp { id, mark: None });
-        }
-    }
-
-    /// Asks the person at the client.
-    fn question(
-        &mut self,
-        session: &Session,
-        question: RequestNumber,
-        params: &serde_json::Value,
-    ) -> Option<Event> {
-        let Some(id) = self.new_id(session, question) else {
-            return Some(Event::NothingToShow { question });
-        };
-        session.state().asked.insert(id.clone().into_bytes());
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{params}}}"#
-        );
-        session.tell_client(message.as_bytes());
-        None
-    }
-
-    /// A new id of our own, with its quotes: only the server or client that it is sent to can answer it.
-    fn new_id(&mut self, session: &Session, number: RequestNumber) -> Option<String> {
-        let mut random = [0_u8; 16];
-        getrandom::fill(&mut random).ok()?;
-        let id = format!("\"hp-{}\"", hex::encode(random));
-        let kept = self.kept(session);
-        kept.ids.insert(number, id.clone().into_bytes());
-        kept.numbers.insert(id.clone().into_bytes(), number);
-        Some(id)
-    }
-
-    fn forget_id(&mut self, session: &Session, id: &[u8]) -> Option<RequestNumber> {
-        let kept = self.kept(session);
-        let number = kept.numbers.remove(id)?;
-        kept.ids.remove(&number);
-        Some(number)
-    }
-
-    fn forget_number(&mut self, session: &Session, number: RequestNumber) -> Option<Vec<u8>> {
-        let kept = self.kept(session);
-        let id = kept.ids.remove(&number)?;
-        kept.numbers.remove(&id);
-        Some(id)
-    }
 }
 
 fn words_of(session: &Session, remark: Remark) -> String {
@@ -709,22 +610,4 @@ fn tell_changed(session: &Session, changed: &[ListKind]) {
             format!(r#"{{"jsonrpc":"2.0","method":"notifications/{kind}/list_changed"}}"#);
         session.tell_client(message.as_bytes());
     }
-}
-
-/// A request that could not be made because there is no randomness for its id.
-fn without_id(request: RequestNumber) -> Event {
-    Event::Answered { request, answer: OwnAnswer::Failed(ReasonCode::Internal) }
-}
-
-/// What of a client's `_meta` goes with requests of our own: what the protocol asks for with each. The rest is about the
-/// client's request, a token for its progress above all.
-fn own_meta(meta: &[u8]) -> String {
-    const OWN: [&str; 3] = ["protocolVersion", "clientInfo", "clientCapabilities"];
-    let is_own = |name: &str| {
-        name.strip_prefix("io.modelcontextprotocol/").is_some_and(|name| OWN.contains(&name))
-    };
-    let own = members(meta).filter(|(name, _)| is_own(name));
-    let own =
-        own.map(|(name, value)| format!("{}:{}", json!(name), String::from_utf8_lossy(value)));
-    format!("{{{}}}", own.collect::<Vec<_>>().join(","))
 }

@@ -4,14 +4,14 @@
 //! with a [`Glance`] at the session and its view, and carries the commands out. Each session that has something under way
 //! has a keeper; sessions that share a view share its listings.
 
-mod admission;
+mod checking;
 mod finishing;
 
 use super::asking::{MAX_QUESTIONS, Question, Said};
 use crate::judge::Seen;
 use crate::reason::ReasonCode;
 use crate::session::{LateGreeting, OwnAnswer};
-use admission::Admissions;
+use checking::Admissions;
 use contract::hash::EntryHash;
 use contract::surface::{EntryId, ListKind};
 use finishing::Judging;

@@ -7,7 +7,7 @@
 pub(crate) use contract::trip::trip;
 
 use super::Session;
-use crate::errors::ErrorLog;
+use crate::error_log::ErrorLog;
 use crate::reason::ReasonCode;
 use crate::refusal::Refusal;
 use crate::requests::{EndedRequests, Phase};

@@ -1,7 +1,7 @@
 //! What the client sends.
 
+use super::asking::{Returned, capabilities_in};
 use super::boundary::{note_decided, trip};
-use super::input::{Returned, capabilities_in};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};

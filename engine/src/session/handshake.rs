@@ -1,9 +1,9 @@
 //! The answer to `initialize` or `server/discover`: what the server says of itself before anything is listed.
 
 use super::Session;
-use super::admission::Keeping;
-use super::state::State;
+use super::state::SessionState;
 use super::stopped::without_words;
+use super::unadmitted::Keeping;
 use crate::call::Method;
 use crate::judge::FirstUsePolicy;
 use crate::server::driver::SessionWake;
@@ -89,7 +89,7 @@ impl Session {
 
     /// A server that was greeted gave no answer to a further greeting that can be read: neither what it said before nor the
     /// check of that counts any more.
-    pub(super) fn forget_greeting(&self, state: &mut State) {
+    pub(super) fn forget_greeting(&self, state: &mut SessionState) {
         if self.server.settings.admission_max_age.is_none() || state.handshake.is_none() {
             return;
         }

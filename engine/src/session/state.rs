@@ -1,6 +1,6 @@
 //! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
 
-use super::input::OpenQuestions;
+use super::asking::OpenQuestions;
 use crate::principal::Principal;
 use crate::requests::Requests;
 use crate::server::ServerView;
@@ -73,7 +73,7 @@ pub struct KeptHandshake {
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct SessionState {
     /// The view of clients that can do what this one can.
     pub(crate) view: Arc<ServerView>,
     /// The newest answer to `initialize` or `server/discover` over this session's connection.
@@ -98,9 +98,9 @@ pub(crate) struct State {
     pub(crate) dropped: u64,
 }
 
-impl State {
-    pub(crate) fn new(view: Arc<ServerView>, principal: Principal) -> State {
-        State {
+impl SessionState {
+    pub(crate) fn new(view: Arc<ServerView>, principal: Principal) -> SessionState {
+        SessionState {
             view,
             handshake: None,
             kept_handshakes: Vec::new(),

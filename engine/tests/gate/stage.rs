@@ -5,7 +5,7 @@ use contract::origin::{ProgramOrigin, Redactor};
 use contract::time::Timestamp;
 use engine::admission::Checker;
 use engine::decide::{Path, PreflightLimits};
-use engine::errors::ErrorLog;
+use engine::error_log::ErrorLog;
 use engine::judge::{FirstUsePolicy, Instance, Judge, Rules, Seen};
 use engine::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
 use engine::principal::Principal;

@@ -4,7 +4,7 @@ use engine::acts::incident::{self, Consent};
 use engine::acts::quarantine;
 use engine::decide::{Path, PreflightLimits};
 use engine::errands::{Errand, run_one};
-use engine::errors::ErrorLog;
+use engine::error_log::ErrorLog;
 use engine::judge::{FirstUsePolicy, Instance, Judge, Rules, Seen};
 use engine::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
 use engine::principal::Principal;

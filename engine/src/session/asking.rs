@@ -26,7 +26,7 @@ const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// A question that a client has not come back with.
 #[derive(Debug)]
-pub struct OpenQuestion {
+pub(super) struct OpenQuestion {
     entry: EntryId,
     /// What would be approved: nothing else, whatever the server says meanwhile.
     hash: Option<EntryHash>,
@@ -42,7 +42,7 @@ impl OpenQuestion {
 
 /// Questions by their tokens.
 #[derive(Debug, Default)]
-pub struct OpenQuestions(HashMap<String, OpenQuestion>);
+pub(crate) struct OpenQuestions(HashMap<String, OpenQuestion>);
 
 impl OpenQuestions {
     /// Answers whether there is room for it. What is asked already has room, whoever came back with it or did not.

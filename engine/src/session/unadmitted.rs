@@ -1,7 +1,7 @@
 //! What a session does with the check of its server's admission: who waits for it, what counts after it.
 
 use super::handshake::surface_of;
-use super::state::{KeptGreeting, KeptHandshake, State};
+use super::state::{KeptGreeting, KeptHandshake, SessionState};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
 use crate::decide::{Denial, Ruling};
@@ -62,7 +62,7 @@ impl Session {
     /// server is not admitted the gate answers it.
     pub(super) fn is_admission_fresh(
         &self,
-        state: &State,
+        state: &SessionState,
         known: &Known,
         sort: Method,
         begun: Instant,
@@ -164,7 +164,7 @@ impl Session {
     }
 
     /// Whether the last check of the server's admission counts for this handshake. If not, no check counts any more.
-    fn is_covered(&self, state: &State, handshake: &str) -> bool {
+    fn is_covered(&self, state: &SessionState, handshake: &str) -> bool {
         let checked = state.view.known().checked.clone();
         let is_covered = checked.is_some_and(|checked| checked.covers(handshake));
         if !is_covered {
@@ -338,7 +338,7 @@ impl Session {
     /// was checked, or lacks it. Several may wait at once.
     pub(super) fn keeps_handshake(
         &self,
-        state: &mut State,
+        state: &mut SessionState,
         frame: &[u8],
         handshake: &str,
     ) -> Keeping {
@@ -349,7 +349,7 @@ impl Session {
     }
 
     /// Keeps the answer to a handshake from the client until the server was checked again.
-    pub(super) fn keep_handshake(&self, state: &mut State, frame: &[u8]) -> Keeping {
+    pub(super) fn keep_handshake(&self, state: &mut SessionState, frame: &[u8]) -> Keeping {
         self.server.forget_check();
         if state.requests.is_ended() {
             return Keeping::Refused(ReasonCode::UpstreamUnreachable);

@@ -1,12 +1,24 @@
-//! A session between our standard input and output and a server: threads, signals, and an end in all cases.
+//! The front and the upstream of `holdpoint run`: a session between our standard input and output and one server. Threads,
+//! signals, and an end in all cases.
+
+pub mod handover;
+mod pipes;
+mod signals;
+
+pub use pipes::standard_output;
 
 use crate::admission::Checker;
 use crate::errands::Errand;
-use crate::handover::LateServer;
-use crate::outlet::LineOutlet;
 use crate::process::{ServerGroup, ServerProcess};
 use crate::server::driver::{Driver, OriginSource, Wake};
 use crate::session::Session;
+use handover::LateServer;
+use pipes::standard_input;
+#[cfg(unix)]
+use pipes::wait_for_hang_up;
+#[cfg(unix)]
+use signals::forward_signals;
+use signals::is_end;
 use std::fs::File;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -391,86 +403,4 @@ fn is_passing(error: &io::Error) -> bool {
         std::thread::sleep(Duration::from_millis(1));
     }
     is_passing
-}
-
-/// Our standard input, without a buffer between.
-#[cfg(unix)]
-fn standard_input() -> io::Result<File> {
-    use std::os::fd::AsFd;
-    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
-}
-
-#[cfg(windows)]
-fn standard_input() -> io::Result<File> {
-    use std::os::windows::io::AsHandle;
-    Ok(File::from(io::stdin().as_handle().try_clone_to_owned()?))
-}
-
-/// Our standard output, without a buffer between.
-#[cfg(unix)]
-pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
-    use std::os::fd::AsFd;
-    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
-}
-
-#[cfg(windows)]
-pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
-    use std::os::windows::io::AsHandle;
-    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
-}
-
-/// Waits until nobody is left who could write to our standard input, whether or not all of it was read.
-#[cfg(unix)]
-fn wait_for_hang_up() {
-    use rustix::event::{PollFd, PollFlags, poll};
-    let input = io::stdin();
-    loop {
-        let mut watched = [PollFd::new(&input, PollFlags::empty())];
-        match poll(&mut watched, None) {
-            Ok(_) => return,
-            Err(error) if error == rustix::io::Errno::INTR => {}
-            Err(_) => loop {
-                // Without it the end of the input is noticed when it is read.
-                std::thread::park();
-            },
-        }
-    }
-}
-
-#[cfg(unix)]
-const FORWARDED: [(i32, bool); 6] =
-    [(1, true), (2, true), (3, true), (15, true), (10, false), (12, false)];
-
-/// Whether a signal asks for the end.
-#[cfg(unix)]
-fn is_end(number: i32) -> bool {
-    FORWARDED.iter().any(|(known, is_end)| *known == number && *is_end)
-}
-
-#[cfg(not(unix))]
-fn is_end(_: i32) -> bool {
-    true
-}
-
-/// Signals that somebody sends to us are for the server.
-#[cfg(unix)]
-fn forward_signals(happens: &Sender<Happening>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-    let Ok(runtime) = runtime else { return };
-    runtime.block_on(async {
-        let mut kinds = tokio::task::JoinSet::new();
-        for (number, _) in FORWARDED {
-            let happens = happens.clone();
-            let Ok(mut stream) = signal(SignalKind::from_raw(number)) else { continue };
-            kinds.spawn(async move {
-                while stream.recv().await.is_some() {
-                    if happens.send(Happening::Signal(number)).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        while kinds.join_next().await.is_some() {}
-    });
 }

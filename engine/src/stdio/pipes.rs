@@ -1,0 +1,49 @@
+//! Our standard input and output, without buffers between.
+
+use crate::outlet::LineOutlet;
+use std::fs::File;
+use std::io;
+
+/// Our standard input, without a buffer between.
+#[cfg(unix)]
+pub(super) fn standard_input() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(windows)]
+pub(super) fn standard_input() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(io::stdin().as_handle().try_clone_to_owned()?))
+}
+
+/// Our standard output, without a buffer between.
+#[cfg(unix)]
+pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
+    use std::os::fd::AsFd;
+    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
+}
+
+#[cfg(windows)]
+pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
+    use std::os::windows::io::AsHandle;
+    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
+}
+
+/// Waits until nobody is left who could write to our standard input, whether or not all of it was read.
+#[cfg(unix)]
+pub(super) fn wait_for_hang_up() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let input = io::stdin();
+    loop {
+        let mut watched = [PollFd::new(&input, PollFlags::empty())];
+        match poll(&mut watched, None) {
+            Ok(_) => return,
+            Err(error) if error == rustix::io::Errno::INTR => {}
+            Err(_) => loop {
+                // Without it the end of the input is noticed when it is read.
+                std::thread::park();
+            },
+        }
+    }
+}
