@@ -170,7 +170,7 @@ impl Checker {
     }
 }
 
-/// A list that cannot be read or does not count clears nobody.
+/// A list that cannot be read or does not count clears no server.
 fn read_list(
     path: &std::path::Path,
     root: &TrustRoot,
@@ -211,7 +211,7 @@ impl Checked {
 /// What is known of the server's admission.
 #[derive(Debug, Clone, Default)]
 pub enum Admittance {
-    /// Nobody asked for an attestation.
+    /// No attestation is required.
     #[default]
     NotAsked,
     /// It was not checked yet: nothing of the server is used.
@@ -267,7 +267,7 @@ impl Admitted {
         }
     }
 
-    /// What the server's identity is anchored to, where somebody vouches for it.
+    /// What the server's identity is anchored to, if a signer vouches for it.
     pub fn anchor(&self) -> Option<Anchor> {
         self.verified().map(|verified| anchor_of(verified.identity()))
     }

@@ -1,4 +1,4 @@
-//! Answers to the requests of a batch, which go back as one batch: whoever sent one waits for one.
+//! Answers to the requests of a batch, which go back as one batch: a client that sent a batch waits for one.
 //!
 //! Each request of it goes its own way through the gate and may be refused, wait, or take its time. Here its answer waits
 //! for those of the others.
@@ -85,7 +85,7 @@ impl OpenBatches {
         given.or(self.end(number)).map_or(Passage::Kept, Passage::Whole)
     }
 
-    /// An answer that may never come is not waited for. Answers what is to be sent now.
+    /// An answer that may never come is not waited for. Returns the batch that is complete without it.
     pub fn release(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let number = self.places.remove(key)?;
         let open = self.batches.get_mut(&number)?;

@@ -1,6 +1,6 @@
 //! Live export: receipts sent to a collector as they are written, over OTLP or syslog, where the configuration names one.
 //!
-//! It reads the ledger's files as anybody could, on a thread of its own: no call ever waits for it, and a collector that is
+//! It reads the ledger's files like any other reader, on a thread of its own: no call ever waits for it, and a collector that is
 //! down loses nothing, because the ledger is the queue. What was sent is remembered in the home after the collector took it,
 //! so a receipt may arrive twice (after a crash, from the last batch) and is never left out.
 
@@ -37,7 +37,7 @@ pub struct Settings {
     pub syslog: Option<Syslog>,
     /// What [`do_not_track`] makes of the environment.
     pub do_not_track: bool,
-    /// Certificates that are trusted beside those of the system.
+    /// Certificates that are trusted in addition to those of the system.
     pub trusted: Vec<CertificateDer<'static>>,
     pub pace: Pace,
 }
@@ -65,7 +65,7 @@ impl Default for Pace {
     }
 }
 
-/// What goes on, for whoever looks after the process.
+/// What the export reports to the process that runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// Another process of this home exports; this one waits to take its place.
@@ -122,7 +122,7 @@ impl fmt::Display for Report {
 /// Why live export does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("`DO_NOT_TRACK` is set, so nothing is sent to anybody")]
+    #[error("`DO_NOT_TRACK` is set, so nothing is sent")]
     DoNotTrack,
     #[error("no collector is configured: set `otlp` or `syslog` under `[export]`")]
     NothingConfigured,

@@ -1,4 +1,4 @@
-//! The pins of one server beside what it says: first use, re-pins, status, and the situation that calls are decided on.
+//! Compares what a server says with its pins: first use, re-pins, status, and the situation that calls are decided on.
 //!
 //! This is the only part of a session that writes to the store.
 
@@ -37,10 +37,10 @@ use store::{
 };
 use wire::listing::ListOutcome;
 
-/// How often a write is tried that somebody else came before.
+/// How often a write is tried again that another writer came before.
 pub(crate) const ATTEMPTS: usize = 5;
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
-/// Who acts where nobody was asked.
+/// Who acts where no person was asked.
 const NOBODY: &str = "holdpoint";
 
 /// How one server is judged.
@@ -119,7 +119,7 @@ pub struct Judged {
     /// Whether anything was ever pinned.
     pub has_baseline: bool,
     pub judgement: SurfaceJudgement,
-    /// Entries that were pinned anew without asking.
+    /// How many entries were pinned again without asking.
     pub repinned: usize,
 }
 
@@ -141,7 +141,7 @@ pub enum Again {
     Judged(Box<Judged>),
 }
 
-/// What of the store a judgement rests on, beside the pins.
+/// What of the store a judgement rests on, apart from the pins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct StoreRecord {
     revision: Revision,
@@ -167,7 +167,7 @@ impl Judge {
         &self.rules
     }
 
-    /// Takes in what a server says now: pins it at first use, pins anew what is benign, remembers it for review.
+    /// Takes in what a server says now: pins it at first use, pins benign changes again, remembers it for review.
     pub fn take_in(
         &mut self,
         seen: &Seen,
@@ -204,7 +204,7 @@ impl Judge {
         Ok(Draft { rules, record, baseline, auto_pins, launch, of_view, at })
     }
 
-    /// Writes what came of a judgement. [`StoreError::Changed`] where anybody wrote since what it rests on was read: then
+    /// Writes the outcome of a judgement. [`StoreError::Changed`] if the record was written since it was read: then
     /// nothing is written, and it has to be judged again.
     pub fn settle(&mut self, drafted: Drafted) -> Result<Judged, StoreError> {
         let Drafted { judged, rests_on, mut record, writing, view, mut memory } = drafted;
@@ -234,7 +234,7 @@ impl Judge {
         }
     }
 
-    /// What becomes of what was last seen after somebody wrote to the store.
+    /// Judges what was last seen again, after a write to the store.
     pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Again, StoreError> {
         // Read before the pins: what changes in between is found to have changed the next time.
         let now = self.read_record()?;
@@ -253,10 +253,10 @@ impl Judge {
             // Nothing of a stopped server is served, so there is nothing to compare before the next call is refused.
             return Ok(Again::Judged(Box::new(self.stopped(seen, now)?)));
         }
-        let (surface, baseline) = self.read_beside(seen)?;
+        let (surface, baseline) = self.read_with_pins(seen)?;
         let status = baseline.status();
         let mut judgement = self.judge(&view, status, &baseline.pins, &surface, at)?;
-        // Only the keeper pins anew, with the list that it has just asked for.
+        // Only the driver pins again, with the list that it has just fetched.
         judgement.defer_accepted();
         let now = StoreRecord { status, ..now };
         let judged = judged(&self.rules, seen, &surface, &baseline.pins, judgement, &now, 0);
@@ -281,8 +281,8 @@ impl Judge {
         Ok(Judged { has_baseline: judged.has_baseline || baseline.has_pins, ..judged })
     }
 
-    /// What was seen, beside its pins.
-    fn read_beside(&self, seen: &Seen) -> Result<(Surface, Baseline), StoreError> {
+    /// What was seen, with its pins.
+    fn read_with_pins(&self, seen: &Seen) -> Result<(Surface, Baseline), StoreError> {
         let mut surface = seen.surface().unwrap_or_default();
         let mut baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;
         anchor(&mut surface, seen.vouched(), &baseline.pins);
@@ -337,7 +337,7 @@ impl Judge {
         id: &EntryId,
         at: Timestamp,
     ) -> Result<Option<Judgement>, StoreError> {
-        let (surface, baseline) = self.read_beside(seen)?;
+        let (surface, baseline) = self.read_with_pins(seen)?;
         let (view, status) = (seen.view(), baseline.status());
         let judgement = self.judge(&view, status, &baseline.pins, &surface, at)?;
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
@@ -352,7 +352,7 @@ impl Judge {
         by: &str,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let (surface, baseline) = self.read_beside(seen)?;
+        let (surface, baseline) = self.read_with_pins(seen)?;
         let Judge { store, rules: Rules { server, settings, .. }, views, .. } = self;
         let ViewMemory { compared, .. } = views.memory(&seen.view());
         let auto_pins = auto_pins_today(store, server, at)?;
@@ -443,7 +443,7 @@ fn is_about(incident: &Incident, server: &ServerId) -> bool {
     }
 }
 
-/// How often a server was pinned anew without asking during the last day.
+/// How often entries of a server were pinned again without asking during the last day.
 pub fn auto_pins_today(
     store: &dyn Store,
     server: &ServerId,

@@ -111,7 +111,7 @@ impl<W: Write> LineOutlet<W> {
         if self.gathered.is_empty() {
             return self.write_alone(parts);
         }
-        // With one write: each wakes whoever reads.
+        // With one write: each write wakes the reader.
         let gathered = std::mem::take(&mut self.gathered);
         let all = [gathered.as_slice()]
             .into_iter()

@@ -1,7 +1,7 @@
-//! Which package a server was started from: by the command that started it, and by what the installer recorded beside it.
+//! Which package a server was started from: by the command that started it, and by the records that the installer left next to it.
 //! Nothing is run and nothing is fetched, and whatever is not one clear answer is none.
 //!
-//! Whoever runs as the same user can change records, and what a process says of itself. So this tells an upgrade or a
+//! A program of the same user can change the records, and what a process says of itself. So this tells an upgrade or a
 //! mix-up; it does not tell a forgery.
 
 mod command;
@@ -21,7 +21,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use wire::StdioLaunch;
 
-/// Why nobody knows which package a server was started from.
+/// Why it is not known which package a server was started from.
 #[derive(Debug, thiserror::Error)]
 enum NotObserved {
     #[error(
@@ -138,8 +138,8 @@ impl PackageFinder {
         matches!(self.state, FinderState::Named(Way::Launched { .. }))
     }
 
-    /// Looks once, beside the start. A package that a launcher has yet to fetch is found later. Of any other, what is
-    /// not known by now stays unknown: a record that appears beside a running server may be the server's own work.
+    /// Looks once, at the start. A package that a launcher has yet to fetch is found later. Of any other, what is
+    /// not known by now stays unknown: a record that appears next to a running server may be the server's own work.
     pub fn begin(&mut self) {
         if let FinderState::Named(Way::File(file)) = &self.state {
             self.state = sight(file).map_or_else(FinderState::Unknown, FinderState::Seen);
@@ -178,7 +178,7 @@ fn look_again(first: &Sighted) -> Result<Package, NotObserved> {
     Err(NotObserved::Replaced { first: Box::new(first.package.clone()), now: Box::new(now) })
 }
 
-/// The package that a file belongs to, by what lies beside it.
+/// The package that a file belongs to, by the files around it.
 fn sight(file: &Path) -> Result<Sighted, NotObserved> {
     let (file, place) = place_of(file)?;
     let root = PathBuf::from(if place.root().is_empty() { "/" } else { place.root() });
@@ -214,7 +214,7 @@ fn place_of(file: &Path) -> Result<(PathBuf, Place), NotObserved> {
     }
 }
 
-/// The one copy of a package that the server's processes run, where nobody else can speak in its place.
+/// The one copy of a package that the server's processes run, if no other process can speak in its place.
 fn find_launched(
     name: &str,
     version: Option<&str>,
@@ -265,7 +265,7 @@ fn is_exact(version: &str) -> bool {
     core.split('.').count() == 3 && core.split('.').all(is_number)
 }
 
-/// A file's bytes, or one more than the limit: whoever reads them says that it is too much. A pipe or a device in its place
+/// A file's bytes, or one more than the limit: the caller refuses it then. A pipe or a device in its place
 /// is not waited for.
 fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut options = File::options();

@@ -52,7 +52,7 @@ pub struct Recorded {
     pub decided: Instant,
 }
 
-/// What a decision is about, beside the call itself.
+/// What a decision is about, apart from the call itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances<'a> {
     pub situation: &'a Situation,
@@ -92,7 +92,7 @@ impl Recorder {
             Admittance::NotAsked | Admittance::Unknown => None,
             Admittance::Known(admitted) => Some(admitted.rule(call, &situation.view)),
         };
-        // INVARIANT: a name that nobody accepted may be an argument in disguise, as the URI of a resource that no list has.
+        // INVARIANT: an unaccepted name may be an argument in disguise, as the URI of a resource that no list has.
         let is_accepted = drift.as_ref().is_some_and(|drift| drift.before.is_some());
         let name = call.target.map(|target| match is_accepted {
             true => Cow::Borrowed(target.key),
@@ -155,7 +155,7 @@ impl Recorder {
         Ok(self.receipts.settle(ticket).map_err(|error| self.note_failure(error))?)
     }
 
-    /// Writes what nobody waits for: outcomes.
+    /// Writes outcomes, which no thread waits for.
     pub fn flush(&self) -> Result<(), Unrecorded> {
         Ok(self.receipts.flush().map_err(|error| self.note_failure(error))?)
     }

@@ -1,4 +1,4 @@
-//! Refusals as they go over the wire. No text that nobody accepted is in one.
+//! Refusals as they go over the wire. They contain no unaccepted text.
 
 use crate::decide::Denial;
 use crate::reason::ReasonCode;

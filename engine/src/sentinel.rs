@@ -1,4 +1,4 @@
-//! Whether anybody decided anything since the last call: asked before each call, so it has to be cheap.
+//! Whether a person decided anything since the last call. Asked before each call, so it has to be cheap.
 //!
 //! Every act of a person makes the index of the home's receipts longer before it returns: that is one look at a file. Where
 //! nodes share a database, their homes do not share an index: changes are pushed there, and a call looks only whether the
@@ -165,7 +165,7 @@ fn read_between(file: &File, from: u64, until: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Something that somebody decided.
+/// Something that a person decided.
 #[derive(Debug, Clone, Copy)]
 pub struct News(Sign);
 

@@ -3,8 +3,8 @@
 //! Two threads bring messages, [`Session::client_said`] and [`Session::server_said`]; a third, the keeper, looks after the
 //! view. Each writes what it passes on itself, so a message crosses no queue.
 //!
-//! INVARIANT: whoever brings the server's messages never writes to the server, so a server that does not read until
-//! somebody reads from it is always read from.
+//! INVARIANT: the thread that brings the server's messages never writes to the server. So a server that stops reading until
+//! its output is read does not stop the session.
 
 mod asking;
 pub(crate) mod boundary;
@@ -370,7 +370,7 @@ impl Session {
         }
     }
 
-    /// Whether a person at the client may settle it: it is about one entry, and nobody was asked about this call yet.
+    /// Whether a person at the client may settle it: it is about one entry, and the person was not asked about this call yet.
     fn may_ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
         self.server.settings.asks_in_client
             && is_settleable(standing)
@@ -380,7 +380,7 @@ impl Session {
     }
 
     /// Has the person asked about a call, which waits for what they say. Returns whether the call is taken care of; if not,
-    /// it is refused like one that nobody can be asked about.
+    /// it is refused like one that no person can be asked about.
     fn ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
         let Some(target) = passage.request.call.target else { return false };
         let entry = EntryId::new(target.entry_type, target.key);
@@ -517,7 +517,7 @@ impl Session {
 
     fn end_all(&self, reason: ReasonCode) {
         let EndedRequests { dispatched, kept } = self.state().requests.end_all();
-        // All of it is recorded before anybody is told: the client may not read.
+        // All of it is recorded before the client is told: it may not read.
         for (_, dispatched) in &dispatched {
             let theirs = dispatched.dispatched.elapsed();
             let (receipt_id, status) = (dispatched.receipt_id, OutcomeStatus::Error);

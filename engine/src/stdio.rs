@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 enum Happening {
     ClientEnded,
-    /// Nobody is left who could send anything, though not all of it was read yet.
+    /// The client closed its end of our standard input, though not all of it was read yet.
     ClientHungUp,
     ServerClosed,
     ServerEnded(io::Result<Ended>),
@@ -98,7 +98,7 @@ pub struct Running {
     keeper: JoinHandle<()>,
 }
 
-/// What the threads of a session need beside it.
+/// What the threads of a session need in addition to it.
 pub struct Surroundings {
     pub session: Arc<Session>,
     pub wakes: Receiver<Wake>,
@@ -174,7 +174,7 @@ impl Running {
         Ok(Running { session, group, grace, happenings, server_reader, keeper })
     }
 
-    /// Waits for the end of the session and answers how the server ended.
+    /// Waits for the end of the session. Returns how the server ended.
     pub fn finish(self) -> io::Result<Ended> {
         let mut stage = Stage::Open;
         let mut is_faulty = false;
@@ -215,7 +215,7 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => {
                     stage = self.next_stage(stage);
                     if stage == Stage::Killed && self.group.is_none() {
-                        // Whoever reads from a remote server is stuck, on a client that does not read.
+                        // The thread that reads from the remote server is stuck on a client that does not read.
                         break Ok(Ended::Remote);
                     }
                 }
@@ -255,7 +255,7 @@ impl Running {
             Stage::Draining(_) if self.session.try_close_server() => {
                 Stage::Closing(now + self.grace)
             }
-            // Whoever still writes to the server is stuck: it does not read.
+            // A thread is stuck in a write to the server, which does not read.
             Stage::HungUp(_) | Stage::Draining(_) | Stage::Closing(_) => {
                 if let Some(group) = &self.group {
                     group.terminate();
@@ -290,7 +290,7 @@ fn spawn_watched(
     })
 }
 
-/// Waits for a thread, but not for ever: it may be stuck on somebody who does not read.
+/// Waits for a thread, but not for ever: it may be stuck in a write that the other side does not read.
 fn join_within(thread: JoinHandle<()>, patience: Duration) {
     let until = Instant::now() + patience;
     while !thread.is_finished() && Instant::now() < until {
@@ -301,7 +301,7 @@ fn join_within(thread: JoinHandle<()>, patience: Duration) {
     }
 }
 
-/// Answers all that waits for the server. A client that does not read is not waited for.
+/// Answers every request that waits for the server. Does not wait for a client that does not read.
 fn say_ended(session: &Arc<Session>) {
     let session = session.clone();
     if let Ok(last_words) = spawn("last-words", move || session.server_ended()) {
@@ -396,7 +396,7 @@ fn read_server(session: &Session, output: Box<dyn Read + Send>) {
     }
 }
 
-/// A descriptor that somebody made non-blocking is waited for.
+/// Whether a read failed only because another process made the descriptor non-blocking. Waits a moment then.
 fn is_passing(error: &io::Error) -> bool {
     let is_passing = error.kind() == io::ErrorKind::WouldBlock;
     if is_passing {

@@ -1,6 +1,6 @@
 //! The server's surface as it was last seen, judged: where each entry stands, and what the client is shown of it.
 //!
-//! A call costs one look-up here, however many entries there are. A view is made anew when the server or the pins moved
+//! A call costs one look-up here, however many entries there are. A view is built again when the server or the pins moved
 //! and is never changed.
 
 mod address;
@@ -67,7 +67,7 @@ pub enum Found<'v> {
     Unchanged(&'v Hashes),
     /// It moved; the standing says what that means for a call.
     Changed(&'v Arc<Standing>),
-    /// Nobody knows it.
+    /// Neither the pins nor the server have it.
     Unknown,
 }
 
@@ -154,7 +154,7 @@ impl View {
         self.mirrorings.get(target.key).filter(|_| is_tool)
     }
 
-    /// The standing of what nobody knows.
+    /// The standing of an entry that neither the pins nor the server have.
     pub fn unknown(&self, target: Target<'_>, situation: &Situation) -> Arc<Standing> {
         let list = target.entry_type.list();
         if let Some(standing) = list.and_then(|list| self.unreadable.get(&list)) {
@@ -264,7 +264,7 @@ fn is_offered(
     if id.entry_type != EntryType::Tool {
         return true;
     }
-    // Whoever sends over HTTP leaves out a tool that it could not call as the definition asks.
+    // Over HTTP, a tool that could not be called as its definition asks is left out.
     let is_sound = !matches!(mirrorings.get(id.key.as_str()), Some(Err(_)));
     is_sound && materials.allowed.is_none_or(|allowed| allowed.check(&id.key).is_ok())
 }

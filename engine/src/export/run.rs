@@ -119,7 +119,7 @@ async fn send_on<F: Folder + Clone>(courier: Option<Courier<'_, F>>) {
 
 /// Sleeps; false where the export was told to end meanwhile.
 async fn pause_unless_stopped(stopped: &mut watch::Receiver<bool>, pause: Duration) -> bool {
-    // An error says that nobody is there to tell it any more.
+    // An error means that the receiving end is gone.
     timeout(pause, stopped.wait_for(|stopped| *stopped)).await.is_err()
 }
 

@@ -168,7 +168,7 @@ async fn write_stream(
     }
     stream.write_all(&bytes).await?;
     stream.flush().await?;
-    // Nobody acknowledges anything here. A receiver that had gone before it read this shows within a moment.
+    // Nothing is acknowledged here. A receiver that had gone before it read this shows within a moment.
     if is_open(stream, settle).await {
         Ok(())
     } else {
@@ -199,7 +199,7 @@ async fn write_datagrams(
     for item in items {
         socket.send(sender.message(item, MAX_DATAGRAM_BYTES).as_bytes()).await?;
     }
-    // Where nobody listens, the other machine may say so.
+    // If no program listens there, the other machine may say so.
     match timeout(settle, socket.recv(&mut [0; 1])).await {
         Ok(Err(error)) => Err(error),
         Ok(Ok(_)) | Err(_) => Ok(()),

@@ -1,5 +1,5 @@
 //! A judgement in the making. Comparing a hostile list takes its time, so this part needs neither the store nor the judge:
-//! the judge reads what it rests on, and then writes what came of it if nobody wrote in between.
+//! the judge reads what it rests on, and then writes the outcome unless the record was written in between.
 
 use super::views::{Removals, ViewKey, ViewMemory};
 use super::{FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, first_basis, of_handshake};
@@ -24,7 +24,7 @@ pub struct Draft {
     pub(super) rules: Rules,
     pub(super) record: StoreRecord,
     pub(super) baseline: Baseline,
-    /// How often the server was pinned anew during the last day without asking.
+    /// How often entries were pinned again during the last day without asking.
     pub(super) auto_pins: usize,
     pub(super) launch: Option<Launch>,
     pub(super) of_view: OfView,
@@ -78,7 +78,7 @@ impl Writing {
 }
 
 impl Draft {
-    /// Judges what a server says now: what is pinned at first use, what is pinned anew, what is held.
+    /// Judges what a server says now: what is pinned at first use, what is pinned again, what is held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
         let Draft { rules, record, baseline, auto_pins, launch, of_view, at } = self;
         let OfView { view, mut memory, removals, is_changed_elsewhere } = of_view;
@@ -111,19 +111,19 @@ impl Draft {
                 entries.into_iter().map(|entry| NewPin { basis: basis(&entry), entry }).collect();
             pins.iter().for_each(|pin| book.push(pinned(pin, at)));
         }
-        let may_pin_anew = !is_first && is_trusted && status != ServerStatus::Pending;
-        if may_pin_anew && let Some(entry) = newly_anchored(&book, surface) {
+        let may_pin_again = !is_first && is_trusted && status != ServerStatus::Pending;
+        if may_pin_again && let Some(entry) = newly_anchored(&book, surface) {
             pins.push(NewPin { entry, basis: Basis::Attested });
             pins.iter().for_each(|pin| book.push(pinned(pin, at)));
         }
         let mut judgement = judge(&book, auto_pins);
-        if may_pin_anew {
-            let anew = judgement.accepted().cloned();
-            let anew: Vec<NewPin> =
-                anew.map(|entry| NewPin { entry, basis: Basis::Auto }).collect();
-            accepted = anew.len();
-            anew.iter().for_each(|pin| book.push(pinned(pin, at)));
-            pins.extend(anew);
+        if may_pin_again {
+            let benign = judgement.accepted().cloned();
+            let benign: Vec<NewPin> =
+                benign.map(|entry| NewPin { entry, basis: Basis::Auto }).collect();
+            accepted = benign.len();
+            benign.iter().for_each(|pin| book.push(pinned(pin, at)));
+            pins.extend(benign);
             if !pins.is_empty() {
                 name = "pin.auto";
             }

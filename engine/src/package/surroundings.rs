@@ -1,4 +1,4 @@
-//! What beside the command makes an interpreter or a launcher load something else: variables of the environment, and
+//! What in addition to the command makes an interpreter or a launcher load something else: variables of the environment, and
 //! settings that lie in a folder.
 
 use super::NotObserved;

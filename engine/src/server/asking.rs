@@ -61,7 +61,7 @@ pub(crate) fn read_answer(message: &[u8]) -> Said {
     }
 }
 
-/// The parameters of the question. The first one holds no text that nobody accepted; the change itself is shown to the
+/// The parameters of the question. The first one holds no unaccepted text; the change itself is shown to the
 /// person who asks for it.
 pub(crate) fn parameters(banner: &str, change: Option<&Judgement>) -> Value {
     let (message, choices) = match change {

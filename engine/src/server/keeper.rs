@@ -35,7 +35,7 @@ pub(crate) struct KeeperSettings {
     pub(crate) greets_before_check: bool,
 }
 
-/// A request of the gate's own, or a question to the client. The driver gives it an id that nobody can guess.
+/// A request of the gate's own, or a question to the client. The driver gives it an unguessable id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestNumber(u64);
 

@@ -1,7 +1,7 @@
 //! Asking the person at the client where there is no session: the held call is answered with a question, and the client
 //! calls again with what the person said (`input_required`, revision 2026-07-28).
 //!
-//! A question is known by a token that nobody can guess. It counts once, for one entry as it was then, and for a while.
+//! A question has an unguessable token. It counts once, for one entry as it was then, and for a while.
 
 use super::{Passage, Session, is_settleable};
 use crate::recorder::now;
@@ -45,7 +45,7 @@ impl OpenQuestion {
 pub(crate) struct OpenQuestions(HashMap<String, OpenQuestion>);
 
 impl OpenQuestions {
-    /// Answers whether there is room for it. What is asked already has room, whoever came back with it or did not.
+    /// Returns whether there is room for the question. A question that is open already always has room.
     fn open(&mut self, token: String, question: OpenQuestion, now: Instant) -> bool {
         self.0.retain(|_, open| open.deadline > now);
         let subjects: HashSet<_> = self.0.values().map(OpenQuestion::subject).collect();

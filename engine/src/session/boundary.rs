@@ -212,11 +212,11 @@ impl Session {
         }
     }
 
-    /// Answers -32012 without a look at anything that may be half changed.
+    /// Answers -32012 without reading anything that may be half changed.
     pub(super) fn refuse_failed(&self, id: &[u8]) {
         let refusal = Refusal::fault(ReasonCode::Internal, WORDS, self.server.id.as_str());
         let message = refusal.to_message(id);
-        // Where even that panics there is nobody left who could be told.
+        // If even that panics, the client cannot be told.
         let _ = catch_unwind(AssertUnwindSafe(|| self.tell_client(&message)));
     }
 

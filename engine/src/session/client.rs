@@ -105,7 +105,7 @@ impl Session {
             },
             Kind::Notification { method } => self.notification(envelope, method),
             Kind::Response { id: Some(id), .. } => self.answer_of_client(envelope, id),
-            // It answers nothing that anybody could name.
+            // Without an id it answers no request.
             Kind::Response { id: None, .. } => {}
         }
     }
@@ -307,7 +307,7 @@ impl Session {
     }
 
     fn notification(&self, envelope: &Envelope<'_>, method: &str) {
-        // Without an id it asks for no answer; a server may carry it out all the same, and nobody would have decided.
+        // Without an id it asks for no answer; a server may carry it out all the same, without a decision.
         if !matches!(Method::of(method), Method::Other) {
             self.remark("a request of the client without an id was dropped");
             return self.record_dropped(ReasonCode::BadFrame, envelope.raw.len());
@@ -354,7 +354,7 @@ impl Session {
         }
     }
 
-    /// An answer passes only for a request that the server made and nobody answered yet.
+    /// Passes an answer on only for an unanswered request of the server.
     fn answer_of_client(&self, envelope: &Envelope<'_>, id: &Id<'_>) {
         if let Err(error) = self.look_for_changes(Instant::now()) {
             self.remark(&format!("the store cannot be read: {error}"));
@@ -451,7 +451,7 @@ impl Session {
         self.refuse_sized(id.raw(), reason, bytes);
     }
 
-    /// Answers what the client is told.
+    /// Records a refusal. Returns the reason that the client is told.
     pub(super) fn record_denial(
         &self,
         method: &str,

@@ -16,7 +16,7 @@ use std::time::Instant;
 use wire::envelope::{Envelope, Id, members};
 
 impl Session {
-    /// Sends the client the answer with the instructions that somebody accepted, and remembers it as it came.
+    /// Remembers the server's answer as it came, and sends the client as much of it as was accepted.
     pub(super) fn answer_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
         let text = String::from_utf8_lossy(result).into_owned();
         let Some(surface) = surface_of(&text) else {
@@ -70,7 +70,7 @@ impl Session {
         }
     }
 
-    /// Sends the client the server's refusal, in words of ours while nobody accepted any of the server's.
+    /// Sends the client the server's refusal, without the server's words while the server is stopped or not admitted.
     pub(super) fn show_refused_handshake(
         &self,
         envelope: &Envelope<'_>,
@@ -102,7 +102,7 @@ impl Session {
         });
     }
 
-    /// Sends the client as much of the answer as somebody accepted.
+    /// Sends the client as much of the answer as was accepted.
     pub(super) fn show_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
         let Some(surface) = surface_of(&String::from_utf8_lossy(result)) else {
             let reason = crate::reason::ReasonCode::UpstreamUnreadable;

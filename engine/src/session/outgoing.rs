@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Writes outcomes that nobody has written yet.
+    /// Writes outcomes that are not written yet.
     pub(super) fn settle_rest(&self) {
         if self.has_unsettled.swap(false, Ordering::SeqCst) {
             let _ = self.server.recorder.flush();
@@ -192,8 +192,8 @@ impl Session {
         }
     }
 
-    /// The client has ended: the server is told so by the end of its input. Answers whether that could be done: somebody
-    /// may be stuck in a write to a server that does not read.
+    /// The client has ended: closes the server's input. Returns `false` if a thread is stuck in a write to a server that does
+    /// not read.
     pub fn try_close_server(&self) -> bool {
         self.is_closing.store(true, Ordering::Release);
         match self.to_server.try_lock() {

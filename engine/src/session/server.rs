@@ -76,7 +76,7 @@ impl Session {
         }
     }
 
-    /// Notes that a line may have been the answer to a request. Returns whether it was meant for anybody.
+    /// Notes that a line may have been the answer to a request. Returns whether it was meant for a request.
     fn doubt(&self, ids: &[Id<'_>], is_message: bool) -> bool {
         let until = Instant::now() + DOUBT;
         self.state().requests.doubt(self.key, ids, is_message, until)
@@ -179,7 +179,7 @@ impl Session {
         self.unsolicited();
     }
 
-    /// Nobody waits for it: a server that answers what it was not asked is not heard.
+    /// Drops an answer to no request of ours.
     fn unsolicited(&self) {
         let count = {
             let mut state = self.state();
@@ -191,7 +191,7 @@ impl Session {
             let data = json!({"count": count, "reason": "unsolicited_response"});
             self.record_event("mcp.response.dropped", &data);
             self.remark(&format!(
-                "{count} answers of the server to nothing that was asked were dropped"
+                "{count} answers of the server that belong to no request were dropped"
             ));
         }
     }
@@ -234,7 +234,7 @@ impl Session {
             });
             (is_news, state.client.stateless_meta.is_some())
         };
-        // Said again before anybody looked it is no news: a flood wakes the keeper once.
+        // Until the list was asked for, a second notification is no news: a flood wakes the keeper once.
         if is_news {
             self.wake(SessionWake::ListChanged(lists.to_vec()));
         }

@@ -92,7 +92,7 @@ pub(crate) struct SessionState {
     /// What the person was asked where there is no session.
     pub(crate) open_questions: OpenQuestions,
     pub(crate) client: Client,
-    /// How many answers to nothing that was asked were dropped.
+    /// How many answers that belong to no request were dropped.
     pub(crate) unsolicited: u64,
     /// How many lines of the server that were no messages were dropped.
     pub(crate) dropped: u64,

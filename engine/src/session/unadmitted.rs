@@ -325,7 +325,7 @@ impl Session {
         }
     }
 
-    /// Nobody can say whether the server may be used, so it is not.
+    /// It is not known whether the server may be used, so what waits for the check is refused.
     pub(crate) fn refuse_unadmitted(&self) {
         let waiting = self.state().requests.release_unadmitted();
         for key in waiting {
@@ -377,7 +377,7 @@ impl Session {
         }
     }
 
-    /// The server has ended: whoever still waits for its greeting is told so.
+    /// The server has ended: refuses the handshakes that still wait for a check.
     pub(super) fn refuse_handshakes(&self, reason: ReasonCode) {
         let kept = std::mem::take(&mut self.state().kept_handshakes);
         for KeptHandshake { frame, .. } in &kept {

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::receipts::Settled;
 
-/// Makes the three ends: for whoever starts the process, for the session, and for the thread that reads from the server.
+/// Makes the three ends: for the starter of the process, for the session, and for the thread that reads from the server.
 pub fn handover() -> (Handover, LateOutlet, LateServer) {
     let (give, taken) = channel();
     let slot = Arc::new(Mutex::new(Slot { outlet: None, give: Some(give) }));

@@ -30,7 +30,7 @@ pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
     Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
 }
 
-/// Waits until nobody is left who could write to our standard input, whether or not all of it was read.
+/// Waits until every writer of our standard input has closed it, whether or not all of it was read.
 #[cfg(unix)]
 pub(super) fn wait_for_hang_up() {
     use rustix::event::{PollFd, PollFlags, poll};

@@ -20,7 +20,7 @@ pub(super) fn is_end(_: i32) -> bool {
     true
 }
 
-/// Signals that somebody sends to us are for the server.
+/// Forwards signals that are sent to the gate to the server.
 #[cfg(unix)]
 pub(super) fn forward_signals(happens: &Sender<Happening>) {
     use tokio::signal::unix::{SignalKind, signal};

@@ -18,15 +18,15 @@ const PROTOCOL: [&str; 5] =
     ["protocolVersion", "supportedVersions", "resultType", "ttlMs", "cacheScope"];
 /// Where the era without sessions has `serverInfo`.
 const STATELESS_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// What may be said of a capability that nobody accepted.
+/// What may be shown of an unaccepted capability.
 const FLAGS: [&str; 2] = ["listChanged", "subscribe"];
 /// What the client is shown in place of a version that could carry a sentence.
 const NO_VERSION: &[u8] = br#""unknown""#;
 
-/// What the client is shown of a handshake: the instructions, the name and the capabilities that somebody accepted, the
+/// What the client is shown of a handshake: the instructions, the name and the capabilities that were accepted, the
 /// versions, and what the protocol itself needs. `title`, `description`, icons and whatever else is not pinned is left out.
 ///
-/// INVARIANT: but for monitor and `list = "observed"`, no text that nobody accepted is in it.
+/// INVARIANT: but for monitor and `list = "observed"`, it holds no unaccepted text.
 pub fn shaped_handshake(
     result: &[u8],
     book: &PinBook,
@@ -68,7 +68,7 @@ pub fn shaped_handshake(
     shaped
 }
 
-/// The definition that somebody accepted of what a server has one of: the one that it has now, or an earlier one.
+/// The accepted definition of an entry that a server has one of: the one that it has now, or an earlier one.
 fn accepted<'a>(
     book: &'a PinBook,
     surface: &'a Surface,
@@ -88,7 +88,7 @@ fn accepted<'a>(
     observed.map(contract::surface::Entry::raw).or_else(pinned)
 }
 
-/// `serverInfo` with its name and its version alone. A name that nobody accepted is shown as a new name is in a refusal.
+/// `serverInfo` with its name and its version alone. An unaccepted name is shown as a new name is in a refusal.
 fn shaped_info(info: &[u8], accepted_name: Option<&[u8]>) -> Vec<u8> {
     let mut shaped = only(&["name", "version"], info);
     if let Some(observed) = member(info, "name") {

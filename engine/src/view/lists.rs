@@ -55,7 +55,7 @@ impl ListView {
         view
     }
 
-    /// Some entries, in pages as long as the longest of the server's. Members beside the entries are the server's words too:
+    /// Some entries, in pages as long as the longest of the server's. Members other than the entries are the server's words too:
     /// unless all of it is shown, those that the protocol needs are left.
     pub(super) fn of(
         list: ListKind,
@@ -158,7 +158,7 @@ impl ListView {
     }
 }
 
-/// The members of the protocol in a page, beside its entries.
+/// The members of the protocol in a page, other than its entries.
 const PROTOCOL: [&str; 4] = ["nextCursor", "resultType", "ttlMs", "cacheScope"];
 
 /// Whether a page has nothing but its entries and what the protocol needs.

@@ -54,7 +54,7 @@ pub struct Standing {
 
 impl Standing {
     pub(super) fn of(judgement: &Judgement, materials: &Materials<'_>) -> Standing {
-        // A new entry that waits is nobody's yet: there is no approved definition to go on with.
+        // A new entry that waits has no approved definition to go on with.
         let is_new = judgement.is_deferred && judgement.before.is_none();
         let is_held = judgement.verdict.is_held();
         let held = is_held.then(|| judgement.reason.unwrap_or(Reason::ContractDrift));
@@ -87,7 +87,7 @@ impl Standing {
         }
     }
 
-    /// A standing that no comparison gave: the server as a whole is stopped, or the entry is known to nobody.
+    /// A standing that no comparison gave: the server as a whole is stopped, or the entry is unknown.
     pub(super) fn for_server(reason: Reason, server: &str, target: Option<Target<'_>>) -> Standing {
         let name = target.map_or_else(
             || "the server".to_owned(),
@@ -123,7 +123,7 @@ impl Standing {
         self.reason.is_some()
     }
 
-    /// Whether a call with these arguments uses what nobody accepted yet.
+    /// Whether a call with these arguments uses anything unaccepted.
     pub fn is_beyond_approved(&self, arguments: Option<&[u8]>) -> bool {
         arguments.is_some_and(|arguments| self.additions.are_used_by(arguments))
     }

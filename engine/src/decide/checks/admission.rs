@@ -1,4 +1,4 @@
-//! Is the server one that somebody trusted vouches for, at the level that is required?
+//! Does a trusted signer vouch for the server, at the clearance that is required?
 
 use crate::admission::{Admittance, CallRuling};
 use crate::call::Method;
@@ -34,7 +34,7 @@ impl Check for AdmissionCheck {
     }
 }
 
-/// Nothing of the document is quoted: nobody has accepted it.
+/// Quotes nothing of the document: no person has accepted it.
 fn why(reason: Reason) -> &'static str {
     match reason {
         Reason::NotMcpServer => "the server's document is not one for an MCP server",

@@ -50,7 +50,7 @@ fn is_open(target: Target<'_>, situation: &Situation) -> bool {
     !situation.is_holding() || target.entry_type == EntryType::Resource
 }
 
-/// Whether neither a pin nor the server's current list has a tool: it waits for nobody, its name is wrong.
+/// Whether neither a pin nor the server's current list has a tool: no person has to decide, the name is wrong.
 fn is_unlisted_tool(target: Target<'_>, situation: &Situation) -> bool {
     let view = &situation.view;
     target.entry_type == EntryType::Tool
