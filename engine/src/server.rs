@@ -317,6 +317,7 @@ impl Server {
     /// Judges every view again, against the pins as they are now.
     pub(crate) fn look_again(&self) -> Result<(), StoreError> {
         let mut judge = self.judge();
+        lock(&self.views).drop_unused(&mut judge);
         for view in self.views() {
             let seen = view.known().seen.clone();
             match judge.look_again(&seen, now())? {
@@ -423,16 +424,6 @@ impl Server {
             self.wake_changed(&view, changed);
         }
         is_news
-    }
-
-    /// No check counts for what the server answered: nothing is dispatched before the next check.
-    pub(crate) fn forget_check(&self) {
-        let views = {
-            let mut views = lock(&self.views);
-            views.checked = None;
-            views.by_key.values().cloned().collect::<Vec<_>>()
-        };
-        views.iter().for_each(|view| view.change(|known| known.checked = None));
     }
 }
 

@@ -507,6 +507,7 @@ impl Session {
     /// The server is gone: every request that waits gets its answer, and so will every one that comes.
     pub fn server_ended(&self) {
         self.contain(0, || self.end_all(ReasonCode::UpstreamUnreachable));
+        self.wake(SessionWake::ServerEnded);
     }
 
     /// The session ends because of faults of its own.

@@ -72,6 +72,8 @@ pub enum SessionWake {
     ClientAnswered { id: Vec<u8>, message: Vec<u8> },
     /// A request waits until the server's admission is checked.
     Admit,
+    /// The server of this session has ended.
+    ServerEnded,
 }
 
 impl Wake {
@@ -85,6 +87,7 @@ impl Wake {
             Wake::Session(_, SessionWake::Ask { .. }) => "ask",
             Wake::Session(_, SessionWake::ClientAnswered { .. }) => "client-answered",
             Wake::Session(_, SessionWake::Admit) => "admit",
+            Wake::Session(_, SessionWake::ServerEnded) => "server-ended",
             Wake::Published { .. } => "published",
             Wake::Admitted(_) => "admitted",
             Wake::NotChecked => "not-checked",
@@ -235,6 +238,10 @@ impl Driver {
                 }
             }
             SessionWake::Admit => self.tell(session, Event::CheckWanted),
+            SessionWake::ServerEnded => {
+                self.kept.remove(&session.key());
+                self.release_listings(session.key(), &session.view());
+            }
         }
     }
 
@@ -340,7 +347,7 @@ impl Driver {
         let begun = |list: ListKind| Some((list, known.freshness(list).begun_at?));
         Glance {
             is_closed: known.situation.admission.is_closed(),
-            lacks_check: is_asked && known.checked.is_none(),
+            lacks_check: is_asked && (known.checked.is_none() || !state.is_covered),
             is_greeted: state.handshake.is_some(),
             has_kept_greeting: state.kept_greeting.is_some(),
             is_greeting: state.requests.has_handshakes(),

@@ -54,7 +54,7 @@ pub struct Known {
     pub seen: Arc<Seen>,
     /// The newest answer to `initialize` or `server/discover`.
     pub handshake: Option<Arc<str>>,
-    /// The newest check of the server's admission; `None` if no check counts for what the server answered since.
+    /// The newest check of the server's admission. Each session knows whether it counts for what the server answered there.
     pub checked: Option<Arc<Checked>>,
     /// The server changed what it says since the situation was made.
     pub is_unjudged: bool,

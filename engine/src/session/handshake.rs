@@ -94,7 +94,7 @@ impl Session {
             return;
         }
         state.handshake = None;
-        self.server.forget_check();
+        state.is_covered = false;
         state.view.change(|known| {
             known.handshake = None;
             known.is_unjudged = true;

@@ -78,6 +78,8 @@ pub(crate) struct SessionState {
     pub(crate) view: Arc<ServerView>,
     /// The newest answer to `initialize` or `server/discover` over this session's connection.
     pub(crate) handshake: Option<Arc<str>>,
+    /// The newest check of the server's admission counts for that answer.
+    pub(crate) is_covered: bool,
     /// The answers to handshakes, kept from the client until the server's admission was checked.
     pub(crate) kept_handshakes: Vec<KeptHandshake>,
     /// A greeting that the server has yet to get.
@@ -103,6 +105,7 @@ impl SessionState {
         SessionState {
             view,
             handshake: None,
+            is_covered: true,
             kept_handshakes: Vec::new(),
             kept_greeting: None,
             is_announced: false,
@@ -114,6 +117,13 @@ impl SessionState {
             unsolicited: 0,
             dropped: 0,
         }
+    }
+
+    /// Notes and returns whether the newest check of the server's admission counts for this handshake.
+    pub(crate) fn cover(&mut self, handshake: &str) -> bool {
+        let checked = self.view.known().checked.clone();
+        self.is_covered = checked.is_some_and(|checked| checked.covers(handshake));
+        self.is_covered
     }
 
     /// Remembers the server's answer to a handshake. Equal answers of several connections take memory once.

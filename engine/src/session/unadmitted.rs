@@ -68,8 +68,10 @@ impl Session {
         begun: Instant,
     ) -> bool {
         let Some(max_age) = self.server.settings.admission_max_age else { return true };
-        let is_fresh =
-            || known.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age));
+        let is_fresh = || {
+            known.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age))
+                && state.is_covered
+        };
         // A server that was admitted late is greeted before it gets anything else.
         let is_greeted = || state.kept_greeting.is_none() || known.situation.admission.is_closed();
         match sort {
@@ -163,21 +165,11 @@ impl Session {
         }
     }
 
-    /// Whether the last check of the server's admission counts for this handshake. If not, no check counts any more.
-    fn is_covered(&self, state: &SessionState, handshake: &str) -> bool {
-        let checked = state.view.known().checked.clone();
-        let is_covered = checked.is_some_and(|checked| checked.covers(handshake));
-        if !is_covered {
-            self.server.forget_check();
-        }
-        is_covered
-    }
-
     /// Remembers the server's answer to the gate's own `server/discover`. Returns whether the last check of its admission
     /// counts for it.
     pub(crate) fn take_discovery(&self, result: Arc<str>) -> bool {
         let mut state = self.state();
-        let is_covered = self.is_covered(&state, &result);
+        let is_covered = state.cover(&result);
         if state.handshake.is_none() {
             state.take_handshake(result);
         }
@@ -195,7 +187,7 @@ impl Session {
         state.kept_greeting = None;
         state.take_handshake(text.clone());
         state.view.change(|known| known.is_unjudged = true);
-        match self.is_covered(&state, text) {
+        match state.cover(text) {
             true => LateGreeting::Done,
             false => LateGreeting::Unchecked,
         }
@@ -242,12 +234,11 @@ impl Session {
             || (state.client.is_initialized && !state.is_announced)
     }
 
-    /// Whether the newest check counts for what the server answered over this session's connection.
-    pub(crate) fn is_checked(&self) -> bool {
-        let state = self.state();
-        let known = state.view.known();
-        let Some(checked) = &known.checked else { return false };
-        state.handshake.as_deref().is_none_or(|handshake| checked.covers(handshake))
+    /// Takes note of a check. Returns whether it counts for what the server answered over this session's connection.
+    pub(crate) fn take_check(&self, covers: impl FnOnce(&Arc<str>) -> bool) -> bool {
+        let mut state = self.state();
+        state.is_covered = state.handshake.as_ref().is_none_or(covers);
+        state.is_covered
     }
 
     /// Goes on with a request that waited for the check: it may still have to wait for its list.
@@ -282,10 +273,11 @@ impl Session {
             let is_fresh = self.server.settings.admission_max_age.is_none_or(|max_age| {
                 let now = Instant::now();
                 // One that was made for this request counts for it, however long its list took.
-                state.view.known().checked.as_ref().is_some_and(|checked| {
-                    begun.is_some_and(|begun| checked.began >= begun)
-                        || checked.is_fresh(now, max_age)
-                })
+                state.is_covered
+                    && state.view.known().checked.as_ref().is_some_and(|checked| {
+                        begun.is_some_and(|begun| checked.began >= begun)
+                            || checked.is_fresh(now, max_age)
+                    })
             });
             if !is_fresh {
                 state.requests.wait_again(key.as_ref(), Awaited::Admission);
@@ -342,7 +334,7 @@ impl Session {
         frame: &[u8],
         handshake: &str,
     ) -> Keeping {
-        if self.server.settings.admission_max_age.is_none() || self.is_covered(state, handshake) {
+        if self.server.settings.admission_max_age.is_none() || state.cover(handshake) {
             return Keeping::NotNeeded;
         }
         self.keep_handshake(state, frame)
@@ -350,7 +342,7 @@ impl Session {
 
     /// Keeps the answer to a handshake from the client until the server was checked again.
     pub(super) fn keep_handshake(&self, state: &mut SessionState, frame: &[u8]) -> Keeping {
-        self.server.forget_check();
+        state.is_covered = false;
         if state.requests.is_ended() {
             return Keeping::Refused(ReasonCode::UpstreamUnreachable);
         }

@@ -7,6 +7,7 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::session::boundary::trip;
 use serde_json::json;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
@@ -77,13 +78,21 @@ impl Driver {
     /// A check ended; `None` if it has no outcome. Every session that waits for one goes on.
     pub(super) fn end_check(&mut self, checked: Option<Checked>) {
         let Some(Running { session: own, began }) = self.checking.running.take() else { return };
-        let is_news = checked.map(|checked| self.admit(checked));
+        let checked = checked.map(Arc::new);
+        let is_news = checked.clone().map(|checked| self.admit(checked));
+        // Sessions with equal handshakes share the text.
+        let mut covered: HashMap<*const u8, bool> = HashMap::new();
+        let mut covers = |handshake: &Arc<str>| {
+            let covers = || checked.as_ref().is_some_and(|checked| checked.covers(handshake));
+            *covered.entry(handshake.as_ptr()).or_insert_with(covers)
+        };
         let server = self.server.clone();
         // The session that began it comes first: it judges for the others of its view.
         let others = server.sessions().into_iter().filter(|session| session.key() != own);
         let mut has_leader = false;
         for session in server.session(own).into_iter().chain(others) {
             let is_own = session.key() == own;
+            let is_covered = is_news.is_some() && session.take_check(&mut covers);
             if has_leader && !session.waits_for_check() {
                 continue;
             }
@@ -91,8 +100,12 @@ impl Driver {
             self.handle(&session, |driver| {
                 let event = match is_news {
                     None => Event::NotChecked,
-                    Some(_) if !is_own && !session.is_checked() => Event::NotCovered,
-                    Some(is_news) => Event::Checked(Check { began, is_news, is_leader }),
+                    Some(_) if !is_own && !is_covered => Event::NotCovered,
+                    Some(is_news) => {
+                        // What the check covers may have come after it was begun by another session.
+                        let began = if is_own { began } else { Instant::now() };
+                        Event::Checked(Check { began, is_news, is_leader })
+                    }
                 };
                 driver.tell(&session, event);
             });
@@ -100,9 +113,9 @@ impl Driver {
     }
 
     /// The outcome of a check counts from now on. Returns whether it is not what the last one found.
-    fn admit(&mut self, checked: Checked) -> bool {
+    fn admit(&mut self, checked: Arc<Checked>) -> bool {
         let admitted = checked.admitted.clone();
-        let is_news = self.server.admit(Arc::new(checked));
+        let is_news = self.server.admit(checked);
         if !is_news {
             return false;
         }
