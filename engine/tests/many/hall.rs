@@ -2,6 +2,7 @@
 
 use engine::acts::incident::{self, Consent};
 use engine::acts::quarantine;
+use engine::admission::Checker;
 use engine::decide::{Path, PreflightLimits};
 use engine::errands::{Errand, run_one};
 use engine::error_log::ErrorLog;
@@ -25,6 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use store::receipts::{
     DiskFolder, Fsync, Receipts, Settings as ReceiptSettings, Settled, public_keys,
 };
@@ -122,6 +124,8 @@ struct Script {
     description: String,
     /// What it shows to one session alone.
     apart: HashMap<usize, String>,
+    /// The document in the handshake of one session.
+    documents: HashMap<usize, Value>,
     /// Lists are answered later, but to these sessions.
     holds_lists: bool,
     served: HashSet<usize>,
@@ -167,6 +171,11 @@ impl ServerDesk {
 
     pub(crate) fn show_to(&self, session: usize, description: &str) {
         self.script.lock().expect("a lock").apart.insert(session, description.to_owned());
+    }
+
+    /// The handshake of this session has a document.
+    pub(crate) fn vouch_to(&self, session: usize, document: Value) {
+        self.script.lock().expect("a lock").documents.insert(session, document);
     }
 
     pub(crate) fn hold_lists(&self) {
@@ -223,11 +232,14 @@ fn play(script: &Mutex<Script>, clients: &Clients, session: usize, frame: &[u8])
     let message: Value = serde_json::from_slice(frame).expect("JSON");
     let Some(id) = message.get("id") else { return };
     let result = match message["method"].as_str() {
-        Some("initialize") => json!({
-            "protocolVersion": "2025-06-18",
-            "capabilities": {"tools": {"listChanged": true}},
-            "serverInfo": {"name": "adder", "version": "1"},
-        }),
+        Some("initialize") => {
+            let mut capabilities = json!({"tools": {"listChanged": true}});
+            if let Some(document) = script.lock().expect("a lock").documents.get(&session) {
+                capabilities["experimental"] = json!({"mcp-attestation": document});
+            }
+            let info = json!({"name": "adder", "version": "1"});
+            json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
+        }
         Some("tools/list") => {
             let mut script = script.lock().expect("a lock");
             script.asked += 1;
@@ -258,12 +270,27 @@ impl Hall {
         Hall::with_instances(servers, principals, sessions, |_| 0)
     }
 
+    /// Sessions on one server whose admission is checked.
+    pub(crate) fn admitting(checker: Checker, sessions: usize) -> Hall {
+        Hall::open(1, sessions, sessions, |_| 0, Some(checker))
+    }
+
     /// Sessions whose requests go to the processes that `instance` says.
     pub(crate) fn with_instances(
         servers: usize,
         principals: usize,
         sessions: usize,
         instance: fn(usize) -> u64,
+    ) -> Hall {
+        Hall::open(servers, principals, sessions, instance, None)
+    }
+
+    fn open(
+        servers: usize,
+        principals: usize,
+        sessions: usize,
+        instance: fn(usize) -> u64,
+        mut checker: Option<Checker>,
     ) -> Hall {
         let directory = tempfile::tempdir().expect("a directory");
         let home = Home::open(&directory.path().join("home")).expect("a home");
@@ -273,7 +300,7 @@ impl Hall {
         let mut desks = Vec::new();
         let mut upstreams = Vec::new();
         for number in 0..servers {
-            let (server, driver) = open_server(&home, number, recorder.clone());
+            let (server, driver) = open_server(&home, number, recorder.clone(), checker.take());
             let script = Script { description: USUAL.to_owned(), ..Script::default() };
             let (script, clients) = (Arc::new(Mutex::new(script)), Clients::default());
             let (to_server, frames) = channel::<(usize, Vec<u8>)>();
@@ -304,7 +331,7 @@ impl Hall {
             let server_number = number % servers;
             let (server, to_server, to_errands) = &upstreams[server_number];
             let (heard, to_errands) = (Heard::default(), to_errands.clone());
-            let subject = format!("user-{}@example.com", number % principals);
+            let subject = subject(number % principals);
             let session = Session::open(Parts {
                 server: server.clone(),
                 instance: Instance(instance(number)),
@@ -345,6 +372,11 @@ impl Hall {
     pub(crate) fn ask(&self, session: usize, id: usize, params: &Value) -> Value {
         self.send(session, id, params);
         self.answer(session, id)
+    }
+
+    /// The principal of a session, where each has its own.
+    pub(crate) fn subject(&self, session: usize) -> String {
+        subject(session)
     }
 
     fn request(&self, session: usize, id: usize, method: &str, params: &Value) {
@@ -466,6 +498,10 @@ impl Hall {
     }
 }
 
+fn subject(principal: usize) -> String {
+    format!("user-{principal}@example.com")
+}
+
 fn by() -> By<'static> {
     By { name: "ada", at: now() }
 }
@@ -479,7 +515,12 @@ fn store_of(home: &Home) -> Witnessed {
 }
 
 /// A server, and the thread that drives it.
-fn open_server(home: &Home, number: usize, recorder: Arc<Recorder>) -> (Arc<Server>, Sender<Wake>) {
+fn open_server(
+    home: &Home,
+    number: usize,
+    recorder: Arc<Recorder>,
+    checker: Option<Checker>,
+) -> (Arc<Server>, Sender<Wake>) {
     let rules = Rules {
         server: server_id(number),
         settings: Settings::default(),
@@ -495,7 +536,11 @@ fn open_server(home: &Home, number: usize, recorder: Arc<Recorder>) -> (Arc<Serv
     let sentinel = Sentinel::new(store_of(home).index_path(), None).expect("a sentinel");
     let (driver, wakes) = channel();
     let server = Arc::new(Server::new(ServerParts {
-        settings: ServerSettings::default(),
+        settings: ServerSettings {
+            greets_before_check: checker.as_ref().is_some_and(Checker::greets_first),
+            admission_max_age: checker.as_ref().map(|_| Duration::from_secs(60)),
+            ..ServerSettings::default()
+        },
         path: Path::for_one_server(PreflightLimits::default(), None),
         recorder,
         judge,
@@ -505,7 +550,7 @@ fn open_server(home: &Home, number: usize, recorder: Arc<Recorder>) -> (Arc<Serv
         errors: ErrorLog::new(home.path().join("errors.jsonl")),
         remark: Box::new(|_| {}),
     }));
-    let looked_after = Driver::new(server.clone(), Box::new(|| None));
+    let looked_after = Driver::new(server.clone(), Box::new(|| None)).admitting(checker);
     std::thread::spawn(move || looked_after.run(&wakes));
     (server, driver)
 }
