@@ -197,7 +197,7 @@ enum Verification<'a> {
     Undefined,
 }
 
-/// A JSON object written member by member; whoever writes names them in order.
+/// A JSON object written member by member; the caller writes them in order.
 pub(crate) struct Object(Vec<u8>);
 
 impl Object {

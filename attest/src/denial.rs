@@ -97,7 +97,7 @@ impl fmt::Display for Reason {
 
 /// A server or a tool is not admitted.
 ///
-/// The detail is for a person who reviews: it may quote the document, which nobody has accepted. It does not belong in
+/// The detail is for a person who reviews: it may quote the document, which was not accepted. It does not belong in
 /// an answer to a client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]

@@ -74,7 +74,7 @@ impl Digest {
         hasher.finish()
     }
 
-    /// What it was made with: whoever compares has to make the other one with the same.
+    /// The algorithm. A digest to compare with has to use the same one.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

@@ -9,7 +9,7 @@ use crate::limits::MAX_DOCUMENT_BYTES;
 use crate::shape::{self, Fields, Moment, ShapeError};
 use contract::hash::EntryHash;
 
-/// A document that was read and not verified. Everything it answers is what somebody wrote, not what is true.
+/// A document that was read and not verified. Everything it returns is a claim, not a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnverifiedAttestation {
     pub(crate) body: Body,
@@ -144,7 +144,7 @@ impl UnverifiedAttestation {
         tables.flatten().filter_map(|(tool, hash)| Some((tool.as_str(), hash.parse().ok()?)))
     }
 
-    /// Members that no signature covers: they are passed over, and anybody may have written them.
+    /// Members that no signature covers: they are ignored, because an attacker may have written them.
     pub fn unsigned_members(&self) -> &[String] {
         &self.unsigned_members
     }

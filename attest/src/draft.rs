@@ -30,11 +30,11 @@ enum DraftBody {
 pub enum DraftError {
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    #[error("no signer is named: write `signerKeyId`, or say whose key it is")]
+    #[error("no signer is named: write `signerKeyId`, or name the key with `--key-id`")]
     NoSigner,
     #[error("`signerKeyId` is `{written}`, and the key is called `{given}`")]
     OtherSigner { written: KeyId, given: KeyId },
-    #[error("`capabilities` does not have `mcp-server`: nobody would admit it")]
+    #[error("`capabilities` does not have `mcp-server`: it could not be admitted")]
     NotMcpServer,
     #[error(
         "`netAllowedHosts`: `{0}` names no host: expected `a.example`, `a.example:8443` or `[::1]:8443`"
@@ -44,7 +44,7 @@ pub enum DraftError {
         "`netAllowedHosts` and `packageDigest` exclude each other: a server is remote or started here"
     )]
     TwoTargets,
-    #[error("`expires` is {0}, which has passed: nobody would admit it")]
+    #[error("`expires` is {0}, which has passed: it could not be admitted")]
     Over(Timestamp),
 }
 
@@ -120,7 +120,7 @@ impl Draft {
         }
         document.insert(SIGNATURE.to_owned(), key.sign_text(&canonical).into());
         let text = format!("{:#}\n", Value::Object(document));
-        // Nobody would read it.
+        // No reader would look at it.
         if text.len() > limit {
             return Err(ShapeError::TooLong { limit }.into());
         }

@@ -55,7 +55,7 @@ impl Host {
             return Match::Same;
         }
         match (self.port, entry.rsplit_once(':')) {
-            // As text: `00443` is another spelling, which somebody else may take for another port.
+            // As text: `00443` is another spelling, which another reader may take for another port.
             (Some(port), Some((name, text)))
                 if port.to_string() == text && self.name.eq_ignore_ascii_case(name) =>
             {

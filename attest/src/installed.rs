@@ -1,6 +1,6 @@
 //! Which package a file belongs to, and which archive it was installed from, as the installer recorded it.
 //!
-//! A record says what was installed, not that nobody has changed the files since. Whatever is not one clear answer is no
+//! A record says what was installed, not whether the files were changed since. Whatever is not one clear answer is no
 //! answer: a record that cannot be read in one way, one that lacks the package, two that differ.
 
 mod bun;
@@ -81,7 +81,7 @@ pub enum RecordError {
     TooLong,
     #[error("{0}")]
     Json(#[from] ReadError),
-    #[error("not YAML in one reading: {0}")]
+    #[error("invalid or ambiguous YAML: {0}")]
     Yaml(String),
     #[error("it has no `packages` in a form that is known")]
     UnknownForm,
@@ -136,7 +136,7 @@ pub enum ManifestError {
     Missing { member: &'static str },
 }
 
-/// Why nobody knows which package something is, or which archive it was installed from.
+/// Why the package of a program, or the archive it was installed from, is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownPackage {
     #[error("`package.json`: {0}")]

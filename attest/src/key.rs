@@ -38,7 +38,7 @@ pub enum BadKey {
     #[error("this is a private key, where a public one belongs")]
     NotPublic,
     #[error(
-        "the key is no point of the curve in its one spelling, or one for which anybody can sign"
+        "the key is not a canonical point of the curve, or is one for which signatures can be forged"
     )]
     Point,
     #[error("the key is encrypted, and no passphrase was given")]
@@ -49,9 +49,7 @@ pub enum BadKey {
         "the key is encrypted in a way that is not supported: expected PBES2 with PBKDF2 or scrypt, and AES"
     )]
     Encryption,
-    #[error(
-        "the key asks for more work to decrypt it than is done here, or for an amount that there is none of"
-    )]
+    #[error("the key asks for too much work to decrypt it, or for an impossible amount")]
     TooCostly,
     #[error("the passphrase is empty")]
     EmptyPassphrase,

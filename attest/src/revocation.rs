@@ -54,7 +54,7 @@ pub enum RevocationError {
 }
 
 impl RevocationError {
-    /// What it means for a server: without a list that counts, nobody is cleared.
+    /// What it means for a server: without a valid list, no server is cleared.
     pub fn to_denial(&self) -> Denial {
         Denial::by(Clause::D, Reason::FetchFailed, self)
     }
@@ -89,7 +89,7 @@ impl RevocationList {
         Ok(RevocationList { body })
     }
 
-    /// When it was made. Of two lists the later one counts; whoever keeps one should not go back.
+    /// When it was made. Of two lists the later one counts; the caller should not go back to an older one.
     pub fn issued(&self) -> Timestamp {
         self.body.issued.at
     }
@@ -99,7 +99,7 @@ impl RevocationList {
         self.body.expires.at
     }
 
-    /// Clause (d): a stale list says nothing of today, so it cannot clear anybody.
+    /// Clause (d): a stale list says nothing about today, so it cannot clear a server.
     pub(crate) fn check_signer(&self, key_id: &KeyId, now: Timestamp) -> Result<(), Denial> {
         if self.expires() < now {
             return Err(RevocationError::Stale(self.expires()).to_denial());

@@ -19,7 +19,7 @@ pub struct Scheme {
     levels: Vec<Level>,
     compartments: Vec<String>,
     releasability: Vec<String>,
-    /// The ranks by name and alias in lower case: a document names thousands of levels before anybody has looked at its
+    /// The ranks by name and alias in lower case: a document can name thousands of levels before the verifier has checked its
     /// signature, so a look must be cheap whatever the scheme.
     ranks: BTreeMap<String, u8>,
 }
@@ -48,7 +48,7 @@ pub enum SchemeError {
         "there is no level, or more than one, with rank {rank}: ranks count up from 0 without a gap"
     )]
     Rank { rank: u8 },
-    #[error("`{name}` is no name: it is empty, or has white space around it")]
+    #[error("`{name}` is not a name: it is empty, or has white space around it")]
     BadName { name: String },
     #[error("`{name}` names two things: names and aliases are unique, whatever their case")]
     Ambiguous { name: String },

@@ -24,9 +24,9 @@ pub enum ShapeError {
     TextTooLong { member: &'static str, limit: usize },
     #[error("`{member}` has more than {limit} elements")]
     TooMany { member: &'static str, limit: usize },
-    #[error("`{name}` is not a member that belongs here")]
+    #[error("`{name}` is not a known member")]
     UnknownMember { name: String },
-    #[error("`{name}` is there and empty: fill it in, or leave it out")]
+    #[error("`{name}` is empty: fill it in, or remove it")]
     Empty { name: String },
 }
 
@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
                 return Err(ShapeError::UnknownMember { name: told() });
             }
             let is_blank = value.as_str().is_some_and(|text| trim(&text).is_empty());
-            // Whoever signs leaves a signature out that is there, and whoever verifies says that it is missing.
+            // The signer ignores an existing signature, and the verifier reports a missing one.
             if (value.is_null() || is_blank) && name != SIGNATURE {
                 return Err(ShapeError::Empty { name: told() });
             }

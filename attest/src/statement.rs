@@ -1,4 +1,4 @@
-//! What a file holds that may be a document or a revocation list, for whoever looks at it and judges nothing.
+//! What a file holds that may be a document or a revocation list, for commands that show it without verifying it.
 
 use crate::denial::Denial;
 use crate::document::{SignatureState, UnverifiedAttestation};
@@ -17,7 +17,7 @@ pub enum Statement {
     Revocations(UnverifiedRevocationList),
 }
 
-/// A list that was read and not verified. Everything it answers is what somebody wrote, not what is true.
+/// A list that was read and not verified. Everything it returns is a claim, not a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnverifiedRevocationList {
     body: ListBody,

@@ -12,7 +12,7 @@ pub enum Target<'a> {
     /// One that is started here: what would be started, and what the operator's configuration binds the server to. All
     /// of it has to hold.
     Local { program: &'a Program, bindings: &'a [Binding] },
-    /// Nobody said which.
+    /// It is unknown.
     Unknown,
 }
 
@@ -33,17 +33,17 @@ pub struct Package {
     pub integrity: Digest,
 }
 
-/// The package that a program was started from, as far as anybody knows.
+/// The package that a program was started from, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageSighting {
     Known(Package),
-    /// Nobody knows, for this reason.
+    /// It is unknown, for this reason.
     Unknown(String),
 }
 
 impl Default for PackageSighting {
     fn default() -> PackageSighting {
-        PackageSighting::Unknown("nobody looked for it".to_owned())
+        PackageSighting::Unknown("it was not looked up".to_owned())
     }
 }
 
@@ -56,7 +56,7 @@ impl PackageSighting {
     }
 }
 
-/// What was found, for whoever has to write it down.
+/// What was found, as text.
 impl fmt::Display for PackageSighting {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
 //! The trust root: whose signatures count, for which levels and until when.
 //!
 //! INVARIANT: a trust root is read once and never changes. There is no way to add to it, to take its parts or to copy
-//! it: whoever holds one for the life of a process holds what the operator wrote.
+//! it: a process that holds one for its lifetime holds what the operator wrote.
 
 use crate::denial::{Clause, Denial, Reason};
 use crate::key::{BadKey, KeyFingerprint, PublicKey};

@@ -60,7 +60,7 @@ impl<'a> Requirement<'a> {
         Requirement { revocations: Some(Ok(revocations)), ..self }
     }
 
-    /// The same for a list that may not count: then nobody is cleared, and clause (d) says why.
+    /// The same for a list that may be invalid: then no server is cleared, and clause (d) says why.
     pub fn with_revocation_outcome(
         self,
         outcome: &'a Result<RevocationList, RevocationError>,
@@ -185,7 +185,7 @@ impl UnverifiedAttestation {
     }
 }
 
-/// What is known so far of a document, for whoever reads the denial.
+/// What is known so far of a document, for the reader of the denial.
 #[derive(Clone, Copy)]
 struct Claims<'a> {
     clearance: &'a Clearance,
@@ -199,7 +199,7 @@ impl Claims<'_> {
     }
 }
 
-/// The levels of single tools. A tool may lie below its server, not above it: nobody checked the server for that.
+/// The levels of single tools. A tool may have a lower level than its server, not a higher one.
 fn tool_levels(
     body: &Body,
     scheme: &Scheme,
@@ -304,7 +304,7 @@ fn check_target(body: &Body, target: Target<'_>) -> Result<(), Denial> {
     }
 }
 
-/// Until when nothing would have to be checked anew but for what can happen at any time.
+/// Until when nothing has to be checked again, except for events that can happen at any time.
 fn valid_until(
     body: &Body,
     signer: &Signer,

@@ -160,7 +160,7 @@ fn findings(
     findings
 }
 
-/// The most findings of one entry: those of its input's comparison, and as many beside them.
+/// The most findings of one entry: those of its input's comparison, and as many others.
 const MOST_FINDINGS: usize = 3 * schema::MAX_FINDINGS;
 
 /// The hashes differ and no rule says why: never passed over.

@@ -110,7 +110,7 @@ fn preset(old: Option<Node<'_>>, new: Node<'_>) -> Option<NotInert> {
     found.then_some(NotInert::Preset { pointer: search.pointer })
 }
 
-/// Walks the new entry beside the old one. `pointer` is where it stands, and stays there once a preset is found.
+/// Walks the new entry and the old one in parallel. `pointer` is the current place, and stays once a preset is found.
 struct PresetSearch<'a> {
     /// What references resolve in: the input or output schema around.
     schema: Node<'a>,
@@ -150,23 +150,23 @@ impl<'a> PresetSearch<'a> {
                 let old = old.map(MemberIndex::of);
                 new.members().any(|(name, value)| {
                     let text = name.as_str().unwrap_or_default();
-                    let beside = old.as_ref().and_then(|old| old.get(&text));
+                    let former = old.as_ref().and_then(|old| old.get(&text));
                     let outer = self.schema;
                     if text == "inputSchema" || text == "outputSchema" {
                         self.schema = value;
                     }
                     let found = self.step(&text, |search| match text.as_ref() {
-                        "properties" if value.is_object() => search.properties(beside, value),
-                        _ => search.value(beside, value),
+                        "properties" if value.is_object() => search.properties(former, value),
+                        _ => search.value(former, value),
                     });
                     self.schema = outer;
                     found
                 })
             }
             Kind::Array => {
-                let mut beside = old.map(Node::items);
+                let mut former = old.map(Node::items);
                 new.items().enumerate().any(|(index, item)| {
-                    let old = beside.as_mut().and_then(Iterator::next);
+                    let old = former.as_mut().and_then(Iterator::next);
                     self.step(&index.to_string(), |search| search.value(old, item))
                 })
             }
@@ -178,9 +178,9 @@ impl<'a> PresetSearch<'a> {
         let old = old.map(MemberIndex::of);
         new.members().any(|(name, property)| {
             let text = name.as_str().unwrap_or_default();
-            let beside = old.as_ref().and_then(|old| old.get(&text));
-            self.step(&text, |search| match beside {
-                Some(_) => search.value(beside, property),
+            let former = old.as_ref().and_then(|old| old.get(&text));
+            self.step(&text, |search| match former {
+                Some(_) => search.value(former, property),
                 None => search.new_property(property),
             })
         })

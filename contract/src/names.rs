@@ -31,7 +31,7 @@ pub const CAPABILITIES: &[&str] = &[
 ];
 pub const SERVER_INFO: &[&str] =
     &["name", "title", "version", "description", "websiteUrl", "icons"];
-/// A page of a list, beside the member that carries the list.
+/// The members of a page of a list, other than the one that carries the list.
 pub const PAGE: &[&str] = &["nextCursor", "resultType", "ttlMs", "cacheScope", "_meta"];
 pub const TOOL: &[&str] = &[
     "name",

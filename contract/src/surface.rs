@@ -218,7 +218,7 @@ impl Entry {
         Hashes::of(id.entry_type, node).with_text(id, node.raw().into())
     }
 
-    /// Stands for an entry that somebody accepted to be gone.
+    /// Stands for an entry whose removal was accepted.
     pub fn gone(id: EntryId) -> Entry {
         Entry { id, raw: "null".into(), entry_hash: EntryHash::of(b"null"), definition_hash: None }
     }

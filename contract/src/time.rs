@@ -1,4 +1,4 @@
-//! Moments, handed in by whoever has a clock.
+//! Timestamps, passed in by the caller, which has the clock.
 
 use std::fmt;
 

@@ -168,7 +168,7 @@ fn markers(entry: &Entry, known: Option<&Entry>) -> Vec<Marker> {
     }
 }
 
-/// Whether an entry that nobody has looked at has a marker.
+/// Whether an entry that was not reviewed has a marker.
 pub(crate) fn has_marker(entry: &Entry) -> bool {
     speaks(entry.entry_type()) && !markers(entry, None).is_empty()
 }
@@ -194,7 +194,7 @@ fn marker_finding(marker: &Marker) -> Finding {
     Finding::new(ChangeKind::MarkerFound, marker.pointer.clone(), None, Some(&words))
 }
 
-/// Whether a model or a host reads the entry's words. A launch command is read by nobody but us.
+/// Whether a model or a host reads the entry's text. A launch command is read only by Holdpoint.
 fn speaks(entry_type: EntryType) -> bool {
     match entry_type {
         EntryType::Tool

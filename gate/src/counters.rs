@@ -25,7 +25,7 @@ pub enum Counter {
     Failed,
     /// Changes that began to be held, each once however many calls it held.
     HoldsBegun,
-    /// Changes that were accepted as benign and pinned anew.
+    /// Changes that were accepted as benign and pinned automatically.
     Repinned,
     /// Changes that were noted and held nothing.
     Notes,

@@ -12,7 +12,7 @@ use contract::json::{Document, Node};
 use contract::surface::{Entry, EntryId, Surface};
 use std::collections::BTreeSet;
 
-/// More automatic re-pins of a server in a day than this: somebody should look.
+/// More automatic pins of a server in a day than this are held, so that a person looks.
 pub const MAX_AUTO_PINS_A_DAY: usize = 20;
 
 /// What becomes of one entry.
@@ -23,7 +23,7 @@ pub struct Judgement {
     pub reason: Option<Reason>,
     /// The client goes on seeing the approved definition, and the new one waits.
     pub is_deferred: bool,
-    /// What is new is inert: the entry is to be pinned anew, on the basis `auto`.
+    /// The change is inert: the entry is to be pinned automatically, on the basis `auto`.
     pub is_accepted: bool,
     /// The approved pin's entry, where there is one.
     pub before: Option<Entry>,
@@ -64,7 +64,7 @@ impl SurfaceJudgement {
         SurfacedVerdict::new(self.verdict, self.is_safety_relevant(), provenance)
     }
 
-    /// The entries to pin anew without asking.
+    /// The entries to pin automatically.
     pub fn accepted(&self) -> impl Iterator<Item = &Entry> {
         let accepted = self.entries.iter().filter(|judgement| judgement.is_accepted);
         accepted.filter_map(|judgement| judgement.after.as_ref())
@@ -117,7 +117,7 @@ impl Judgement {
     }
 }
 
-/// Judges all that a server says against its pins. `auto_pins_today` is how often it was pinned anew without asking.
+/// Judges a server's whole surface against its pins. `auto_pins_today` is how often it was pinned automatically.
 pub fn judge_surface(
     book: &PinBook,
     surface: &Surface,

@@ -9,7 +9,7 @@ use std::fmt;
 /// Why an entry was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Basis {
-    /// Somebody approved it.
+    /// A person approved it.
     Person,
     /// A verified document vouches for it.
     Attested,
@@ -58,7 +58,7 @@ pub struct Pin {
     pub entry: Entry,
     pub basis: Basis,
     pub at: Timestamp,
-    /// Who accepted it: a person's name, or `holdpoint` where nobody was asked.
+    /// Who accepted it: a person's name, or `holdpoint` if no person was asked.
     pub by: String,
 }
 
@@ -89,7 +89,7 @@ impl EntryPins {
         self.present().next_back()
     }
 
-    /// Whether somebody accepted that the entry is gone. Its pins stay: coming back changed is a change.
+    /// Whether a person accepted that the entry is gone. Its pins stay: coming back changed is a change.
     pub fn is_gone(&self) -> bool {
         self.pins.last().is_some_and(|pin| pin.entry.is_gone())
     }
@@ -119,7 +119,7 @@ impl PinBook {
         self.entries.is_empty()
     }
 
-    /// Whether pins were edited or removed by something else than Holdpoint, so that only a person can approve again.
+    /// Whether pins were edited or removed by a program other than Holdpoint, so that only a person can approve again.
     pub fn is_damaged(&self) -> bool {
         self.lost.is_some() || !self.tampered.is_empty()
     }

@@ -79,7 +79,7 @@ impl<'de> serde::Deserialize<'de> for Posture {
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ruling {
-    /// Goes on; accepted and pinned anew if what is new is inert, else deferred.
+    /// Proceeds; accepted and pinned automatically if the change is inert, else deferred.
     AcceptIfInert,
     /// Goes on with the approved definition; the new one waits to be looked at.
     Defer,
@@ -99,7 +99,7 @@ impl Ruling {
     }
 }
 
-/// What can be set beside the posture.
+/// Settings in addition to the posture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     pub posture: Posture,
@@ -131,7 +131,7 @@ impl Settings {
             _ => finding.class,
         };
         match (self.posture, class) {
-            // Monitor stops nothing and hides nothing; what guard would pin anew, it pins anew as well.
+            // Monitor stops nothing and hides nothing; it also pins automatically what guard would.
             (
                 Posture::Monitor,
                 ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata,

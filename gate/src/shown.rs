@@ -18,7 +18,7 @@ pub enum ListMode {
 
 /// The entries of a list as the client is to see them: each byte for byte as the server sent it when it was accepted.
 ///
-/// INVARIANT: but for monitor and `list = "observed"`, no text that nobody accepted is among them.
+/// INVARIANT: except under monitor and `list = "observed"`, they contain no text that was not accepted.
 pub fn shown<'a>(
     book: &'a PinBook,
     surface: &'a Surface,

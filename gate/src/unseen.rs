@@ -1,4 +1,4 @@
-//! What of a server nobody has looked at yet: all of one that waits for its first approval, and of any other one the
+//! The parts of a server that were not reviewed yet: all of one that waits for its first approval, and of any other one the
 //! origin and the identity, where no pin has them.
 
 use crate::comparing::{Compared, Comparer};
@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 use contract::surface::{Anchor, EntryType, Surface};
 
 /// Whether a person is still to say that the server may be used at all. They say it of everything at once: of what they
-/// left out nobody could tell later that it was not simply added.
+/// left out it would later look as if it was simply added.
 pub fn awaits_first_approval(status: ServerStatus, book: &PinBook) -> bool {
     match status {
         ServerStatus::Pending => true,
@@ -20,7 +20,7 @@ pub fn awaits_first_approval(status: ServerStatus, book: &PinBook) -> bool {
     }
 }
 
-/// Judges a server of a home: as [`crate::judge::judge_surface`] does, and nothing is taken on that nobody looked at.
+/// Judges a server of a home: as [`crate::judge::judge_surface`] does, but accepts nothing that was not reviewed.
 pub fn judge_server(
     status: ServerStatus,
     book: &PinBook,

@@ -77,7 +77,7 @@ pub enum Framing {
     ContractDiffNotSafety,
     /// Only behaviour could settle it.
     BehavioralNeeded,
-    /// It is shown, nobody is blamed and nothing is stopped.
+    /// The change is shown, without blame, and nothing is stopped.
     VisibilityNotBlame,
 }
 

@@ -69,7 +69,7 @@ pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
             None => "no longer requires one of its parameters".to_owned(),
         },
         Kind::DefaultChanged => {
-            format!("{about} has another default: calls that omit it now mean something else")
+            format!("{about} has another default: calls that omit it now have another meaning")
         }
         Kind::AnnotationChanged if path.ends_with("openWorldHint") => {
             "no longer says that it stays within its own data".to_owned()
@@ -98,10 +98,10 @@ pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
         Kind::TemplateRemoved => "is not listed any more".to_owned(),
         Kind::CapabilitiesChanged => "offers other capabilities".to_owned(),
         Kind::IdentityChanged if path == "/name" => "calls itself by another name".to_owned(),
-        Kind::IdentityChanged => {
-            "is vouched for as another server, or by another signer".to_owned()
+        Kind::IdentityChanged => "is attested as another server, or by another signer".to_owned(),
+        Kind::OriginChanged => {
+            "is started from another place, or reached at another address".to_owned()
         }
-        Kind::OriginChanged => "is started from, or reached at, another place".to_owned(),
         Kind::OriginDetailChanged => {
             "is started in another version or with other arguments".to_owned()
         }
@@ -213,15 +213,15 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
         Reason::ContractDrift | Reason::Marker if !call.findings.is_empty() => {
             return banner(call, &review);
         }
-        Reason::ContractDrift | Reason::Marker => format!("{subject} waits for a look"),
+        Reason::ContractDrift | Reason::Marker => format!("{subject} is waiting for review"),
         Reason::NoPin => format!("{subject} has not been accepted on this server yet"),
         Reason::SurfaceUnreadable => {
-            format!("what the server says of {subject} cannot be read in exactly one way")
+            format!("what the server says of {subject} is invalid or ambiguous")
         }
         Reason::ServerChanged => {
             "the server changed since it was accepted, so none of its calls goes through".to_owned()
         }
-        Reason::ServerPending => "the server is new and waits for a first look".to_owned(),
+        Reason::ServerPending => "the server is new and is waiting for its first review".to_owned(),
         Reason::ServerQuarantined => {
             let release = format!("A person decides: holdpoint release {server}");
             return format!(
@@ -232,7 +232,7 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
             "what was accepted of {subject} is lost or was changed by a program other than Holdpoint"
         ),
         Reason::UnapprovedParameter => {
-            format!("the call to {subject} uses a parameter that nobody accepted yet")
+            format!("the call to {subject} uses a parameter that was not accepted yet")
         }
     };
     format!("○ holdpoint — {said}. Held before your agent ran it. {AGENT_STOPS} {review}")
@@ -256,7 +256,7 @@ fn named_parameter(finding: &Finding, audience: Audience<'_>) -> Option<String> 
     }
 }
 
-/// The hint that a finding is about: one of MCP's own words, whoever reads it.
+/// The hint that a finding is about: a term of MCP, for any audience.
 fn hint(path: &str) -> &'static str {
     match path.rsplit('/').next() {
         Some("readOnlyHint") => " (only reads)",

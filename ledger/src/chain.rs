@@ -24,7 +24,7 @@ pub use tail::{
 /// At most this many lines are without a checkpoint when the next one is written. Part of the format: readers count on it.
 pub const CHECKPOINT_LINES: u64 = 256;
 
-/// A line is without a checkpoint for at most this long, where somebody asks [`ChainWriter::unsigned_if_due`].
+/// A line is without a checkpoint for at most this long, if [`ChainWriter::unsigned_if_due`] is called.
 pub const CHECKPOINT_MILLISECONDS: i64 = 10_000;
 
 /// The most other chains whose heads an opening names.
@@ -70,7 +70,7 @@ pub struct Signed {
     tree: Frontier,
 }
 
-/// The tree over a chain. The newest lines are taken into it when a checkpoint needs them, by whoever signs: that is
+/// The tree over a chain. The newest lines are taken into it when a checkpoint needs them, by the thread that signs: that is
 /// a third of the hashing, and no call has to wait for it.
 #[derive(Debug, Clone)]
 struct GrowingTree {
@@ -101,7 +101,7 @@ impl GrowingTree {
         self.newest.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
     }
 
-    /// Takes over what somebody else has made of a part of the same lines.
+    /// Takes over the tree that another thread has made of a part of the same lines.
     fn take_over(&mut self, tree: &Frontier) {
         let known = tree.size().saturating_sub(self.tree.size());
         if known > 0 {
@@ -124,7 +124,7 @@ impl Rotation {
     pub const NEVER: Rotation = Rotation { bytes: u64::MAX, age_milliseconds: i64::MAX };
 }
 
-/// A segment of this length is not gone on with by the next writer: whoever resumes a chain reads its last segment
+/// A segment of this length is not continued by the next writer: a writer that resumes a chain reads its last segment
 /// before anything else can be done, and the process after that one would read all of it again.
 pub const MAX_RESUMED_BYTES: u64 = 512 * 1024;
 
@@ -425,9 +425,9 @@ impl<F: ChainFiles> ChainWriter<F> {
         unsigned.tree.size() > self.covered
     }
 
-    /// Takes note of a checkpoint that somebody else put in its place.
+    /// Takes note of a checkpoint that another thread wrote.
     ///
-    /// INVARIANT: nobody puts one in its place at the same time as another: an older one would stay.
+    /// INVARIANT: two checkpoints are never written at the same time: an older one could stay.
     pub fn note_put(&mut self, signed: &Signed) {
         self.covered = self.covered.max(signed.tree.size());
         self.tree.take_over(&signed.tree);

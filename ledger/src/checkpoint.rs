@@ -25,9 +25,9 @@ pub enum CheckpointError {
     Note(#[from] NoteError),
     #[error("it does not say origin, size and root, a line each, without empty lines")]
     Lines,
-    #[error("the size is no decimal number up to {MAX_SIZE}, or has zeros in front")]
+    #[error("the size is not a decimal number up to {MAX_SIZE}, or has zeros in front")]
     Size,
-    #[error("the root is no hash in base64")]
+    #[error("the root is not a hash in base64")]
     Root,
     #[error("it is signed by `{signer}` and is not about one of its chains")]
     Origin { signer: String },

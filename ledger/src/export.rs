@@ -29,7 +29,7 @@ pub enum Format {
     Cef,
 }
 
-/// A form that nobody knows.
+/// An unknown format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a format is one of `jsonl`, `csv`, `ocsf`, `cef`")]
 pub struct BadFormat;

@@ -148,7 +148,7 @@ pub struct Draft<'a> {
     pub(crate) outline: &'a Outline,
 }
 
-/// What is known of a draft beside its bytes.
+/// What is known of a draft in addition to its bytes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outline {
     ts: Timestamp,

@@ -28,9 +28,9 @@ pub enum NoteError {
         "line {line} has a control character, such as the carriage return of a changed line end"
     )]
     ControlCharacter { line: usize },
-    #[error("it is no signed note: an empty line and signatures belong at its end")]
+    #[error("it is not a signed note: an empty line and signatures belong at its end")]
     NoSignatures,
-    #[error("line {line} is no signature, and only signatures may follow the empty line")]
+    #[error("line {line} is not a signature, and only signatures may follow the empty line")]
     BadSignatureLine { line: usize },
     #[error("it has more than {MAX_SIGNATURES} signatures")]
     TooManySignatures,

@@ -15,7 +15,7 @@ pub use document::{ProofDocument, ProofError, ProofSummary, check};
 /// The most hashes that a proof is read with: no tree is deeper than its size has bits.
 pub const MAX_PATH: usize = 64;
 
-/// That a leaf is in a tree: the roots of the subtrees beside the way up from it.
+/// A proof that a leaf is in a tree: the roots of the sibling subtrees on the path to the root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InclusionProof {
     pub index: u64,
@@ -56,15 +56,15 @@ impl InclusionProof {
         // The place of the node and of the last node in their level of the tree.
         let (mut place, mut last) = (self.index, self.size - 1);
         let mut node = leaf;
-        for beside in &self.path {
+        for sibling in &self.path {
             if last == 0 {
                 return Proven::No;
             }
             if is_right(place) || place == last {
-                node = parent(*beside, node);
+                node = parent(*sibling, node);
                 (place, last) = up_to_right(place, last);
             } else {
-                node = parent(node, *beside);
+                node = parent(node, *sibling);
             }
             (place, last) = (place >> 1, last >> 1);
         }
@@ -94,16 +94,16 @@ impl ConsistencyProof {
         let first = if self.old.is_power_of_two() { Some(old_root) } else { path.next() };
         let Some(first) = first else { return Proven::No };
         let (mut old_node, mut new_node) = (first, first);
-        for beside in path {
+        for sibling in path {
             if last == 0 {
                 return Proven::No;
             }
             if is_right(place) || place == last {
-                old_node = parent(beside, old_node);
-                new_node = parent(beside, new_node);
+                old_node = parent(sibling, old_node);
+                new_node = parent(sibling, new_node);
                 (place, last) = up_to_right(place, last);
             } else {
-                new_node = parent(new_node, beside);
+                new_node = parent(new_node, sibling);
             }
             (place, last) = (place >> 1, last >> 1);
         }

@@ -1,4 +1,4 @@
-//! What a receipt says: a decision before a call is dispatched, its outcome after, and events beside them.
+//! The content of receipts: a decision before a call is dispatched, its outcome after, and events.
 //!
 //! Fields stand in the order of the canonical form, so that writing them as they stand is writing it. Nothing here can
 //! carry an argument, a result or a credential: there is no member for one, and texts are cut at [`MAX_TEXT_BYTES`].

@@ -126,7 +126,7 @@ fn check_index(
         if !listing.chains.is_empty() {
             report.problem(Problem::of_chain(
                 &name,
-                "it is gone: nothing tells which chains there were",
+                "it is gone: nothing shows which chains there were",
             ));
         }
         return Ok(index);
@@ -144,7 +144,7 @@ fn check_index(
         current: None,
         progress,
     };
-    // A line that is not signed yet could be anybody's: it drops no segment and lists no chain.
+    // An attacker could have written a line that is not signed yet: it drops no segment and lists no chain.
     let mut take = |line: &Line<'_>, is_signed: bool| {
         if is_signed { index.take(line) } else { Ok(()) }
     };

@@ -13,7 +13,7 @@ pub enum Answer {
         code: i64,
         message: ServerText,
     },
-    /// It came, and cannot be read in exactly one way.
+    /// It came, and is invalid or ambiguous.
     Unreadable(String),
 }
 

@@ -34,7 +34,7 @@ pub(super) enum Keeper {
 pub enum NoPlace {
     #[error("it lies in no `node_modules`")]
     NotInstalled,
-    #[error("where it lies in `node_modules` is not how npm, pnpm or bun place a package")]
+    #[error("its place in `node_modules` is not one that npm, pnpm or bun use")]
     Unclear,
 }
 
@@ -56,7 +56,7 @@ impl Place {
         }
         let taken = below.len() - rest.len();
         place.folder = below.get(..taken).unwrap_or_default().join("/");
-        // A `node_modules` further down came in an archive or was put there: nobody recorded what is in it.
+        // A `node_modules` further down came in an archive or was put there: no record says what is in it.
         let is_clear = !place.names.is_empty()
             && !rest.is_empty()
             && !rest.contains(&MODULES)

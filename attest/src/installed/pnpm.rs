@@ -122,7 +122,7 @@ impl Search<'_> {
                 if is_on_way && is_step(depth, text, self.label) {
                     let step = self.seen.get_mut(depth - 1);
                     if step.is_some_and(|seen| std::mem::replace(seen, true)) {
-                        return Err(wrong("a key is there twice"));
+                        return Err(wrong("a key appears twice"));
                     }
                 }
                 *key = Some(text.to_owned());

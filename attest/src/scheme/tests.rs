@@ -148,5 +148,5 @@ fn a_slip_of_the_pen_is_told() {
     let mut scheme = custom(&json!([{ "rank": 0, "canonicalName": "A" }]));
     scheme["validCompartment"] = json!([]);
     let error = parse(&scheme).unwrap_err();
-    assert_eq!(error.to_string(), "`validCompartment` is not a member that belongs here");
+    assert_eq!(error.to_string(), "`validCompartment` is not a known member");
 }

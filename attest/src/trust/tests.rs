@@ -26,14 +26,11 @@ fn a_signer_is_found_by_its_exact_id() {
 #[test]
 fn what_the_operator_got_wrong_is_told() {
     refused(|root| root["v"] = json!(2), "`v` is not 1");
-    refused(
-        |root| root["signers"] = Value::Null,
-        "`signers` is there and empty: fill it in, or leave it out",
-    );
-    refused(|root| root["signer"] = json!([]), "`signer` is not a member that belongs here");
+    refused(|root| root["signers"] = Value::Null, "`signers` is empty: fill it in, or remove it");
+    refused(|root| root["signer"] = json!([]), "`signer` is not a known member");
     refused(
         |root| root["signers"][0]["notAfer"] = json!("2027-01-01"),
-        "signer 0: `notAfer` is not a member that belongs here",
+        "signer 0: `notAfer` is not a known member",
     );
     refused(
         |root| root["signers"][1]["notAfter"] = json!("next year"),
@@ -42,7 +39,7 @@ fn what_the_operator_got_wrong_is_told() {
     for nothing in [json!(""), json!(" \t"), Value::Null] {
         refused(
             |root| root["signers"][0]["notAfter"] = nothing,
-            "signer 0: `notAfter` is there and empty: fill it in, or leave it out",
+            "signer 0: `notAfter` is empty: fill it in, or remove it",
         );
     }
     refused(
@@ -87,10 +84,7 @@ fn levels_are_those_of_the_scheme_that_a_trust_root_names() {
     };
     assert_eq!(root.check_scheme(&ours("INTERNALL")), Ok(()));
     assert!(root.check_scheme(&ours("INTERNAL")).is_err());
-    refused(
-        |root| root["scheme"] = json!(""),
-        "`scheme` is there and empty: fill it in, or leave it out",
-    );
+    refused(|root| root["scheme"] = json!(""), "`scheme` is empty: fill it in, or remove it");
 }
 
 #[test]

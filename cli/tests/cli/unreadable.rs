@@ -1,4 +1,4 @@
-//! What cannot be read in exactly one way is not read: every line of the rules for untrusted JSON, from a live server and
+//! What is invalid or ambiguous is not read: every line of the rules for untrusted JSON, from a live server and
 //! from a capture. The error says what was wrong, and pins stay as they were.
 
 use crate::bench::*;

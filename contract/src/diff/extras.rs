@@ -15,7 +15,7 @@ pub(super) fn execution(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Fin
     let mut findings = Vec::new();
     let is_harmless = match (task_support(was).as_deref(), task_support(is).as_deref()) {
         (Some(before), Some(after)) if before == after => true,
-        // A task is possible beside the plain call, or the plain call beside the task.
+        // A task is possible in addition to the plain call, or the plain call in addition to the task.
         (Some("forbidden" | "required"), Some("optional")) => true,
         _ => differs((was, is)).is_none(),
     };

@@ -1,4 +1,4 @@
-//! The options of launchers, as closed lists: behind an option that is in none of them, nobody can say which word is the
+//! The options of launchers, as closed lists: behind an option that is in none of them, it is unknown which word is the
 //! package.
 
 /// Words with spaces between them: a table that can be read at a glance.

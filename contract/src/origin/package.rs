@@ -236,7 +236,7 @@ fn npm_package(words: &[&str], options: &[&str]) -> Option<Package> {
     let (word, rest) = words.get(at..)?.split_first()?;
     let package = npm_name(word);
     match package.name.as_str() {
-        // They bring somebody else's server here: that one is meant.
+        // They start another program's server: that one is meant.
         "mcp-remote" => remote(rest),
         "tsx" | "ts-node" => typescript(rest),
         _ => Some(package),

@@ -74,7 +74,7 @@ impl Additions {
         }
     }
 
-    /// Whether a call with these arguments uses any of it. Arguments that cannot be read in exactly one way do.
+    /// Whether a call with these arguments uses any of it. Invalid or ambiguous arguments do.
     pub fn are_used_by(&self, arguments: &[u8]) -> bool {
         match self {
             Additions::None => false,

@@ -10,7 +10,7 @@ use crate::json::Node;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-/// A branch of the old schema beside the branch of the new one that it became.
+/// A branch of the old schema, with the branch of the new one that it became.
 struct Matched<'a> {
     pairs: Vec<(Place<'a>, Place<'a>)>,
     lost: Vec<Place<'a>>,
@@ -19,7 +19,7 @@ struct Matched<'a> {
 
 impl<'a> Comparison<'a> {
     /// Where the old schema has branches and the new one has none of them: each old branch, with what surrounds it,
-    /// must be accepted by the new schema. Answers whether that was what was compared.
+    /// must be accepted by the new schema. Returns whether that was compared.
     pub(super) fn expand_lost_branches(
         &mut self,
         old: &View<'a>,
@@ -68,7 +68,7 @@ impl<'a> Comparison<'a> {
             let location = Location { level, old_required: Rc::new(required), ..location.clone() };
             self.views(&view, new, &location);
         }
-        // One branch is narrower than all of them together: what only looks wider beside it is not news.
+        // One branch is narrower than all of them together: what only looks wider compared with it is not a finding.
         let is_type_wider = !new_types.is_within(whole);
         let still_required = self.certainly_required(Side::New, new);
         let is_required_fewer = !location.old_required.is_subset(&still_required);

@@ -38,7 +38,7 @@ pub(super) struct Location<'a> {
     pub(super) old_required: Rc<Names<'a>>,
 }
 
-/// A pair of schemas under comparison, with what beside them decides what is found.
+/// A pair of schemas under comparison, with the context that affects the findings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Visit<'a> {
     /// The schemas of a location, with the old schemas that speak of it elsewhere.
@@ -306,7 +306,7 @@ impl<'a> Comparison<'a> {
         self.combinators(old, new, location);
     }
 
-    /// Objects and arrays listed in `enum` have parts that no schema declares: beside them only the same will do.
+    /// Objects and arrays listed in `enum` have parts that no schema declares: then only equal schemas match.
     fn listed_values(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         if !location.old_speakers.lists_parts {
             return;
@@ -341,7 +341,7 @@ impl<'a> Comparison<'a> {
         for keyword in keywords {
             let (before, after) = (old.opaque.get(&keyword), new.opaque.get(&keyword));
             let is_same = match (before, after) {
-                // What these are about depends on all that stands beside them.
+                // The meaning of these depends on their sibling keywords.
                 _ if keyword.starts_with("unevaluated") => {
                     self.means_the_same(&old.place, &new.place, Position::Schema, false)
                 }

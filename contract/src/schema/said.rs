@@ -1,8 +1,8 @@
-//! What a schema says beside what it accepts: texts, defaults and header bindings, wherever they stand.
+//! What a schema says in addition to what it accepts: texts, defaults and header bindings, anywhere in it.
 //!
 //! The comparison of views looks at what is said of an instance. This one reads both schemas as they are written, so that
 //! nothing a model or a client reads hides where no instance leads: in a branch, in a definition that nothing refers
-//! to, beside a `$ref` that has the last word, under a type that excludes it.
+//! to, next to a `$ref` that overrides it, under a type that excludes it.
 
 use super::MAX_FINDINGS;
 use super::compare::is_spelling_of;

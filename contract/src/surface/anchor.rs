@@ -9,7 +9,7 @@ const SIGNER: &str = "signer";
 /// The member of a recorded surface that has the anchor.
 pub(super) const RECORDED: &str = "attested";
 
-/// Who a server is, by the word of somebody else.
+/// The identity of a server according to its attestation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
     pub attested_id: String,

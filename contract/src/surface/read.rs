@@ -357,7 +357,7 @@ fn refuse_lookalikes(node: Node<'_>, known: &[&[&str]], what: &str) -> Result<()
             continue;
         }
         if let Some(member) = known.iter().find_map(|known| names::reads_as(&name, known)) {
-            // The server's spelling is not repeated: whoever reads this has not accepted it.
+            // The server's spelling is not repeated: it was not accepted.
             let message = format!("{what} has a member that some clients read as `{member}`");
             return Err(Unreadable(message));
         }

@@ -167,7 +167,7 @@ pub fn closed_segment(
     })
 }
 
-/// The newest signed line of a chain. What is not signed yet may not be there tomorrow, so nobody names it.
+/// The newest signed line of a chain. What is not signed yet may be lost, so nothing refers to it.
 pub fn head(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -324,8 +324,7 @@ impl Walk {
 
     /// What the first line of a segment says of all lines before it.
     pub(crate) fn before(line: &Line<'_>) -> Result<Frontier, &'static str> {
-        let tree =
-            stated_tree(line).ok_or("it begins a segment and does not say where it stands")?;
+        let tree = stated_tree(line).ok_or("it begins a segment and does not state its place")?;
         if tree.size() == line.seq {
             Ok(tree)
         } else {
@@ -341,7 +340,7 @@ impl Walk {
         }
         let root_before = tree.root();
         tree.push(leaf(&line.hash.0));
-        let begun = Timestamp::parse(line.ts).ok_or("its `ts` is no moment")?;
+        let begun = Timestamp::parse(line.ts).ok_or("its `ts` is not a timestamp")?;
         Ok(Walk { tree, last: line.hash, first_seq: line.seq, root_before, begun })
     }
 

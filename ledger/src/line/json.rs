@@ -55,7 +55,7 @@ impl<'o> Serializer for Json<'o> {
     type SerializeMap = Impossible<(), Error>;
     type SerializeStructVariant = Impossible<(), Error>;
 
-    /// Whoever asks gives bytes as they are, and their digits are written here: nothing has to look for escapes in them.
+    /// The caller passes bytes, and their digits are written here: nothing has to look for escapes in them.
     fn is_human_readable(&self) -> bool {
         false
     }

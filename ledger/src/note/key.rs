@@ -40,7 +40,7 @@ pub enum BadKey {
     Kind,
     #[error("the key's hash is not that of its name and its bytes")]
     Hash,
-    #[error("the key is no point of the curve, or one for which anybody can sign")]
+    #[error("the key is not a point of the curve, or is one for which signatures can be forged")]
     Point,
 }
 

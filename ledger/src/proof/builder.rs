@@ -86,16 +86,16 @@ impl ConsistencyBuilder {
     }
 }
 
-/// The leaves under each node beside the way from a leaf up to the root.
+/// The leaves under each sibling node on the path from a leaf to the root.
 fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     let mut within = 0..size;
     while within.end - within.start > 1 {
         let middle = middle_of(&within);
         let (left, right) = (within.start..middle, middle..within.end);
-        let beside;
-        (within, beside) = if index < middle { (left, right) } else { (right, left) };
-        ranges.push(beside);
+        let sibling;
+        (within, sibling) = if index < middle { (left, right) } else { (right, left) };
+        ranges.push(sibling);
     }
     ranges.reverse();
     ranges
@@ -111,9 +111,9 @@ fn consistency_ranges(old: u64, new: u64) -> Vec<Range<u64>> {
     while old != within.end {
         let middle = middle_of(&within);
         let (left, right) = (within.start..middle, middle..within.end);
-        let beside;
-        (within, beside) = if old <= middle { (left, right) } else { (right, left) };
-        ranges.push(beside);
+        let sibling;
+        (within, sibling) = if old <= middle { (left, right) } else { (right, left) };
+        ranges.push(sibling);
     }
     // What remains is the last of the old tree's subtrees; where it is the whole old tree, its root is known.
     if within.start > 0 {

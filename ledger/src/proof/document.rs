@@ -59,19 +59,19 @@ pub enum ProofError {
     Json(#[from] ReadError),
     #[error("the proof's member `{0}` is missing or not of the right form")]
     Member(&'static str),
-    #[error("the proof has members that do not belong into it")]
+    #[error("the proof has unknown members")]
     Foreign,
-    #[error("the proof's member `{member}` is no checkpoint to be trusted: {source}")]
+    #[error("the proof's member `{member}` is not a checkpoint that can be trusted: {source}")]
     Checkpoint { member: &'static str, source: CheckpointError },
     #[error("the proof's member `{member}` is a checkpoint of another chain")]
     OtherChain { member: &'static str },
     #[error("the proof's member `{member}` is a checkpoint of another size")]
     OtherSize { member: &'static str },
-    #[error("the proof's line is none that Holdpoint wrote: {0}")]
+    #[error("the proof's line was not written by Holdpoint: {0}")]
     Line(#[from] BadLine),
     #[error("the proof is about line {index}, and its line says that it is line {seq}")]
     OtherLine { index: u64, seq: u64 },
-    #[error("the line is not in the tree that the checkpoint tells of")]
+    #[error("the line is not in the tree of the checkpoint")]
     NotIncluded,
     #[error(
         "the newer tree does not begin with the older one: the chain was changed between the checkpoints"

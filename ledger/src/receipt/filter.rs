@@ -63,7 +63,7 @@ fn is_or_unasked(asked: &Option<String>, value: Option<&String>) -> bool {
 /// Something that is no moment and no age.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no moment: expected a date (`2026-11-16`), a moment in UTC (`2026-11-16T08:00:00Z`) or an age (`90s`, `30m`, `1h`, `2d`, `1w`)"
+    "`{0}` is not a time: expected a date (`2026-11-16`), a moment in UTC (`2026-11-16T08:00:00Z`) or an age (`90s`, `30m`, `1h`, `2d`, `1w`)"
 )]
 pub struct BadMoment(String);
 

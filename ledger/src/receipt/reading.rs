@@ -221,7 +221,7 @@ impl ChainTail {
                 }
                 Step::End(rest) => {
                     self.open = None;
-                    // Where nothing comes after it, somebody may be writing that line at this moment.
+                    // If nothing comes after it, a writer may be writing that line at this moment.
                     let later = later?;
                     if rest > 0 {
                         let line = Some(self.position.lines + 1);

@@ -420,7 +420,7 @@ impl ChainCheck<'_> {
         state.drop_wanted(number);
     }
 
-    /// More lines without a checkpoint than a writer leaves were written by somebody else, or by one that goes on right
+    /// More lines without a checkpoint than a writer leaves were written by an attacker, or by a writer that goes on right
     /// now: then the checkpoint has moved on too.
     fn judge_unsigned(&self, number: SegmentNumber, lines: u64, signed: u64, report: &mut Report) {
         let most = if self.chain.is_index() { MAX_UNSIGNED_INDEX_LINES } else { CHECKPOINT_LINES };

@@ -54,7 +54,7 @@ impl Claims {
         }
     }
 
-    /// Looks up every line that was named. The folder is listed anew: a chain may have gone on since it was read.
+    /// Looks up every line that was named. The folder is listed again: a chain may have grown since it was read.
     pub(super) fn check(&self, folder: &dyn Folder, index: &Index, report: &mut Report) {
         let Ok(listing) = folder.listing() else { return };
         for (about, claims) in &self.about {

@@ -213,7 +213,7 @@ fn an_index_that_is_gone_or_was_put_back_is_named() {
     let evidence = Evidence::new();
     fs::remove_dir_all(evidence.chain("index")).unwrap();
     let report =
-        evidence.finds(Place::chain("index"), "it is gone: nothing tells which chains there were");
+        evidence.finds(Place::chain("index"), "it is gone: nothing shows which chains there were");
     for chain in &evidence.chains {
         assert_eq!(evidence.counted(&report, chain)["lines"], lines_of(&evidence, chain));
     }

@@ -202,17 +202,14 @@ fn another_line_is_not_in_the_tree() {
     let prev = line::scan(chain.lines[2].as_bytes()).unwrap().hash;
     forger.append(Place { seq: 3, prev }, &json!({ "n": 33 }));
     let forged = with(&document, "line", json!(forger.lines[0]));
-    assert_eq!(
-        refused(&forged, &chain),
-        "the line is not in the tree that the checkpoint tells of"
-    );
+    assert_eq!(refused(&forged, &chain), "the line is not in the tree of the checkpoint");
     let edited = with(&document, "line", json!(chain.lines[3].replace("ada", "eve")));
     assert_eq!(
         refused(&edited, &chain),
-        "the proof's line is none that Holdpoint wrote: its hash is not the hash of what it says"
+        "the proof's line was not written by Holdpoint: its hash is not the hash of what it says"
     );
     let with_newline = with(&document, "line", json!(format!("{}\n", chain.lines[3])));
-    assert!(refused(&with_newline, &chain).contains("none that Holdpoint wrote"));
+    assert!(refused(&with_newline, &chain).contains("not written by Holdpoint"));
 }
 
 fn chain_with_no_lines() -> Chain {
@@ -226,7 +223,7 @@ fn another_index_size_or_path_is_not_proven() {
     assert!(refused(&with(&document, "index", json!(4)), &chain).contains("its line says"));
     let other_size = "the proof's member `checkpoint` is a checkpoint of another size";
     assert_eq!(refused(&with(&document, "size", json!(9)), &chain), other_size);
-    let not_included = "the line is not in the tree that the checkpoint tells of";
+    let not_included = "the line is not in the tree of the checkpoint";
     assert_eq!(refused(&with(&document, "path", json!([])), &chain), not_included);
     // Line 3 as the last of a tree of three: it is not one of its lines.
     let outside = with(&document, "size", json!(3));
@@ -309,7 +306,7 @@ fn documents_of_another_shape_are_refused() {
         }
         assert_eq!(
             refused(&with(&document, "note", json!("x")), &chain),
-            "the proof has members that do not belong into it"
+            "the proof has unknown members"
         );
         let text = to_text(&document);
         let twice = text.replacen('{', "{\"kind\":\"inclusion\",", 1);
@@ -322,7 +319,7 @@ fn documents_of_another_shape_are_refused() {
     }
     // The members of the one kind are not those of the other.
     let text = to_text(&chain.inclusion(3, 8)).replacen("inclusion", "consistency", 1);
-    assert_eq!(refused(&text, &chain), "the proof has members that do not belong into it");
+    assert_eq!(refused(&text, &chain), "the proof has unknown members");
 }
 
 #[test]
