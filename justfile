@@ -6,7 +6,7 @@ ci:
 test *FILTER:
     cargo test --workspace --locked {{FILTER}}
 
-# Write the golden files anew; look at the difference before it is committed.
+# Refresh the golden files; read the difference before committing it.
 golden:
     UPDATE_GOLDEN=1 cargo test --workspace --locked
     git diff --stat
