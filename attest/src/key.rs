@@ -1,7 +1,7 @@
 //! Ed25519 keys in the files that other tools read and write: PKCS#8 and SPKI as PEM, private keys encrypted or not.
 //!
-//! Signatures are verified strictly: keys and signatures that allow more than one spelling, or that anybody could have
-//! made, are refused.
+//! Signatures are verified strictly: keys and signatures that allow more than one spelling, or that could be
+//! forged without the private key, are refused.
 
 use crate::limits::{
     MAX_PBKDF2_ROUNDS, MAX_PEM_BYTES, MAX_SCRYPT_BYTES, MAX_SCRYPT_PARALLELIZATION,

@@ -94,8 +94,8 @@ impl TrustRoot {
         Ok(root)
     }
 
-    /// Whether all levels are known, where the trust root says that they are levels of this scheme. Whoever reads a
-    /// scheme of the operator's own asks this once: a built-in one has been asked about already.
+    /// Whether all levels are known, if the trust root says that they are levels of this scheme. Called once for a
+    /// custom scheme; a built-in one has been checked already.
     pub fn check_scheme(&self, scheme: &Scheme) -> Result<(), TrustRootError> {
         if self.scheme.as_deref() != Some(scheme.id()) {
             return Ok(());

@@ -48,9 +48,9 @@ enum Row {
 impl Row {
     fn lines(&self, column: usize) -> Vec<String> {
         match self {
-            Row::Same(text) => beside(Some(text), Some(text), column, None),
+            Row::Same(text) => two_columns(Some(text), Some(text), column, None),
             Row::Changed(before, after) => {
-                beside(before.as_deref(), after.as_deref(), column, Some((RED, GREEN)))
+                two_columns(before.as_deref(), after.as_deref(), column, Some((RED, GREEN)))
             }
             Row::Gap(count) => {
                 vec![styled(
@@ -65,7 +65,7 @@ impl Row {
     }
 }
 
-fn beside(
+fn two_columns(
     left: Option<&str>,
     right: Option<&str>,
     column: usize,

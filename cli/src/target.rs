@@ -177,8 +177,8 @@ impl Target {
     }
 }
 
-/// What the client of a recorded server can do: whoever looks at the server by its id says the same, whichever way it is
-/// named. Where nothing is known, or it cannot be trusted, nothing is said.
+/// The recorded capabilities of the client of a server, so that every command that contacts the server declares the same
+/// ones. Empty if they are unknown or cannot be trusted.
 pub(crate) fn known_client(
     id: &ServerId,
     workplace: &Workplace,

@@ -31,8 +31,8 @@ pub const MAX_POINTER_NAME: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     pub class: MarkerClass,
-    /// JSON pointer of the string, or of the member whose name it is. Names may hold any character, so whoever
-    /// shows a pointer escapes it.
+    /// JSON pointer of the string, or of the member whose name it is. Names may hold any character, so
+    /// code that shows a pointer has to escape it.
     pub pointer: String,
     /// A stable id, such as `override.ignore-previous`.
     pub rule: &'static str,

@@ -1,7 +1,7 @@
 //! The words a person reads, and the fewer words a model reads.
 //!
-//! The voice is "a silent change was caught", never "this tool is unsafe". What goes to a model carries no text that
-//! nobody accepted.
+//! The voice is "a silent change was caught", never "this tool is unsafe". Text for a model contains nothing
+//! that was not accepted.
 
 use crate::naming::{Approved, quoted_name, shown_name};
 use crate::reason::Reason;

@@ -1,7 +1,7 @@
 //! Receipts and events in the forms that other tools read. Each form is a function from an item to bytes.
 //!
-//! Nothing is in them that is not in the ledger. What a name, a reason or an event's data may hold was chosen by somebody
-//! else, so every form escapes what would break out of its field.
+//! Nothing is in them that is not in the ledger. Names, reasons and an event's data are untrusted, so every form escapes what
+//! would break out of its field.
 
 use crate::receipt::Item;
 use std::fmt;

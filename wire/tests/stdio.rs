@@ -426,7 +426,7 @@ mod processes {
             if let Some(found) = look() {
                 return found;
             }
-            assert!(std::time::Instant::now() < deadline, "waited in vain for {what}");
+            assert!(std::time::Instant::now() < deadline, "timed out waiting for {what}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -77,7 +77,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether merging would change what a keyword of either is about: some speak of what their own schema does not
-    /// mention, or only beside another keyword of their own schema, so such schemas stay apart.
+    /// mention, or only together with another keyword of their own schema, so such schemas stay apart.
     fn must_stay_apart(&self, other: &View<'a>) -> bool {
         const TOGETHER: [&[&str]; 4] = [
             &["items", "prefixItems", "additionalItems"],

@@ -33,7 +33,7 @@ pub(super) fn generate(command: &KeygenCommand, options: &Options) -> Result<Exi
     let public = key.public_key();
     let public_pem = public.to_pem().map_err(Failure::internal)?;
     // The public half first: where only one of the two can be written, no private key lies about.
-    write_new(&public_path, public_pem.as_bytes(), Audience::Everybody)?;
+    write_new(&public_path, public_pem.as_bytes(), Audience::Everyone)?;
     if let Err(failure) = write_new(&command.file, private.as_bytes(), Audience::Owner) {
         // The first failure is the one to tell.
         let _ = std::fs::remove_file(&public_path);
@@ -130,7 +130,7 @@ fn random<const N: usize>() -> Result<[u8; N], Failure> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Audience {
     Owner,
-    Everybody,
+    Everyone,
 }
 
 /// Writes a file that is not there yet.

@@ -1,5 +1,5 @@
-//! Forgetting: takes out of a home what Holdpoint puts there, by name, and nothing else. Whoever named another folder by
-//! mistake loses nothing of their own.
+//! Removes Holdpoint's own files from a home, by name, and nothing else: a user who named another folder by mistake loses
+//! nothing.
 
 use crate::failure::Failure;
 use std::io::{Error, ErrorKind};
