@@ -89,8 +89,8 @@ fn a_wrong_expectation_is_noticed() {
 /// `{"keyId", "publicKeyPem", "approvedClearance", "manifests": […]}`.
 #[test]
 fn documents_of_the_reference_implementation_verify() {
-    let how = "it names a file of documents that the reference implementation signed";
-    let Some(path) = testing::variable("HOLDPOINT_ATTESTATION_INTEROP", how) else { return };
+    // The documents are another project's: they are not kept here. `scripts/test` says if they are not there.
+    let Ok(path) = std::env::var("HOLDPOINT_ATTESTATION_INTEROP") else { return };
     let text = std::fs::read_to_string(&path).expect("the file that is named can be read");
     let data: Value = serde_json::from_str(&text).expect("it is JSON");
     let key = PublicKey::from_pem(data["publicKeyPem"].as_str().expect("a key")).expect("a key");

@@ -237,7 +237,8 @@ fn play(
         while let Ok((number, frame)) = frames.recv() {
             let message: serde_json::Value = serde_json::from_slice(&frame).unwrap_or_default();
             let Some(id) = message.get("id") else { continue };
-            let result = match message["method"].as_str() {
+            let method = message.get("method").and_then(serde_json::Value::as_str);
+            let result = match method {
                 Some("initialize") => HANDSHAKE,
                 Some("tools/list") => &page,
                 _ => "{}",

@@ -9,7 +9,6 @@
 
 use crate::lease::Lease;
 use gate::server::ServerId;
-use std::cell::Cell;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -52,13 +51,13 @@ pub struct Sentinel {
     /// The server whose calls are decided.
     server: Option<ServerId>,
     seen: Sign,
-    looked_at: Cell<Instant>,
+    looked_at: Instant,
 }
 
 impl Sentinel {
     pub fn new(path: PathBuf, lease: Option<Lease>) -> Result<Sentinel, StoreError> {
         let index = File::open(&path).ok();
-        let looked_at = Cell::new(Instant::now());
+        let looked_at = Instant::now();
         let seen = Sign::default();
         let (database, server) = (None, None);
         let mut sentinel = Sentinel { path, index, lease, database, server, seen, looked_at };
@@ -81,15 +80,13 @@ impl Sentinel {
 
     /// What is new since the last time it was taken note of, if anything is.
     pub fn news(&mut self) -> Result<Option<News>, StoreError> {
+        let at = Instant::now();
         let sign = self.look()?;
-        if sign == self.seen {
+        if sign == self.seen || self.is_about_others(sign) {
+            self.take_in(sign, at);
             return Ok(None);
         }
-        if self.is_about_others(sign) {
-            self.seen = sign;
-            return Ok(None);
-        }
-        Ok(Some(News(sign)))
+        Ok(Some(News { sign, at }))
     }
 
     /// Whether the index has only become longer, by acts on other servers.
@@ -106,12 +103,19 @@ impl Sentinel {
 
     /// The news were acted on.
     pub fn take_note(&mut self, news: News) {
-        self.seen = news.0;
-        let is_followed = self.index.is_some() && news.0.index.is_some_and(|index| index.has_name);
+        let News { sign, at } = news;
+        self.take_in(sign, at);
+        let is_followed = self.index.is_some() && sign.index.is_some_and(|index| index.has_name);
         if !is_followed {
             // Whatever this finds is compared with what was seen before it, so nothing is missed in between.
             self.index = File::open(&self.path).ok();
         }
+    }
+
+    /// INVARIANT: a look counts only once its news were acted on.
+    fn take_in(&mut self, sign: Sign, at: Instant) {
+        self.seen = sign;
+        self.looked_at = at;
     }
 
     /// The number of the last change of a database that nodes share, as far as it is known here.
@@ -121,11 +125,10 @@ impl Sentinel {
 
     /// Whether it was looked at so shortly before then that it counts for what began then.
     pub fn had_just_looked(&self, begun: Instant) -> bool {
-        begun.saturating_duration_since(self.looked_at.get()) < JUST
+        begun.saturating_duration_since(self.looked_at) < JUST
     }
 
     fn look(&self) -> Result<Sign, StoreError> {
-        self.looked_at.set(Instant::now());
         if let Some(lease) = &self.lease {
             return lease.check().map(|()| self.seen);
         }
@@ -167,7 +170,10 @@ fn read_between(file: &File, from: u64, until: u64) -> Option<Vec<u8>> {
 
 /// Something that a person decided.
 #[derive(Debug, Clone, Copy)]
-pub struct News(Sign);
+pub struct News {
+    sign: Sign,
+    at: Instant,
+}
 
 #[cfg(unix)]
 fn has_name(found: &Metadata) -> bool {

@@ -9,7 +9,7 @@ pub(crate) mod keeper;
 mod notes;
 mod view;
 
-pub use view::{Freshness, Known, MAX_FOLLOWED_HOLDS, ServerView};
+pub use view::{Freshness, Known, ServerView};
 
 use crate::admission::{Admittance, Checked};
 use crate::call::Target;
@@ -31,14 +31,16 @@ use driver::Wake;
 use gate::reason::Reason;
 use gate::server::ServerId;
 use serde_json::json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use store::StoreError;
 use wire::listing::is_offered;
 
+/// The most entries of a server whose holds are followed to what a person decides.
+pub const MAX_FOLLOWED_HOLDS: usize = 1_000;
 /// The most views of one server. A view without a session makes room for another.
 pub const MAX_VIEWS: usize = 200;
 
@@ -151,6 +153,8 @@ pub struct Server {
     views: Mutex<Views>,
     sessions: Mutex<BTreeMap<SessionKey, Weak<Session>>>,
     next_session: AtomicU64,
+    /// Entries that a call was held for, until a person decides, and the views that it was held in.
+    held: Mutex<HashMap<EntryId, HashSet<ViewKey>>>,
     driver: Sender<Wake>,
     pub(crate) errors: ErrorLog,
     remark: Box<Remark>,
@@ -192,6 +196,7 @@ impl Server {
             views: Mutex::new(Views { by_key: HashMap::new(), admission, checked: None }),
             sessions: Mutex::default(),
             next_session: AtomicU64::new(0),
+            held: Mutex::default(),
             driver,
             errors,
             remark,
@@ -236,17 +241,21 @@ impl Server {
         }
         // INVARIANT: the judge is held until the view is among the others, so no change of the store is missed in between.
         let mut judge = self.judge();
+        {
+            let mut views = lock(&self.views);
+            if let Some(view) = views.by_key.get(&key) {
+                return Ok(view.clone());
+            }
+            if views.by_key.len() >= MAX_VIEWS {
+                views.drop_unused(&mut judge);
+            }
+            if views.by_key.len() >= MAX_VIEWS {
+                return Err(ViewError::TooMany);
+            }
+        }
         let seen = Seen { client, instance, ..Seen::default() };
         let begun = judge.begin(&seen)?;
-        let mut views = lock(&self.views);
-        if views.by_key.len() >= MAX_VIEWS {
-            views.drop_unused(&mut judge);
-        }
-        match views.by_key.get(&key) {
-            Some(view) => Ok(view.clone()),
-            None if views.by_key.len() >= MAX_VIEWS => Err(ViewError::TooMany),
-            None => Ok(add_view(&mut views, seen, begun)),
-        }
+        Ok(add_view(&mut lock(&self.views), seen, begun))
     }
 
     /// Forgets views that no session has any more.
@@ -269,7 +278,8 @@ impl Server {
 
     /// Forgets a session that has ended.
     pub(crate) fn remove_session(&self, key: SessionKey) {
-        lock(&self.sessions).remove(&key);
+        // Called while a session is dropped, where nothing may unwind.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         self.wake(Wake::SessionEnded(key));
     }
 
@@ -359,6 +369,23 @@ impl Server {
         self.wake_changed(view, changed);
     }
 
+    /// An instance says that these lists changed, to whichever client it shows them. Returns whether that is news.
+    pub(crate) fn outdate(&self, instance: Instance, lists: &[ListKind]) -> bool {
+        let mut is_news = false;
+        for view in self.views().iter().filter(|view| view.instance() == instance) {
+            is_news |= view.change(|known| known.outdate_lists(lists));
+        }
+        is_news
+    }
+
+    /// Follows a hold to what a person decides.
+    pub(crate) fn follow_hold(&self, id: EntryId, view: &ServerView) {
+        let mut held = lock(&self.held);
+        if held.len() < MAX_FOLLOWED_HOLDS || held.contains_key(&id) {
+            held.entry(id).or_default().insert(view.key.clone());
+        }
+    }
+
     /// Has the clients of a view told that these lists changed.
     fn wake_changed(&self, view: &Arc<ServerView>, changed: Vec<ListKind>) {
         if !changed.is_empty() {
@@ -380,7 +407,10 @@ impl Server {
                     Found::Unknown => false,
                 }
         };
-        let ended: Vec<EntryId> = view.held().extract_if(|id| is_ended(id)).collect();
+        // A view that did not show the change knows nothing of its end. One decision ends the hold in every view.
+        let is_ended =
+            |id: &EntryId, views: &mut HashSet<ViewKey>| views.contains(&view.key) && is_ended(id);
+        let ended: Vec<_> = lock(&self.held).extract_if(is_ended).map(|(id, _)| id).collect();
         let name = if is_confirmed { "outcome.confirmed" } else { "outcome.overridden" };
         // A server that went back to what was approved is no person's doing.
         for id in ended.into_iter().filter(|_| cause == Cause::Person) {
@@ -392,7 +422,7 @@ impl Server {
     }
 
     /// The outcome of a check counts for every call that is decided from now on. Returns whether it differs from the last.
-    pub(crate) fn admit(&self, checked: Arc<Checked>) -> bool {
+    pub(crate) fn admit(&self, checked: &Arc<Checked>) -> bool {
         let admission = Admittance::Known(checked.admitted.clone());
         let views = {
             let mut views = lock(&self.views);

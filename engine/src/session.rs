@@ -152,6 +152,12 @@ impl Met {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.server.remove_session(self.key);
+    }
+}
+
 impl Session {
     /// Opens a session on a server.
     pub fn open(parts: Parts) -> Result<Arc<Session>, ViewError> {
@@ -252,7 +258,7 @@ impl Session {
 
     fn follow_hold(&self, call: &Call<'_>, standing: &Standing) {
         if let Some(target) = call.target.filter(|_| is_settleable(standing)) {
-            self.view().follow_hold(EntryId::new(target.entry_type, target.key));
+            self.server.follow_hold(EntryId::new(target.entry_type, target.key), &self.view());
         }
     }
 

@@ -13,13 +13,12 @@
 #[path = "many/hall.rs"]
 mod hall;
 
-use attest::{Binding, Digest, Draft, Flavor, Program, Scheme, SigningKey, TrustRoot};
-use engine::admission::{Checker, Source, Subject, Terms};
+#[path = "many/sharing.rs"]
+mod sharing;
+
 use hall::{Hall, ServerDesk};
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 const SERVERS: usize = 5;
 const PRINCIPALS: usize = 20;
@@ -122,56 +121,6 @@ fn what_a_person_approves_counts_for_the_next_call_of_every_session() {
         assert!(allowed.get("result").is_some(), "{allowed}");
         hall.hears(session, "notifications/tools/list_changed");
     });
-}
-
-#[test]
-fn a_check_counts_only_for_the_handshakes_that_it_covers() {
-    let (checker, document) = checker();
-    let hall = Hall::admitting(checker, 2);
-    hall.servers[0].vouch_to(0, document);
-    for call in 0..3 {
-        for session in 0..2 {
-            if call == 0 {
-                hall.greet(session);
-            }
-            let answer = hall.ask(session, 100 + call, &call_of(session, call));
-            assert!(answer.get("result").is_some(), "session {session}, call {call}: {answer}");
-        }
-    }
-    hall.finish();
-    let verdicts = |session: usize| -> Vec<Value> {
-        let of_session = |line: &&Value| {
-            line["mcp"]["method"] == "tools/call"
-                && line["principal"]["sub"] == hall.subject(session)
-        };
-        let lines = hall.ledger();
-        lines.iter().filter(of_session).map(|line| line["admission"]["verdict"].clone()).collect()
-    };
-    assert_eq!(verdicts(0), ["ok"; 3]);
-    assert_eq!(verdicts(1), ["warn"; 3], "the check of session 0 does not cover session 1");
-}
-
-/// Looks for the server's document in its handshakes, and a document that is in order.
-fn checker() -> (Checker, Value) {
-    let key = SigningKey::from_seed([1; 32]);
-    let root = json!({"v": 1, "signers": [{
-        "keyId": "signer-1",
-        "publicKeyPem": key.public_key().to_pem().expect("a key"),
-        "approvedClearance": ["internal"],
-    }]});
-    let root = Arc::new(TrustRoot::parse(root.to_string().as_bytes()).expect("a trust root"));
-    let draft = json!({
-        "v": 2, "id": "mcp.example.adder", "publisher": "acme", "version": "1", "clearance": "internal",
-        "capabilities": ["mcp-server"], "verification": "tested", "signerKeyId": "signer-1",
-    });
-    let draft = Draft::parse(draft.to_string().as_bytes()).expect("a draft");
-    let document = serde_json::from_str(&draft.sign(&key).expect("signed")).expect("JSON");
-    let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
-    let terms = Terms::new(root, scheme, "internal".to_owned(), Flavor::Open).expect("terms");
-    let program = Program { file: vec![Digest::sha256(b"adder")], ..Program::default() };
-    let bindings = vec![Binding::File(Digest::sha256(b"adder"))];
-    let subject = Subject::Local { program: Box::new(move || program.clone()), bindings };
-    (Checker::new(terms, subject, Source::InBand), document)
 }
 
 fn call_of(session: usize, call: usize) -> Value {

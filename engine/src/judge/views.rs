@@ -24,6 +24,10 @@ impl ViewKey {
     pub fn of(instance: Instance, client: Option<&ClientCapabilities>) -> ViewKey {
         ViewKey { instance, capabilities: client.map(|client| client.as_str().into()) }
     }
+
+    pub(crate) fn instance(&self) -> Instance {
+        self.instance
+    }
 }
 
 /// Which of the pinned entries that a view lacks were removed from it.

@@ -72,6 +72,8 @@ pub enum SessionWake {
     ClientAnswered { id: Vec<u8>, message: Vec<u8> },
     /// A request waits until the server's admission is checked.
     Admit,
+    /// The session is shown another view.
+    OtherView,
     /// The server of this session has ended.
     ServerEnded,
 }
@@ -87,6 +89,7 @@ impl Wake {
             Wake::Session(_, SessionWake::Ask { .. }) => "ask",
             Wake::Session(_, SessionWake::ClientAnswered { .. }) => "client-answered",
             Wake::Session(_, SessionWake::Admit) => "admit",
+            Wake::Session(_, SessionWake::OtherView) => "other-view",
             Wake::Session(_, SessionWake::ServerEnded) => "server-ended",
             Wake::Published { .. } => "published",
             Wake::Admitted(_) => "admitted",
@@ -200,7 +203,8 @@ impl Driver {
     /// Does something for one session. After a panic, all that waits in the session is refused.
     fn handle(&mut self, session: &Arc<Session>, work: impl FnOnce(&mut Driver)) {
         if session.is_broken() {
-            return session.close_broken();
+            session.close_broken();
+            return self.let_go(session.key());
         }
         if session.contain(0, || work(self)).is_none() {
             session.contain(0, || {
@@ -208,6 +212,9 @@ impl Driver {
                 self.tell(session, Event::Faulted);
             });
             session.close_broken();
+            if session.is_broken() {
+                self.let_go(session.key());
+            }
         }
     }
 
@@ -238,10 +245,8 @@ impl Driver {
                 }
             }
             SessionWake::Admit => self.tell(session, Event::CheckWanted),
-            SessionWake::ServerEnded => {
-                self.kept.remove(&session.key());
-                self.release_listings(session.key(), &session.view());
-            }
+            SessionWake::OtherView => self.tell(session, Event::Tick),
+            SessionWake::ServerEnded => self.let_go(session.key()),
         }
     }
 
@@ -265,13 +270,21 @@ impl Driver {
         }
     }
 
-    /// A session has ended. What it was fetching is fetched by another session that waits for it.
     fn forget_session(&mut self, key: SessionKey) {
-        self.kept.remove(&key);
-        for view in self.server.views() {
-            self.release_listings(key, &view);
-        }
+        self.let_go(key);
         self.server.drop_unused_views();
+    }
+
+    /// A session does nothing more. What it was doing for others, another session does.
+    fn let_go(&mut self, key: SessionKey) {
+        let Some(kept) = self.kept.remove(&key) else { return };
+        self.release_listings(key, &kept.view);
+        let mut others = self.server.sessions().into_iter().filter(|session| session.key() != key);
+        if kept.keeper.repeats_check()
+            && let Some(other) = others.find(|session| !session.is_broken())
+        {
+            self.handle(&other, |driver| driver.tell(&other, Event::CheckWanted));
+        }
     }
 
     /// Lets others fetch the lists of a view that a session does not fetch any more.
@@ -288,10 +301,12 @@ impl Driver {
             }
         });
         for session in self.server.sessions_of(view) {
-            let waited = session.state().requests.waited_lists();
-            for list in lists.iter().filter(|list| waited.contains(list)) {
-                self.handle(&session, |driver| driver.tell(&session, Event::Wanted(*list)));
-            }
+            self.handle(&session, |driver| {
+                let waited = session.state().requests.waited_lists();
+                for list in lists.iter().filter(|list| waited.contains(list)) {
+                    driver.tell(&session, Event::Wanted(*list));
+                }
+            });
         }
     }
 
@@ -359,6 +374,7 @@ impl Driver {
             asked: state.requests.asked_entries(),
             offered,
             seen: known.seen.clone(),
+            fetched: known.fetched.clone(),
             fetched_by_others: known.listed(|by| by != session.key()).collect(),
             begun: ListKind::ALL.into_iter().filter_map(begun).collect(),
         }
@@ -389,12 +405,15 @@ impl Driver {
                 });
                 self.server.tally.add(Counter::Relists);
             }
-            Command::Judge { lists, is_news } => {
-                let is_reliable = self.judge(session, view, lists, is_news);
+            Command::Keep { list, outcome } => {
+                view.change(|known| known.fetched.insert(list, outcome));
+            }
+            Command::Judge { is_news } => {
+                let is_reliable = self.judge(session, view, is_news);
                 return Some(Event::Judged { is_reliable });
             }
             Command::EndListing { lists, is_reliable } => {
-                self.end_listing(view, lists, is_reliable);
+                self.end_listing(view, &lists, is_reliable);
             }
             Command::FailListing { list, reason } => self.fail_listing(view, list, reason),
             Command::TakeDiscovery(result) => {
@@ -464,7 +483,8 @@ impl Driver {
             self.handle(&session, |driver| {
                 session.end_overdue();
                 let is_idle = |kept: &KeptSession| kept.keeper.is_idle();
-                if !driver.kept.get(&session.key()).is_none_or(is_idle) {
+                let is_idle = driver.kept.get(&session.key()).is_none_or(is_idle);
+                if !is_idle || session.state().requests.has_unfinished() {
                     driver.tell(&session, Event::Tick);
                 }
             });
@@ -481,18 +501,17 @@ impl Driver {
         self.looked_at = Instant::now();
         let version = shared.or_else(|| self.server.judge().version().ok());
         if version.is_some() && version != self.version {
-            let is_first = self.version.is_none();
-            self.version = version;
-            if !is_first && let Err(error) = self.server.look_again() {
-                self.server.remark(&format!("the store cannot be read: {error}"));
+            match self.server.look_again() {
+                Ok(()) => self.version = version,
+                Err(error) => self.server.remark(&format!("the store cannot be read: {error}")),
             }
         }
     }
 
-    /// What this process wrote itself is no change that it has to look for.
-    fn know(&mut self, version: Option<u64>) {
-        if self.server.shared_change().is_none() {
-            self.version = version;
+    /// What this process wrote itself is no change that it has to look for, unless another process wrote before.
+    fn know(&mut self, before: Option<u64>, after: Option<u64>) {
+        if self.server.shared_change().is_none() && self.version == before {
+            self.version = after;
         }
     }
 
@@ -502,11 +521,12 @@ impl Driver {
         if counts.is_empty() {
             return;
         }
-        let (stored, version) = {
+        let (before, stored, after) = {
             let mut judge = self.server.judge();
-            (judge.add_counts(&counts, now()), judge.version().ok())
+            let before = judge.version().ok();
+            (before, judge.add_counts(&counts, now()), judge.version().ok())
         };
-        self.know(version);
+        self.know(before, after);
         if let Err(error) = stored {
             self.server.remark(&format!("statistics could not be stored: {error}"));
         }
@@ -514,15 +534,17 @@ impl Driver {
 
     /// One listing serves every session of the view. If the server said meanwhile that the list changed, a request that
     /// came after it was asked for waits for the next one.
-    fn end_listing(&mut self, view: &Arc<ServerView>, lists: Vec<Listed>, is_reliable: bool) {
+    fn end_listing(&mut self, view: &Arc<ServerView>, lists: &[Listed], is_reliable: bool) {
         let outdated = view.change(|known| {
             let mut outdated = Vec::new();
-            for Listed { list, begun, ttl } in &lists {
+            for Listed { list, begun, ttl } in lists {
                 let freshness = known.freshness_mut(*list);
                 freshness.listed_by = None;
                 freshness.ttl = *ttl;
-                if is_reliable {
-                    freshness.listed_at = Some(*begun);
+                match is_reliable {
+                    true => freshness.listed_at = Some(*begun),
+                    // What the server showed is not known to be what was judged before.
+                    false => freshness.is_stale = true,
                 }
                 if freshness.is_stale {
                     outdated.push(*list);
@@ -532,8 +554,8 @@ impl Driver {
         });
         for session in self.server.sessions_of(view) {
             self.handle(&session, |_| {
-                for Listed { list, begun, .. } in &lists {
-                    let released = match outdated.contains(list) {
+                for Listed { list, begun, .. } in lists {
+                    let released = match is_reliable && outdated.contains(list) {
                         true => session.state().requests.release_earlier(*list, *begun),
                         false => session.state().requests.release_listed(&[*list]),
                     };

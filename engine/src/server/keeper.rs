@@ -104,10 +104,13 @@ pub(crate) enum Command {
     GiveUp(RequestNumber),
     /// A re-list begins: calls of this list wait for it.
     BeginListing(ListKind),
-    /// Judge what the server says now, and publish the outcome. `lists` are those that were fetched since the server was
-    /// last judged; `is_news` if one of them changed.
+    /// A list was fetched. It is judged with the others.
+    Keep {
+        list: ListKind,
+        outcome: ListOutcome,
+    },
+    /// Judge what the server says now, and publish the outcome. `is_news` if it has to be judged though no list changed.
     Judge {
-        lists: BTreeMap<ListKind, ListOutcome>,
         is_news: bool,
     },
     /// These lists were asked for at that moment, and judged: what waited for them goes on, or is refused if the view is not
@@ -225,6 +228,8 @@ pub(crate) struct Glance {
     pub(crate) offered: Option<BTreeSet<ListKind>>,
     /// What the server was last judged by in this view.
     pub(crate) seen: Arc<Seen>,
+    /// The lists that were fetched since, by any session of the view.
+    pub(crate) fetched: BTreeMap<ListKind, ListOutcome>,
     /// The lists that another session of the view is fetching.
     pub(crate) fetched_by_others: BTreeSet<ListKind>,
     /// When each list was last asked for in this view.
@@ -255,7 +260,7 @@ struct OpenListing {
 pub(crate) struct Keeper {
     settings: KeeperSettings,
     listings: BTreeMap<ListKind, OpenListing>,
-    /// What was fetched since the server was last judged.
+    /// What was fetched with this event.
     outcomes: BTreeMap<ListKind, ListOutcome>,
     /// The server has to be judged again, though no list may have changed.
     has_news: bool,
@@ -304,12 +309,17 @@ impl Keeper {
         let mut commands = Vec::new();
         let passed = now.saturating_duration_since(self.told_at);
         self.told_at = self.told_at.max(now);
+        self.outcomes.clear();
         self.hear(event, glance, now, &mut commands);
         self.pass_time(passed, glance, &mut commands);
         // Commands change what the glance shows: nothing new is begun before they are carried out.
         if commands.is_empty() {
             self.begin_check(glance, now, &mut commands);
             self.begin_wanted(glance, now, &mut commands);
+        }
+        if commands.is_empty() {
+            self.end_unwanted(glance, &mut commands);
+            self.finish_all(glance, now, &mut commands);
         }
         commands
     }
@@ -356,22 +366,43 @@ impl Keeper {
     /// Whether time changes nothing: nothing is under way, and nothing is wanted.
     pub(crate) fn is_idle(&self) -> bool {
         self.listings.is_empty()
+            && self.finished.is_empty()
+            && self.failed.is_empty()
             && self.wanted.is_empty()
             && self.handshake.is_none()
             && self.questions.is_empty()
             && self.admission.is_idle()
     }
 
-    /// Whether it is known what the server answers to a list.
+    /// What the server answers to a list, as far as that is known.
+    fn outcome<'a>(&'a self, list: ListKind, glance: &'a Glance) -> Option<&'a ListOutcome> {
+        let fetched = self.outcomes.get(&list).or(glance.fetched.get(&list));
+        fetched.or(glance.seen.lists.get(&list))
+    }
+
     fn is_known(&self, list: ListKind, glance: &Glance) -> bool {
-        self.outcomes.contains_key(&list) || glance.seen.lists.contains_key(&list)
+        self.outcome(list, glance).is_some()
+    }
+
+    /// A list was fetched.
+    fn keep(&mut self, list: ListKind, outcome: ListOutcome, out: &mut Vec<Command>) {
+        self.outcomes.insert(list, outcome.clone());
+        out.push(Command::Keep { list, outcome });
+    }
+
+    pub(crate) fn is_checking(&self) -> bool {
+        self.admission.is_checking()
+    }
+
+    /// Whether this session has the server checked again while it is not admitted.
+    pub(crate) fn repeats_check(&self) -> bool {
+        self.admission.is_repeated()
     }
 
     /// Gives up what is being fetched. Lists that requests wait for are fetched again.
     fn forget_listings(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         let listings = std::mem::take(&mut self.listings).into_values().map(|open| open.request);
         out.extend(listings.map(Command::GiveUp));
-        self.outcomes.clear();
         self.finished.clear();
         self.failed.clear();
         self.judging = None;
@@ -386,7 +417,7 @@ impl Keeper {
         out.extend(std::mem::take(&mut self.questions).into_keys().map(Command::Withdraw));
         self.wanted.clear();
         self.has_news = true;
-        self.admission.is_wanted = false;
+        self.admission.forget();
         out.push(Command::RefuseAll(ReasonCode::Internal));
     }
 
@@ -428,6 +459,13 @@ impl Keeper {
     fn begin_wanted(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         // Nothing is asked of a server that is not admitted, or whose handshake is still to be checked.
         let is_closed = glance.is_closed || glance.lacks_check;
+        if !self.finished.is_empty() {
+            // What was fetched is judged with every other list, also if the session that fetched one of them has ended.
+            let is_missing =
+                |list: &ListKind| !self.is_known(*list, glance) && !self.failed.contains_key(list);
+            let missing: Vec<ListKind> = ListKind::ALL.into_iter().filter(is_missing).collect();
+            self.wanted.extend(missing);
+        }
         if self.wanted.is_empty() || is_closed || !self.is_met(glance, now, out) {
             return;
         }
@@ -454,7 +492,7 @@ impl Keeper {
             let is_offered = glance.offered.as_ref().is_none_or(|lists| lists.contains(&list));
             if !is_offered && !is_waited_for {
                 if is_unknown {
-                    self.outcomes.insert(list, ListOutcome::NotOffered);
+                    self.keep(list, ListOutcome::NotOffered, out);
                 }
                 self.finished.push((list, now));
                 continue;
@@ -482,6 +520,22 @@ impl Keeper {
             });
         }
         false
+    }
+
+    /// Requests that wait for a list of a server that is not admitted are decided without it.
+    fn end_unwanted(&mut self, glance: &Glance, out: &mut Vec<Command>) {
+        if !glance.is_closed || glance.lacks_check {
+            return;
+        }
+        let is_fetched = |list: &ListKind| {
+            let is_finished = self.finished.iter().any(|(finished, _)| finished == list);
+            is_finished
+                || self.listings.contains_key(list)
+                || glance.fetched_by_others.contains(list)
+        };
+        let reason = ReasonCode::UpstreamUnreachable;
+        let unwanted = glance.waited.iter().filter(|list| !is_fetched(list));
+        out.extend(unwanted.map(|list| Command::FailListing { list: *list, reason }));
     }
 
     fn begin(&mut self, list: ListKind, now: Instant, out: &mut Vec<Command>) {

@@ -2,18 +2,16 @@
 //! change replaces it as a whole.
 
 use crate::admission::Checked;
-use crate::judge::{Judged, Seen, ViewKey};
+use crate::judge::{Instance, Judged, Seen, ViewKey};
 use crate::requests::SessionKey;
 use crate::situation::Situation;
 use arc_swap::ArcSwap;
-use contract::surface::{EntryId, ListKind};
+use contract::surface::ListKind;
 use gate::pins::PinBook;
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The most entries of a view whose holds are followed to what a person decides.
-pub const MAX_FOLLOWED_HOLDS: usize = 1_000;
+use wire::listing::ListOutcome;
 
 /// How fresh one list of a view is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,6 +54,8 @@ pub struct Known {
     pub handshake: Option<Arc<str>>,
     /// The newest check of the server's admission. Each session knows whether it counts for what the server answered there.
     pub checked: Option<Arc<Checked>>,
+    /// Lists that were fetched since the situation was made. A server is judged as a whole, once all of them are there.
+    pub fetched: BTreeMap<ListKind, ListOutcome>,
     /// The server changed what it says since the situation was made.
     pub is_unjudged: bool,
     freshness: BTreeMap<ListKind, Freshness>,
@@ -71,6 +71,7 @@ impl Known {
             seen: Arc::new(seen),
             handshake: None,
             checked: None,
+            fetched: BTreeMap::new(),
             is_unjudged: true,
             freshness: BTreeMap::new(),
         }
@@ -82,6 +83,15 @@ impl Known {
 
     pub(crate) fn freshness_mut(&mut self, list: ListKind) -> &mut Freshness {
         self.freshness.entry(list).or_default()
+    }
+
+    /// The same for these lists. Returns whether one of them was current until now.
+    pub(crate) fn outdate_lists(&mut self, lists: &[ListKind]) -> bool {
+        let mut is_news = false;
+        for list in lists {
+            is_news |= !std::mem::replace(&mut self.freshness_mut(*list).is_stale, true);
+        }
+        is_news
     }
 
     /// No call is decided on any list before it was fetched again.
@@ -105,8 +115,6 @@ pub struct ServerView {
     known: ArcSwap<Known>,
     /// Held while a new value is made of the old one.
     changing: Mutex<()>,
-    /// Entries that a call was held for, until a person decides.
-    held: Mutex<HashSet<EntryId>>,
 }
 
 impl std::fmt::Debug for ServerView {
@@ -121,8 +129,12 @@ impl ServerView {
             key: known.seen.view(),
             known: ArcSwap::from_pointee(known),
             changing: Mutex::default(),
-            held: Mutex::default(),
         }
+    }
+
+    /// The process or endpoint that shows it.
+    pub(crate) fn instance(&self) -> Instance {
+        self.key.instance()
     }
 
     pub fn known(&self) -> arc_swap::Guard<Arc<Known>> {
@@ -136,18 +148,5 @@ impl ServerView {
         let result = change(&mut known);
         self.known.store(Arc::new(known));
         result
-    }
-
-    /// Entries that a call was held for.
-    pub(crate) fn held(&self) -> MutexGuard<'_, HashSet<EntryId>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Follows a hold to what a person decides.
-    pub(crate) fn follow_hold(&self, id: EntryId) {
-        let mut held = self.held();
-        if held.len() < MAX_FOLLOWED_HOLDS {
-            held.insert(id);
-        }
     }
 }

@@ -240,14 +240,12 @@ impl Session {
 
     /// Without a session each request says who makes it, and what its client can do.
     fn hear_meta(&self, meta: Option<&[u8]>) -> Result<(), ReasonCode> {
-        let capabilities = {
-            let mut state = self.state();
-            if !state.client.hear(meta) {
-                return Ok(());
-            }
-            meta.and_then(capabilities_in)
-        };
-        self.take_view(capabilities)
+        if self.state().client.has_said(meta) {
+            return Ok(());
+        }
+        self.take_view(meta.and_then(capabilities_in))?;
+        self.state().client.hear(meta);
+        Ok(())
     }
 
     /// The session is shown what clients are shown that can do this.
@@ -262,7 +260,13 @@ impl Session {
         }
         match self.server.view(instance, client) {
             Ok(view) => {
-                self.state().view = view;
+                let mut state = self.state();
+                state.view = view;
+                if let Some(handshake) = state.handshake.clone() {
+                    state.take_handshake(handshake);
+                }
+                drop(state);
+                self.wake(SessionWake::OtherView);
                 Ok(())
             }
             Err(error) => {

@@ -224,14 +224,7 @@ impl Session {
         }
         let (is_news, is_stateless) = {
             let state = self.state();
-            let is_news = state.view.change(|known| {
-                let mut is_news = false;
-                for list in lists {
-                    let is_stale = &mut known.freshness_mut(*list).is_stale;
-                    is_news |= !std::mem::replace(is_stale, true);
-                }
-                is_news
-            });
+            let is_news = self.server.outdate(state.view.instance(), lists);
             (is_news, state.client.stateless_meta.is_some())
         };
         // Until the list was asked for, a second notification is no news: a flood wakes the keeper once.

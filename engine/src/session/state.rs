@@ -44,15 +44,16 @@ impl Client {
         }
     }
 
-    /// Takes the `_meta` of a request that is made without a session. Returns whether it differs from the last one.
-    pub(super) fn hear(&mut self, meta: Option<&[u8]>) -> bool {
-        let is_new = self.stateless_meta.as_deref() != meta;
-        if is_new {
-            self.stateless_meta = meta.map(<[u8]>::to_vec);
-            let client = meta.and_then(super::client::client_in);
-            self.principal = Arc::new(self.principal.with_client(client));
-        }
-        is_new
+    /// Whether the last request that was made without a session had this `_meta`.
+    pub(super) fn has_said(&self, meta: Option<&[u8]>) -> bool {
+        self.stateless_meta.as_deref() == meta
+    }
+
+    /// Takes the `_meta` of a request that is made without a session.
+    pub(super) fn hear(&mut self, meta: Option<&[u8]>) {
+        self.stateless_meta = meta.map(<[u8]>::to_vec);
+        let client = meta.and_then(super::client::client_in);
+        self.principal = Arc::new(self.principal.with_client(client));
     }
 }
 

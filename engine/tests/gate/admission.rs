@@ -571,3 +571,48 @@ fn a_greeting_that_waits_for_the_check_is_answered_when_the_server_ends() {
         assert_eq!(refused["error"]["data"]["reason"], "upstream_unreachable", "{refused}");
     }
 }
+
+fn stateless_call(stage: &Stage, id: u64, capabilities: &Value) -> Value {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    stage.ask(json!(id), "tools/call", json!({"name": "add", "arguments": {}, "_meta": meta}))
+}
+
+#[test]
+fn another_signer_is_another_identity_in_every_view() {
+    let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    let stage = Stage::new(server.setting());
+    let ok = stateless_call(&stage, 1, &json!({}));
+    assert!(ok.get("result").is_some(), "{ok}");
+    let mut other = draft();
+    other["signerKeyId"] = json!("signer-2");
+    server.publish(signed(&other, 2));
+    let stage = stage.again(server.setting());
+    let held = stateless_call(&stage, 2, &json!({}));
+    assert_eq!(held["error"]["data"]["reason"], "contract_drift", "{held}");
+    let held = stateless_call(&stage, 3, &json!({"elicitation": {}}));
+    assert_eq!(held["error"]["data"]["kinds"], json!(["identity-changed"]), "{held}");
+}
+
+#[test]
+fn a_server_that_is_vouched_for_is_used_in_every_view() {
+    let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
+    let stage = Stage::new(server.setting());
+    for (id, capabilities) in [(1, json!({})), (2, json!({"elicitation": {}}))] {
+        let ok = stateless_call(&stage, id, &capabilities);
+        assert!(ok.get("result").is_some(), "{ok}");
+    }
+}
+
+#[test]
+fn strict_sees_the_identity_in_every_view() {
+    let setting = || Setting { posture: gate::posture::Posture::Strict, ..Setting::default() };
+    let stage = Stage::new(setting());
+    for (id, capabilities) in [(1, json!({})), (2, json!({"elicitation": {}}))] {
+        let ok = stateless_call(&stage, id, &capabilities);
+        assert!(ok.get("result").is_some(), "{ok}");
+    }
+}

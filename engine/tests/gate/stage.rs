@@ -488,6 +488,7 @@ fn play_server(script: &Script, message: &[u8]) -> Option<String> {
             }
             result.to_string()
         }
+        "server/discover" => json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "serverInfo": {"name": "calc", "version": "1"}}).to_string(),
         "tools/list" if script.answers_lists => listed(script, &message["params"]["cursor"]),
         "tools/list" => return None,
         "prompts/list" | "resources/list" | "resources/templates/list" => {

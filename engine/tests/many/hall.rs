@@ -2,7 +2,6 @@
 
 use engine::acts::incident::{self, Consent};
 use engine::acts::quarantine;
-use engine::admission::Checker;
 use engine::decide::{Path, PreflightLimits};
 use engine::errands::{Errand, run_one};
 use engine::error_log::ErrorLog;
@@ -26,7 +25,6 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use store::receipts::{
     DiskFolder, Fsync, Receipts, Settings as ReceiptSettings, Settled, public_keys,
 };
@@ -124,13 +122,16 @@ struct Script {
     description: String,
     /// What it shows to one session alone.
     apart: HashMap<usize, String>,
-    /// The document in the handshake of one session.
-    documents: HashMap<usize, Value>,
     /// Lists are answered later, but to these sessions.
     holds_lists: bool,
     served: HashSet<usize>,
     unanswered: Vec<(usize, Value)>,
     asked: usize,
+    /// `capabilities.experimental` of the handshake over one session's connection.
+    experimental: HashMap<usize, Value>,
+    greeted: usize,
+    calls: usize,
+    prompts: usize,
 }
 
 impl Script {
@@ -173,11 +174,6 @@ impl ServerDesk {
         self.script.lock().expect("a lock").apart.insert(session, description.to_owned());
     }
 
-    /// The handshake of this session has a document.
-    pub(crate) fn vouch_to(&self, session: usize, document: Value) {
-        self.script.lock().expect("a lock").documents.insert(session, document);
-    }
-
     pub(crate) fn hold_lists(&self) {
         self.script.lock().expect("a lock").holds_lists = true;
     }
@@ -210,6 +206,29 @@ impl ServerDesk {
         wait_for("a request for the list", || (self.lists_asked_for() > 0).then_some(()));
     }
 
+    pub(crate) fn show_experimental(&self, session: usize, value: Value) {
+        self.script.lock().expect("a lock").experimental.insert(session, value);
+    }
+
+    pub(crate) fn greeted(&self) -> usize {
+        self.script.lock().expect("a lock").greeted
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.script.lock().expect("a lock").calls
+    }
+
+    pub(crate) fn prompts(&self) -> usize {
+        self.script.lock().expect("a lock").prompts
+    }
+
+    /// The server changes its tool, and tells one session.
+    pub(crate) fn change_telling(&self, session: usize, description: &str) {
+        self.script.lock().expect("a lock").description = description.to_owned();
+        let message = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        say(&self.clients, session, &message);
+    }
+
     pub(crate) fn lists_asked_for(&self) -> usize {
         self.script.lock().expect("a lock").asked
     }
@@ -232,14 +251,27 @@ fn play(script: &Mutex<Script>, clients: &Clients, session: usize, frame: &[u8])
     let message: Value = serde_json::from_slice(frame).expect("JSON");
     let Some(id) = message.get("id") else { return };
     let result = match message["method"].as_str() {
-        Some("initialize") => {
-            let mut capabilities = json!({"tools": {"listChanged": true}});
-            if let Some(document) = script.lock().expect("a lock").documents.get(&session) {
-                capabilities["experimental"] = json!({"mcp-attestation": document});
+        Some("initialize" | "server/discover") => {
+            let mut result = json!({
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {"listChanged": true}},
+                "serverInfo": {"name": "adder", "version": "1"},
+            });
+            let experimental = script.lock().expect("a lock").experimental.get(&session).cloned();
+            if let Some(experimental) = experimental {
+                result["capabilities"]["experimental"] = experimental;
             }
-            let info = json!({"name": "adder", "version": "1"});
-            json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
+            say(clients, session, &answer(id, &result));
+            script.lock().expect("a lock").greeted += 1;
+            return;
         }
+        Some("prompts/list") => {
+            let error = json!({"code": -32601, "message": "method not found"});
+            say(clients, session, &json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            script.lock().expect("a lock").prompts += 1;
+            return;
+        }
+        Some("ping") => json!({}),
         Some("tools/list") => {
             let mut script = script.lock().expect("a lock");
             script.asked += 1;
@@ -249,6 +281,7 @@ fn play(script: &Mutex<Script>, clients: &Clients, session: usize, frame: &[u8])
             script.list(session)
         }
         Some("tools/call") => {
+            script.lock().expect("a lock").calls += 1;
             let text = message["params"]["arguments"]["session"].to_string();
             json!({"content": [{"type": "text", "text": text}]})
         }
@@ -261,18 +294,13 @@ pub(crate) struct Hall {
     pub(crate) servers: Vec<ServerDesk>,
     pub(crate) sessions: Vec<Client>,
     recorder: Arc<Recorder>,
-    home: Home,
+    pub(crate) home: Home,
     _directory: TempDir,
 }
 
 impl Hall {
     pub(crate) fn new(servers: usize, principals: usize, sessions: usize) -> Hall {
         Hall::with_instances(servers, principals, sessions, |_| 0)
-    }
-
-    /// Sessions on one server whose admission is checked.
-    pub(crate) fn admitting(checker: Checker, sessions: usize) -> Hall {
-        Hall::open(1, sessions, sessions, |_| 0, Some(checker))
     }
 
     /// Sessions whose requests go to the processes that `instance` says.
@@ -282,25 +310,27 @@ impl Hall {
         sessions: usize,
         instance: fn(usize) -> u64,
     ) -> Hall {
-        Hall::open(servers, principals, sessions, instance, None)
+        let plain = || (ServerSettings::default(), None);
+        Hall::set_up(servers, principals, sessions, instance, plain)
     }
 
-    fn open(
+    pub(crate) fn set_up(
         servers: usize,
         principals: usize,
         sessions: usize,
         instance: fn(usize) -> u64,
-        mut checker: Option<Checker>,
+        mut settings: impl FnMut() -> (ServerSettings, Option<engine::admission::Checker>),
     ) -> Hall {
         let directory = tempfile::tempdir().expect("a directory");
         let home = Home::open(&directory.path().join("home")).expect("a home");
-        let settings = ReceiptSettings { fsync: Fsync::Never, ..ReceiptSettings::default() };
-        let receipts = Receipts::open(&home, settings).expect("receipts");
+        let receipt_settings =
+            ReceiptSettings { fsync: Fsync::Never, ..ReceiptSettings::default() };
+        let receipts = Receipts::open(&home, receipt_settings).expect("receipts");
         let recorder = Arc::new(Recorder::new(receipts));
         let mut desks = Vec::new();
         let mut upstreams = Vec::new();
         for number in 0..servers {
-            let (server, driver) = open_server(&home, number, recorder.clone(), checker.take());
+            let (server, driver) = open_server(&home, number, recorder.clone(), settings());
             let script = Script { description: USUAL.to_owned(), ..Script::default() };
             let (script, clients) = (Arc::new(Mutex::new(script)), Clients::default());
             let (to_server, frames) = channel::<(usize, Vec<u8>)>();
@@ -331,7 +361,7 @@ impl Hall {
             let server_number = number % servers;
             let (server, to_server, to_errands) = &upstreams[server_number];
             let (heard, to_errands) = (Heard::default(), to_errands.clone());
-            let subject = subject(number % principals);
+            let subject = format!("user-{}@example.com", number % principals);
             let session = Session::open(Parts {
                 server: server.clone(),
                 instance: Instance(instance(number)),
@@ -374,18 +404,13 @@ impl Hall {
         self.answer(session, id)
     }
 
-    /// The principal of a session, where each has its own.
-    pub(crate) fn subject(&self, session: usize) -> String {
-        subject(session)
-    }
-
-    fn request(&self, session: usize, id: usize, method: &str, params: &Value) {
+    pub(crate) fn request(&self, session: usize, id: usize, method: &str, params: &Value) {
         self.sessions[session].sent.lock().expect("a lock").insert(id);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.say(session, &message);
     }
 
-    fn say(&self, session: usize, message: &Value) {
+    pub(crate) fn say(&self, session: usize, message: &Value) {
         let session = &self.sessions[session].session;
         session.client_said(message.to_string().as_bytes(), false);
         session.client_paused();
@@ -471,10 +496,16 @@ impl Hall {
     }
 
     pub(crate) fn ledger(&self) -> Vec<Value> {
+        self.lines(false)
+    }
+
+    pub(crate) fn lines(&self, of_index: bool) -> Vec<Value> {
         let folder = DiskFolder::new(&self.home.receipts_path());
         let listing = folder.listing().expect("a listing");
         let mut lines = Vec::new();
-        for (chain, files) in listing.chains.iter().filter(|(chain, _)| !chain.is_index()) {
+        for (chain, files) in
+            listing.chains.iter().filter(|(chain, _)| chain.is_index() == of_index)
+        {
             for number in files.segments.keys() {
                 let mut text = String::new();
                 folder
@@ -498,10 +529,6 @@ impl Hall {
     }
 }
 
-fn subject(principal: usize) -> String {
-    format!("user-{principal}@example.com")
-}
-
 fn by() -> By<'static> {
     By { name: "ada", at: now() }
 }
@@ -519,7 +546,7 @@ fn open_server(
     home: &Home,
     number: usize,
     recorder: Arc<Recorder>,
-    checker: Option<Checker>,
+    (settings, checker): (ServerSettings, Option<engine::admission::Checker>),
 ) -> (Arc<Server>, Sender<Wake>) {
     let rules = Rules {
         server: server_id(number),
@@ -536,11 +563,7 @@ fn open_server(
     let sentinel = Sentinel::new(store_of(home).index_path(), None).expect("a sentinel");
     let (driver, wakes) = channel();
     let server = Arc::new(Server::new(ServerParts {
-        settings: ServerSettings {
-            greets_before_check: checker.as_ref().is_some_and(Checker::greets_first),
-            admission_max_age: checker.as_ref().map(|_| Duration::from_secs(60)),
-            ..ServerSettings::default()
-        },
+        settings,
         path: Path::for_one_server(PreflightLimits::default(), None),
         recorder,
         judge,

@@ -79,7 +79,7 @@ impl Driver {
     pub(super) fn end_check(&mut self, checked: Option<Checked>) {
         let Some(Running { session: own, began }) = self.checking.running.take() else { return };
         let checked = checked.map(Arc::new);
-        let is_news = checked.clone().map(|checked| self.admit(checked));
+        let is_news = checked.as_ref().map(|checked| self.admit(checked));
         // Sessions with equal handshakes share the text.
         let mut covered: HashMap<*const u8, bool> = HashMap::new();
         let mut covers = |handshake: &Arc<str>| {
@@ -93,14 +93,16 @@ impl Driver {
         for session in server.session(own).into_iter().chain(others) {
             let is_own = session.key() == own;
             let is_covered = is_news.is_some() && session.take_check(&mut covers);
-            if has_leader && !session.waits_for_check() {
+            let is_joined =
+                self.kept.get(&session.key()).is_some_and(|kept| kept.keeper.is_checking());
+            if has_leader && !is_joined && !session.waits_for_check() {
                 continue;
             }
             let is_leader = !std::mem::replace(&mut has_leader, true);
             self.handle(&session, |driver| {
                 let event = match is_news {
                     None => Event::NotChecked,
-                    Some(_) if !is_own && !is_covered => Event::NotCovered,
+                    Some(_) if !is_covered => Event::NotCovered,
                     Some(is_news) => {
                         // What the check covers may have come after it was begun by another session.
                         let began = if is_own { began } else { Instant::now() };
@@ -113,7 +115,7 @@ impl Driver {
     }
 
     /// The outcome of a check counts from now on. Returns whether it is not what the last one found.
-    fn admit(&mut self, checked: Arc<Checked>) -> bool {
+    fn admit(&self, checked: &Arc<Checked>) -> bool {
         let admitted = checked.admitted.clone();
         let is_news = self.server.admit(checked);
         if !is_news {

@@ -19,16 +19,19 @@ impl Driver {
         &mut self,
         session: &Session,
         view: &Arc<ServerView>,
-        lists: BTreeMap<ListKind, ListOutcome>,
         is_news: bool,
     ) -> bool {
-        if is_news {
-            view.change(|known| known.is_unjudged = true);
-        }
-        if !view.known().is_unjudged {
+        let (fetched, is_unjudged) = view.change(|known| {
+            let fetched = std::mem::take(&mut known.fetched);
+            let before = &known.seen.lists;
+            let is_changed = fetched.iter().any(|(list, new)| before.get(list) != Some(new));
+            known.is_unjudged |= is_news || is_changed;
+            (fetched, known.is_unjudged)
+        });
+        if !is_unjudged {
             return true;
         }
-        let seen = Arc::new(self.seen(view, lists));
+        let seen = Arc::new(self.seen(view, fetched));
         let Some(mut surface) = seen.surface() else {
             session.remark("what the server says of itself cannot be read");
             return false;
@@ -43,6 +46,7 @@ impl Driver {
                 Err(error) => break Err(error),
             };
             let mut judge = self.server.judge();
+            let before = judge.version().ok();
             match judge.settle(drafted) {
                 Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
                 Err(error) => break Err(error),
@@ -57,14 +61,14 @@ impl Driver {
                         known.seen = seen.clone();
                     });
                     self.server.publish(&mut judge, view, judged, Cause::Server);
-                    break Ok((notes, judge.version().ok()));
+                    break Ok((notes, before, judge.version().ok()));
                 }
             }
         };
         match outcome {
             // Told with no lock held: a client that does not read would stop every call.
-            Ok((notes, version)) => {
-                self.know(version);
+            Ok((notes, before, after)) => {
+                self.know(before, after);
                 self.server.tally.add_many(Counter::Notes, notes.len() as u64);
                 let sessions = self.server.sessions_of(view);
                 notes

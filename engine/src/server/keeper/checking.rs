@@ -30,15 +30,32 @@ impl Admissions {
         !self.is_wanted && !self.is_checking && self.recheck.is_none()
     }
 
+    pub(super) fn is_checking(&self) -> bool {
+        self.is_checking
+    }
+
+    /// Whether this session has the server checked again while it is not admitted.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.recheck.is_some()
+    }
+
+    /// What was wanted before a fault is wanted no longer.
+    pub(super) fn forget(&mut self) {
+        self.is_wanted = false;
+        self.is_checking = false;
+    }
+
     /// What this session waits for has to be checked by itself.
     pub(super) fn begin_again(&mut self) {
         self.is_checking = false;
         self.is_wanted = true;
     }
 
-    /// Has a server that is not admitted checked again when its time has come.
+    /// Has a server that is not admitted checked again when its time has come, and one that no check counts for if requests
+    /// wait for its lists.
     pub(super) fn check_again(&mut self, glance: &Glance, now: Instant) {
-        let is_due = self.recheck.is_some_and(|(due, _)| due <= now);
+        let is_lacking = self.recheck.is_none() && glance.lacks_check && !glance.waited.is_empty();
+        let is_due = self.recheck.is_some_and(|(due, _)| due <= now) || is_lacking;
         self.is_wanted |= is_due && !self.is_checking && !glance.has_ended;
     }
 }
@@ -68,6 +85,7 @@ impl Keeper {
 
     pub(super) fn check_not_begun(&mut self, out: &mut Vec<Command>) {
         self.admission.is_checking = false;
+        self.admission.recheck = Some((self.told_at + FIRST_RECHECK, FIRST_RECHECK));
         out.push(Command::Remark(Remark::CannotCheck));
         out.push(Command::RefuseUnadmitted);
     }

@@ -26,7 +26,7 @@ impl Keeper {
     ) {
         let begun = self.listings.remove(&list).map_or(now, |open| open.begun);
         self.finished.push((list, begun));
-        self.outcomes.insert(list, outcome);
+        self.keep(list, outcome, out);
         self.finish_all(glance, now, out);
     }
 
@@ -59,21 +59,19 @@ impl Keeper {
         if is_idle || ListKind::ALL.iter().any(is_out) {
             return;
         }
-        self.close_unanswered(glance, now);
+        self.close_unanswered(glance, now, out);
         self.refuse_failed(glance, out);
         if !self.finished.is_empty() {
             let finished = std::mem::take(&mut self.finished);
-            self.judge(glance, out).finished.extend(finished);
+            self.judge(out).finished.extend(finished);
         }
     }
 
     /// Has the server judged.
-    fn judge(&mut self, glance: &Glance, out: &mut Vec<Command>) -> &mut Judging {
+    fn judge(&mut self, out: &mut Vec<Command>) -> &mut Judging {
         if self.judging.is_none() {
-            let seen = &glance.seen.lists;
-            let is_changed = self.outcomes.iter().any(|(list, new)| seen.get(list) != Some(new));
-            let is_news = std::mem::take(&mut self.has_news) || is_changed;
-            out.push(Command::Judge { lists: self.outcomes.clone(), is_news });
+            let is_news = std::mem::take(&mut self.has_news);
+            out.push(Command::Judge { is_news });
         }
         self.judging.get_or_insert_default()
     }
@@ -81,7 +79,7 @@ impl Keeper {
     pub(super) fn judge_for_check(&mut self, glance: &Glance, out: &mut Vec<Command>) -> bool {
         let has_all = self.has_all_lists(glance);
         if has_all {
-            self.judge(glance, out).is_for_check = true;
+            self.judge(out).is_for_check = true;
         }
         has_all
     }
@@ -89,16 +87,11 @@ impl Keeper {
     pub(super) fn judged(&mut self, is_reliable: bool, glance: &Glance, out: &mut Vec<Command>) {
         let Some(Judging { finished, is_for_check }) = self.judging.take() else { return };
         let listed = |(list, begun): (ListKind, Instant)| {
-            let outcome = self.outcomes.get(&list).or(glance.seen.lists.get(&list));
-            Listed { list, begun, ttl: outcome.and_then(ListOutcome::ttl) }
+            let ttl = self.outcome(list, glance).and_then(ListOutcome::ttl);
+            Listed { list, begun, ttl }
         };
         let lists: Vec<Listed> = finished.into_iter().map(listed).collect();
-        // Lists that could not be judged are judged with the next ones.
-        if is_reliable {
-            self.outcomes.clear();
-        } else {
-            self.has_news = true;
-        }
+        self.has_news |= !is_reliable;
         if !lists.is_empty() {
             out.push(Command::EndListing { lists, is_reliable });
         }
@@ -111,9 +104,10 @@ impl Keeper {
 
     /// A server that answers some of its lists and never one of them is reached: that list is closed like one that cannot
     /// be read, and keeps the others usable.
-    fn close_unanswered(&mut self, glance: &Glance, now: Instant) {
+    fn close_unanswered(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         let is_answer = |outcome: &ListOutcome| !matches!(outcome, ListOutcome::NotOffered);
-        if !self.outcomes.values().chain(glance.seen.lists.values()).any(is_answer) {
+        let known = ListKind::ALL.into_iter().filter_map(|list| self.outcome(list, glance));
+        if !known.into_iter().any(is_answer) {
             return;
         }
         let failed = self.failed.keys().copied();
@@ -123,7 +117,7 @@ impl Keeper {
             self.failed.remove(&list);
             self.finished.push((list, now));
             let words = "not answered, though the server answers other lists";
-            self.outcomes.insert(list, ListOutcome::Unreadable(words.to_owned()));
+            self.keep(list, ListOutcome::Unreadable(words.to_owned()), out);
         }
     }
 

@@ -121,9 +121,12 @@ impl World {
             Command::GiveUp(request) => {
                 assert!(self.open.remove(&request).is_some(), "nothing to give up");
             }
-            Command::Judge { lists, .. } => {
+            Command::Keep { list, outcome } => {
+                self.glance.fetched.insert(list, outcome);
+            }
+            Command::Judge { .. } => {
                 let mut seen = (*self.glance.seen).clone();
-                seen.lists.extend(lists);
+                seen.lists.extend(std::mem::take(&mut self.glance.fetched));
                 let known = seen.lists.len();
                 assert_eq!(known, ListKind::ALL.len(), "judged before all lists are known");
                 self.glance.seen = Arc::new(seen);
@@ -152,10 +155,8 @@ impl World {
                 self.glance.is_greeted = true;
                 return Some(Event::GreetedLate(LateGreeting::Done));
             }
-            Command::Check => {
-                assert!(!self.is_checking, "two checks at once");
-                self.is_checking = true;
-            }
+            // The driver runs one check at a time: a second command joins it.
+            Command::Check => self.is_checking = true,
             Command::Ask { question, .. } => {
                 let is_open = self.questions.values().count() >= MAX_QUESTIONS;
                 assert!(!is_open, "too many questions");
