@@ -23,10 +23,11 @@ pub(super) struct Checking {
 }
 
 /// The check that runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Running {
-    /// The session whose handshake it looks at. Others may have one that it does not count for.
     session: SessionKey,
+    /// The handshake that it looks at. Other sessions may have one that it does not count for.
+    handshake: Option<Arc<str>>,
     began: Instant,
 }
 
@@ -47,9 +48,9 @@ impl Checking {
             self.thread = start(*checker, &session.server);
         }
         let handshake = session.state().handshake.clone();
-        let asked = (handshake, session.greeting());
+        let asked = (handshake.clone(), session.greeting());
         let is_begun = self.thread.as_ref().is_some_and(|thread| thread.send(asked).is_ok());
-        let running = Running { session: session.key(), began: Instant::now() };
+        let running = Running { session: session.key(), handshake, began: Instant::now() };
         self.running = is_begun.then_some(running);
         is_begun
     }
@@ -77,13 +78,17 @@ fn start(mut checker: Checker, server: &Arc<Server>) -> Option<Sender<Asked>> {
 impl Driver {
     /// A check ended; `None` if it has no outcome. Every session that waits for one goes on.
     pub(super) fn end_check(&mut self, checked: Option<Checked>) {
-        let Some(Running { session: own, began }) = self.checking.running.take() else { return };
+        let Some(running) = self.checking.running.take() else { return };
+        let Running { session: own, handshake: checked_with, began } = running;
         let checked = checked.map(Arc::new);
         let is_news = checked.as_ref().map(|checked| self.admit(checked));
         // Sessions with equal handshakes share the text.
         let mut covered: HashMap<*const u8, bool> = HashMap::new();
         let mut covers = |handshake: &Arc<str>| {
-            let covers = || checked.as_ref().is_some_and(|checked| checked.covers(handshake));
+            let covers = || {
+                checked_with.as_ref() == Some(handshake)
+                    || checked.as_ref().is_some_and(|checked| checked.covers(handshake))
+            };
             *covered.entry(handshake.as_ptr()).or_insert_with(covers)
         };
         let server = self.server.clone();
