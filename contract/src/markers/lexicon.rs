@@ -9,6 +9,7 @@ use super::MarkerClass;
 use super::words::normalized_byte;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 const SOURCE: &str = include_str!("../markers.toml");
@@ -26,6 +27,8 @@ pub(super) struct Lexicon {
     pub(super) rules: Vec<Rule>,
     pub(super) nodes: Vec<Node>,
     words: Vec<Word>,
+    /// The places of all words, each word's together.
+    postings: Vec<Posting>,
     /// Open addressing over `words`: zero is empty, otherwise one more than the word's number.
     table: Vec<u16>,
 }
@@ -52,14 +55,21 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Word {
     hash: u32,
-    pub(super) normalized: Vec<u8>,
+    pub(super) normalized: Box<[u8]>,
     /// Where it can stand, the deepest places first, so that one word never fills two places of a phrase at once.
-    pub(super) postings: Vec<Posting>,
+    postings: Range<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Posting {
     pub(super) node: u16,
+    /// Few words ask for punctuation.
+    pub(super) affixes: Option<Box<Affixes>>,
+}
+
+/// The punctuation around a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Affixes {
     pub(super) before: Box<[u8]>,
     pub(super) after: Box<[u8]>,
 }
@@ -187,9 +197,9 @@ impl Lexicon {
     ) -> Result<u16, &'static str> {
         let number = u16::try_from(self.nodes.len()).map_err(|_| "too many elements")?;
         for alternative in alternatives(part, growth.sets).ok_or("an unknown set")? {
-            let (before, word, after) =
-                affixes(alternative).ok_or("a word that is not letters and digits")?;
-            let posting = Posting { node: number, before: before.into(), after: after.into() };
+            let (word, affixes) =
+                split_affixes(alternative).ok_or("a word that is not letters and digits")?;
+            let posting = Posting { node: number, affixes };
             let places = growth.postings.entry(word).or_default();
             if !places.contains(&posting) {
                 places.push(posting);
@@ -202,13 +212,18 @@ impl Lexicon {
 
     fn add_words(&mut self, postings: BTreeMap<Vec<u8>, Vec<Posting>>) {
         self.table = vec![0; TABLE_SIZE];
+        self.words = Vec::with_capacity(postings.len());
+        self.postings = Vec::with_capacity(postings.values().map(Vec::len).sum());
         for (normalized, mut postings) in postings {
             let depth = |posting: &Posting| {
                 self.nodes.get(usize::from(posting.node)).map(|node| node.depth)
             };
             postings.sort_by_key(|posting| std::cmp::Reverse(depth(posting)));
             let hash = word_hash(normalized.iter().copied());
-            self.words.push(Word { hash, normalized, postings });
+            let first = self.postings.len();
+            self.postings.append(&mut postings);
+            let postings = first..self.postings.len();
+            self.words.push(Word { hash, normalized: normalized.into(), postings });
             let number = self.words.len() as u16;
             let mut slot = first_slot(hash);
             while self.table.get(slot).is_some_and(|&taken| taken != 0) {
@@ -218,6 +233,10 @@ impl Lexicon {
                 *free = number;
             }
         }
+    }
+
+    pub(super) fn postings(&self, word: &Word) -> &[Posting] {
+        self.postings.get(word.postings.clone()).unwrap_or_default()
     }
 
     /// The word with this hash and these bytes (already normalized ones).
@@ -260,8 +279,8 @@ fn alternatives<'a>(part: &'a str, sets: &'a BTreeMap<String, String>) -> Option
     Some(words)
 }
 
-/// Splits `<system>` into what stands before, the normalized word and what stands after.
-fn affixes(word: &str) -> Option<(&[u8], Vec<u8>, &[u8])> {
+/// Splits `<system>` into the normalized word and what stands around it.
+fn split_affixes(word: &str) -> Option<(Vec<u8>, Option<Box<Affixes>>)> {
     let start = word.find(|character: char| character.is_ascii_alphanumeric())?;
     let (before, rest) = word.split_at_checked(start)?;
     let end = rest.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(rest.len());
@@ -269,7 +288,9 @@ fn affixes(word: &str) -> Option<(&[u8], Vec<u8>, &[u8])> {
     let is_plain = after.bytes().all(|byte| byte.is_ascii_punctuation())
         && before.bytes().all(|byte| byte.is_ascii_punctuation());
     let normalized = middle.bytes().filter_map(normalized_byte).collect();
-    is_plain.then_some((before.as_bytes(), normalized, after.as_bytes()))
+    let affixes = (!before.is_empty() || !after.is_empty())
+        .then(|| Affixes { before: before.as_bytes().into(), after: after.as_bytes().into() });
+    is_plain.then_some((normalized, affixes.map(Box::new)))
 }
 
 #[cfg(test)]

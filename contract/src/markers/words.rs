@@ -6,7 +6,7 @@
 //! bounded by distance alone, so an earlier end can complete nothing that the latest one cannot.
 
 use super::Place;
-use super::lexicon::{HASH_START, Lexicon, Posting, Word, hash_step};
+use super::lexicon::{Affixes, HASH_START, Lexicon, Word, hash_step};
 
 const SEPARATOR: u8 = 0;
 /// An apostrophe: part of the word around it and not spelled (`don't` is `dont`).
@@ -185,7 +185,7 @@ impl Matcher {
     }
 
     fn advance(&mut self, word: &Word, bytes: &[u8], start: usize, end: usize) {
-        for posting in &word.postings {
+        for posting in self.lexicon.postings(word) {
             let at = usize::from(posting.node);
             let Some(node) = self.lexicon.nodes.get(at) else { continue };
             let begun = match node.parent {
@@ -199,7 +199,8 @@ impl Matcher {
                     _ => continue,
                 },
             };
-            if !has_affixes(posting, bytes, start, end) {
+            let affixes = posting.affixes.as_deref();
+            if !affixes.is_none_or(|affixes| has_affixes(affixes, bytes, start, end)) {
                 continue;
             }
             if let Some(progress) = self.progress.get_mut(at) {
@@ -228,9 +229,9 @@ impl Matcher {
 }
 
 /// Whether the punctuation that a phrase asks for stands around a word.
-fn has_affixes(posting: &Posting, bytes: &[u8], start: usize, end: usize) -> bool {
+fn has_affixes(affixes: &Affixes, bytes: &[u8], start: usize, end: usize) -> bool {
     let (head, rest) = (bytes.get(..start).unwrap_or(&[]), bytes.get(end..).unwrap_or(&[]));
-    let before = match posting.before.as_ref() {
+    let before = match affixes.before.as_ref() {
         [] => true,
         // A file name that begins with a dot, not a member of something (`process.env`).
         [b'.'] => head.strip_suffix(b".").is_some_and(|head| {
@@ -238,7 +239,7 @@ fn has_affixes(posting: &Posting, bytes: &[u8], start: usize, end: usize) -> boo
         }),
         before => head.ends_with(before),
     };
-    let after = match posting.after.as_ref() {
+    let after = match affixes.after.as_ref() {
         [] => true,
         // The end of a tag, or its attributes.
         [b'>'] => rest.first().is_some_and(|&byte| byte == b'>' || byte.is_ascii_whitespace()),
