@@ -7,6 +7,7 @@ pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod incident;
 pub(crate) mod receipts;
+mod run;
 pub(crate) mod shell;
 pub(crate) mod stats;
 pub(crate) mod store;
@@ -30,6 +31,13 @@ pub(crate) struct Arguments {
     pub(crate) options: Options,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// What was typed.
+    pub(crate) fn read() -> clap::error::Result<Arguments> {
+        run::read(std::env::args_os()).map_or_else(Arguments::try_parse, Ok)
+    }
 }
 
 /// Options that every command has.

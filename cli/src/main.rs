@@ -22,7 +22,6 @@ mod target;
 mod vouching;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
 use failure::{Exit, Failure};
 use std::process::ExitCode;
 
@@ -39,7 +38,7 @@ fn command() -> ExitCode {
     if let Some(words) = commands::run::words_to_become() {
         return commands::run::become_server(words);
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are results, not errors; clap prints each where it belongs.
