@@ -189,10 +189,15 @@ fn ends_though_nobody_reads(mut command: Command) -> ExitStatus {
     status
 }
 
-/// Each request has its decision and its outcome, though nobody heard of them.
+/// Each request has its decision and its outcome, though the client heard of none.
 #[track_caller]
 fn all_is_recorded(bench: &Bench) {
     receipts_are_complete(bench, ASKED);
+    outcomes_are_recorded(bench);
+}
+
+#[track_caller]
+fn outcomes_are_recorded(bench: &Bench) {
     let verified = bench.run(["receipts", "verify", "--json"]).exits(0).json();
     assert_eq!(verified["calls_without_outcome"], 0);
 }
@@ -218,7 +223,10 @@ fn a_gate_in_front_of_an_address_ends_though_its_client_reads_nothing() {
     });
     let command = bench.command(["run", "--server", ID, "--url", &server.url()]);
     ends_though_nobody_reads(command);
-    all_is_recorded(&bench);
+    // How many requests were read before the way to the server was full depends on the moment.
+    let taken = receipts(&bench).len() as u64;
+    assert!((1..=ASKED).contains(&taken), "{taken}");
+    outcomes_are_recorded(&bench);
 }
 
 #[test]
