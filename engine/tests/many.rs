@@ -72,6 +72,23 @@ fn one_listing_serves_every_session_that_waits_for_it() {
 }
 
 #[test]
+fn a_further_session_has_no_list_fetched_that_is_fresh() {
+    let hall = Hall::new(1, 3, 20);
+    hall.greet(0);
+    assert!(hall.ask(0, 100, &call_of(0, 0)).get("result").is_some());
+    let before = hall.servers[0].lists_asked_for();
+    (1..20).for_each(|session| hall.greet(session));
+    // Longer than a list that no call waits for is put off.
+    let until = std::time::Instant::now() + std::time::Duration::from_millis(1_500);
+    let mut id = 101;
+    while std::time::Instant::now() < until {
+        assert!(hall.ask(0, id, &call_of(0, 0)).get("result").is_some());
+        id += 1;
+    }
+    assert_eq!(hall.servers[0].lists_asked_for(), before);
+}
+
+#[test]
 fn when_the_session_that_fetches_a_list_ends_another_one_fetches_it() {
     let hall = Hall::new(1, 2, 2);
     let desk = &hall.servers[0];

@@ -360,6 +360,8 @@ impl Driver {
             .as_deref()
             .map(|text| lists.filter(|list| is_offered(text, *list)).collect());
         let begun = |list: ListKind| Some((list, known.freshness(list).begun_at?));
+        let (now, max_age) = (Instant::now(), self.server.settings.relist_max_age);
+        let is_fresh = |list: &ListKind| known.freshness(*list).is_fresh(now, max_age);
         Glance {
             is_closed: known.situation.admission.is_closed(),
             lacks_check: is_asked && (known.checked.is_none() || !state.is_covered),
@@ -376,6 +378,7 @@ impl Driver {
             seen: known.seen.clone(),
             fetched: known.fetched.clone(),
             fetched_by_others: known.listed(|by| by != session.key()).collect(),
+            fresh: ListKind::ALL.into_iter().filter(is_fresh).collect(),
             begun: ListKind::ALL.into_iter().filter_map(begun).collect(),
         }
     }

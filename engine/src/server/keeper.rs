@@ -232,6 +232,8 @@ pub(crate) struct Glance {
     pub(crate) fetched: BTreeMap<ListKind, ListOutcome>,
     /// The lists that another session of the view is fetching.
     pub(crate) fetched_by_others: BTreeSet<ListKind>,
+    /// The lists of the view that calls may be decided on now.
+    pub(crate) fresh: BTreeSet<ListKind>,
     /// When each list was last asked for in this view.
     pub(crate) begun: BTreeMap<ListKind, Instant>,
 }
@@ -479,6 +481,11 @@ impl Keeper {
                 if self.changed.contains(&list) {
                     self.wanted.insert(list);
                 }
+                continue;
+            }
+            if glance.fresh.contains(&list) && !glance.waited.contains(&list) {
+                // Another session fetched it, after whatever made this one want it.
+                self.changed.remove(&list);
                 continue;
             }
             let since = glance.begun.get(&list).map(|at| now.saturating_duration_since(*at));
