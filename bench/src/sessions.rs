@@ -92,7 +92,7 @@ pub fn situation(directory: &FilePath, server: usize, tools: usize) -> Outcome<A
 /// What a session's server was sent, as long as it is listened to.
 #[derive(Clone)]
 struct ServerEnd {
-    /// Frames go to whoever plays the server until the session is ready, and nowhere after that.
+    /// The thread that plays the server. It gets every message but calls, which are only counted.
     plays: Option<Sender<(usize, Vec<u8>)>>,
     number: usize,
     calls: Arc<AtomicUsize>,
