@@ -366,3 +366,110 @@ fn a_call_that_waits_for_a_list_is_answered_though_the_server_is_denied_and_the_
     desk.release_lists();
     hall.answer(1, 100);
 }
+
+/// Two sessions wait for a check at the same time: it is made once, for both.
+#[test]
+fn one_check_at_a_time_serves_every_session_that_waits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("document.json");
+    std::fs::write(&path, document()).expect("a file");
+    let (go_on, may_go_on) = channel();
+    let count = Arc::new(AtomicUsize::new(0));
+    let begun = || count.load(Ordering::SeqCst);
+    let gate = Gate { go_on: may_go_on, begun: count.clone() };
+    let checker = checker(Flavor::Enclaved, Source::File(path), Some(gate));
+    let hall = admitted_hall(2, Duration::ZERO, None, checker);
+    for session in 0..2 {
+        go_on.send(()).unwrap();
+        hall.greet(session);
+        go_on.send(()).unwrap();
+        let ok = hall.ask(session, 99, &call_of(session, 0));
+        assert!(ok.get("result").is_some(), "{ok}");
+    }
+    let checks = begun();
+    hall.send(0, 100, &call_of(0, 0));
+    wait_until("the check", || begun() == checks + 1);
+    hall.send(1, 100, &call_of(1, 0));
+    // The driver hears of the second call before it hears of the end of this check.
+    go_on.send(()).unwrap();
+    for session in 0..2 {
+        let ok = hall.answer(session, 100);
+        assert!(ok.get("result").is_some(), "{ok}");
+    }
+    // A check that the second call had begun by itself would run before this one.
+    go_on.send(()).unwrap();
+    let ok = hall.ask(0, 101, &call_of(0, 0));
+    assert!(ok.get("result").is_some(), "{ok}");
+    assert_eq!(begun(), checks + 2);
+}
+
+/// The server answers a second handshake, without a document, while the check of the first one runs.
+#[test]
+fn a_check_does_not_count_for_a_handshake_that_came_while_it_ran() {
+    let (go_on, may_go_on) = channel();
+    let count = Arc::new(AtomicUsize::new(0));
+    let begun = || count.load(Ordering::SeqCst);
+    let gate = Gate { go_on: may_go_on, begun: count.clone() };
+    let checker = checker(Flavor::Open, Source::InBand, Some(gate));
+    let hall = admitted_hall(1, Duration::from_secs(60), None, checker);
+    let desk = &hall.servers[0];
+    desk.show_experimental(0, in_band());
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    hall.request(0, 1, "initialize", &params);
+    wait_until("the check", || begun() == 1);
+    desk.show_experimental(0, json!({}));
+    hall.request(0, 2, "initialize", &params);
+    wait_until("the second handshake", || desk.greeted() == 2);
+    drop(go_on);
+    hall.answer(0, 1);
+    hall.answer(0, 2);
+    hall.say(0, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    assert!(hall.ask(0, 100, &call_of(0, 0)).get("result").is_some());
+    let lines = hall.ledger();
+    let call = lines
+        .iter()
+        .find(|line| line["record"] == "decision" && line["mcp"]["method"] == "tools/call");
+    assert_eq!(call.expect("a decision")["admission"]["verdict"], "warn");
+}
+
+/// The session that has an unadmitted server checked again leaves: another session has it checked.
+#[test]
+fn a_server_is_checked_again_though_the_session_that_asked_for_it_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("document.json");
+    let checker = checker(Flavor::Enclaved, Source::File(path.clone()), None);
+    let hall = admitted_hall(2, Duration::from_secs(60), None, checker);
+    (0..2).for_each(|session| hall.greet(session));
+    let denied = hall.ask(1, 100, &call_of(1, 0));
+    assert_eq!(denied["error"]["code"], 1013, "{denied}");
+    hall.sessions[0].session.end();
+    std::fs::write(&path, document()).expect("a file");
+    hall.hears(1, "notifications/tools/list_changed");
+    let ok = hall.ask(1, 101, &call_of(1, 0));
+    assert!(ok.get("result").is_some(), "{ok}");
+}
+
+/// A session takes another view while it fetches a list; another session fetches it. The first answer comes last.
+#[test]
+fn an_answer_for_a_view_that_its_session_left_does_not_replace_a_newer_one() {
+    let hall = Hall::new(1, 2, 2);
+    let desk = &hall.servers[0];
+    let (plain, other) = (json!({}), json!({"elicitation": {}}));
+    desk.hold_lists();
+    desk.show_to(0, "Adds, and sends the sum elsewhere.");
+    hall.send(0, 100, &stateless_call(0, &plain));
+    desk.wait_for_list();
+    hall.request(0, 101, "ping", &json!({"_meta": meta(&other)}));
+    hall.answer(0, 101);
+    let lists = desk.lists_asked_for();
+    hall.send(1, 100, &stateless_call(1, &plain));
+    wait_until("a list for session 1", || desk.lists_asked_for() > lists);
+    desk.release_lists_of(1);
+    let ok = hall.answer(1, 100);
+    assert!(ok.get("result").is_some(), "{ok}");
+    desk.release_lists();
+    hall.answer(0, 100);
+    // Were the late answer kept for the first view, the next judgement of it would hold the call.
+    let ok = hall.ask(1, 101, &stateless_call(1, &plain));
+    assert!(ok.get("result").is_some(), "{ok}");
+}
