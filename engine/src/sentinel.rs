@@ -2,16 +2,19 @@
 //!
 //! Every act of a person makes the index of the home's receipts longer before it returns: that is one look at a file. Where
 //! nodes share a database, their homes do not share an index: changes are pushed there, and a call looks only whether the
-//! lease of the database holds ([`crate::lease`]). A database file that was
-//! removed or replaced is news too: the pins that count would otherwise be those of a file that no other process finds.
+//! lease of the database holds ([`crate::lease`]). A database file that was removed or replaced is news too
+//! ([`database`]).
 //!
 //! Of a longer index only the new lines are read. Acts on other servers are no news.
 
+mod database;
+
 use crate::lease::Lease;
+use database::{DatabaseFile, FileId};
 use gate::server::ServerId;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use store::StoreError;
 
@@ -29,9 +32,6 @@ struct Sign {
     database: Option<FileId>,
 }
 
-/// Tells one file from another under the same name: device and inode.
-type FileId = (u64, u64);
-
 /// The index as it was found. One that was removed or replaced has no name any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IndexSign {
@@ -47,7 +47,7 @@ pub struct Sentinel {
     /// Where other nodes write to the same database.
     lease: Option<Lease>,
     /// The database, where it is a file.
-    database: Option<PathBuf>,
+    database: Option<DatabaseFile>,
     /// The server whose calls are decided.
     server: Option<ServerId>,
     seen: Sign,
@@ -67,7 +67,8 @@ impl Sentinel {
 
     /// Follows the file of the database, too.
     pub fn following(mut self, database: PathBuf) -> Sentinel {
-        self.seen.database = file_id(&database);
+        let mut database = DatabaseFile::new(database);
+        self.seen.database = database.look();
         self.database = Some(database);
         self
     }
@@ -128,7 +129,7 @@ impl Sentinel {
         begun.saturating_duration_since(self.looked_at) < JUST
     }
 
-    fn look(&self) -> Result<Sign, StoreError> {
+    fn look(&mut self) -> Result<Sign, StoreError> {
         if let Some(lease) = &self.lease {
             return lease.check().map(|()| self.seen);
         }
@@ -138,7 +139,7 @@ impl Sentinel {
             None => std::fs::metadata(&self.path),
         };
         let sign = |found: Metadata| IndexSign { bytes: found.len(), has_name: has_name(&found) };
-        let database = self.database.as_deref().and_then(file_id);
+        let database = self.database.as_mut().and_then(DatabaseFile::look);
         Ok(Sign { index: found.ok().map(sign), database })
     }
 }
@@ -183,18 +184,6 @@ fn has_name(found: &Metadata) -> bool {
 #[cfg(not(unix))]
 fn has_name(_: &Metadata) -> bool {
     true
-}
-
-#[cfg(unix)]
-fn file_id(path: &Path) -> Option<FileId> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
-}
-
-/// Elsewhere a file that is in use cannot be removed or replaced.
-#[cfg(not(unix))]
-fn file_id(_: &Path) -> Option<FileId> {
-    None
 }
 
 #[cfg(test)]

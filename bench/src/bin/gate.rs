@@ -270,7 +270,7 @@ fn starting(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
         println!(
             "{name}, ms: direct {direct:.1}, relay {relay:.1}, gate {gate:.1} (first of all, to be pinned: {first:.1})"
         );
-        figures.tell(&format!("{name}, ms more than the relay"), gate - relay, 15.0);
+        figures.tell(&format!("{name}, ms more than the relay"), gate - relay, 12.0);
     }
     Ok(())
 }
