@@ -2,7 +2,7 @@
 
 use crate::screen::{self, BOLD, CYAN, DIM, styled};
 use crate::side_by_side::folded;
-use contract::change::Finding;
+use contract::change::{Finding, Meaning};
 use contract::hash::{DefinitionHash, EntryHash};
 use contract::surface::EntryType;
 use gate::judge::{Judgement, SurfaceJudgement};
@@ -61,6 +61,10 @@ struct FindingDocument<'a> {
     kind: &'static str,
     class: &'static str,
     path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effective: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<&'static str>,
     before: Option<&'a str>,
     after: Option<&'a str>,
     say: String,
@@ -97,6 +101,8 @@ impl<'a> EntryDocument<'a> {
             kind: finding.kind.as_str(),
             class: finding.class.as_str(),
             path: &finding.path,
+            effective: finding.meaning.and_then(Meaning::effective),
+            results: finding.meaning.and_then(Meaning::results),
             before: finding.before.as_deref(),
             after: finding.after.as_deref(),
             say: words::say(finding, Audience::Person),

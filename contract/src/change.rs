@@ -157,6 +157,44 @@ impl serde::Serialize for ChangeKind {
     }
 }
 
+/// What a behavioral change means for calls that were made before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Meaning {
+    /// A hint changed, and the values that MCP gives to absent hints make it what it was.
+    EffectiveSame,
+    /// The old output schema allows every result that the new one allows.
+    ResultsWithin,
+    /// The new output schema may allow results that the old one does not, or a declared member is gone.
+    ResultsOutside,
+}
+
+impl Meaning {
+    /// The finding's `effective` member in JSON documents.
+    pub const fn effective(self) -> Option<&'static str> {
+        match self {
+            Meaning::EffectiveSame => Some("same"),
+            Meaning::ResultsWithin | Meaning::ResultsOutside => None,
+        }
+    }
+
+    /// The finding's `results` member in JSON documents.
+    pub const fn results(self) -> Option<&'static str> {
+        match self {
+            Meaning::ResultsWithin => Some("within"),
+            Meaning::ResultsOutside => Some("outside"),
+            Meaning::EffectiveSame => None,
+        }
+    }
+
+    /// Whether everything that the approved definition promises still holds.
+    pub const fn keeps_promises(self) -> bool {
+        match self {
+            Meaning::EffectiveSame | Meaning::ResultsWithin => true,
+            Meaning::ResultsOutside => false,
+        }
+    }
+}
+
 /// One change: what, where, and bounded excerpts of before and after.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
@@ -165,6 +203,8 @@ pub struct Finding {
     pub kind: ChangeKind,
     /// The kind's class, but for `identity-changed`, which weighs less where only the self-reported name moved.
     pub class: ChangeClass,
+    /// Set for `annotation-flip-to-destructive` and `output-schema-changed` where the comparison knows it.
+    pub meaning: Option<Meaning>,
     pub before: Option<String>,
     pub after: Option<String>,
 }
@@ -180,9 +220,19 @@ impl Finding {
             path: path.into(),
             kind,
             class: kind.class(),
+            meaning: None,
             before: before.map(excerpt),
             after: after.map(excerpt),
         }
+    }
+
+    pub(crate) fn meaning(self, meaning: Option<Meaning>) -> Finding {
+        Finding { meaning, ..self }
+    }
+
+    /// Whether everything that the approved definition promises still holds.
+    pub fn keeps_promises(&self) -> bool {
+        self.meaning.is_some_and(Meaning::keeps_promises)
     }
 }
 

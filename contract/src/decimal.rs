@@ -63,6 +63,23 @@ impl Decimal {
         Some(if self.negative { -value } else { value })
     }
 
+    /// The largest integer that is not above it, if that is small enough.
+    pub fn floor(&self) -> Option<i128> {
+        if self.is_integer() {
+            return self.to_i128();
+        }
+        let whole = usize::try_from(self.point).unwrap_or(0);
+        let digits = self.digits.get(..whole).unwrap_or(&[]).to_vec();
+        let truncated = Decimal { negative: false, digits, point: self.point };
+        let truncated = if whole == 0 { 0 } else { truncated.to_i128()? };
+        Some(if self.negative { -truncated - 1 } else { truncated })
+    }
+
+    /// The smallest integer that is not below it, if that is small enough.
+    pub fn ceiling(&self) -> Option<i128> {
+        if self.is_integer() { self.to_i128() } else { self.floor()?.checked_add(1) }
+    }
+
     /// Writes the one spelling of this value: laid out as RFC 8785 lays out a double, whatever the number of digits.
     ///
     /// Where the shortest digits of a double are exactly this value, the output is RFC 8785's. Any other value keeps

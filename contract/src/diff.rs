@@ -1,7 +1,7 @@
 //! What changed between two entries, or two whole surfaces. Pure and deterministic: the same input, the same findings.
 
 use crate::canonical::{self, Position, bounded_text, canonical_text};
-use crate::change::{ChangeClass, ChangeKind, Finding};
+use crate::change::{ChangeClass, ChangeKind, Finding, Meaning};
 use crate::json::{Document, Node};
 use crate::schema;
 use crate::surface::{Entry, EntryId, EntryType, Surface};
@@ -231,13 +231,7 @@ fn changed_tool(old: Node<'_>, new: Node<'_>, budget: &mut Budget) -> Vec<Findin
         }
         let path = format!("/{}", schema::pointer_step(&member));
         match member.as_ref() {
-            "outputSchema" => {
-                let kind = match before {
-                    None => ChangeKind::OutputSchemaAdded,
-                    Some(_) => ChangeKind::OutputSchemaChanged,
-                };
-                findings.push(finding(kind, &path, before, after));
-            }
+            "outputSchema" => findings.extend(output_schema(before, after, budget)),
             "description" => {
                 findings.push(finding(ChangeKind::DescriptionOnly, &path, before, after));
             }
@@ -265,6 +259,30 @@ fn input_schema(old: Option<Node<'_>>, new: Option<Node<'_>>, budget: &mut Budge
     // They say the same: a change only where there was no schema on one side.
     if findings.is_empty() && old.is_some() != new.is_some() {
         return vec![finding(ChangeKind::MetadataChanged, "/inputSchema", old, new)];
+    }
+    findings
+}
+
+/// What changed of an output schema: its words and metadata one by one, the results that it allows as one change.
+fn output_schema(
+    old: Option<Node<'_>>,
+    new: Option<Node<'_>>,
+    budget: &mut Budget,
+) -> Vec<Finding> {
+    let path = "/outputSchema";
+    let (before, after) = match (old, new) {
+        (None, _) => return vec![finding(ChangeKind::OutputSchemaAdded, path, old, new)],
+        (Some(_), None) => {
+            let gone = finding(ChangeKind::OutputSchemaChanged, path, old, new);
+            return vec![gone.meaning(Some(Meaning::ResultsOutside))];
+        }
+        (Some(before), Some(after)) => (before, after),
+    };
+    let compared = schema::compare_results_within(before, after, path, budget);
+    let mut findings = compared.said;
+    if let Some(meaning) = compared.change {
+        let changed = finding(ChangeKind::OutputSchemaChanged, path, old, new);
+        findings.push(changed.meaning(Some(meaning)));
     }
     findings
 }

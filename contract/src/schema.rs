@@ -11,6 +11,7 @@ mod document;
 mod facts;
 mod objects;
 mod path;
+mod results;
 mod said;
 mod scalars;
 mod speakers;
@@ -22,9 +23,11 @@ use crate::change::{ChangeKind, Finding};
 use crate::diff::Budget;
 use crate::json::Node;
 pub use additions::{Additions, CallPlace};
-use compare::Comparison;
+use compare::{Comparison, Reading};
 use document::{Declared, Dialect, Features, SchemaDocument};
 pub(crate) use path::pointer_step;
+pub(crate) use results::compare_results_within;
+pub use results::{Results, compare_results};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -43,6 +46,16 @@ pub fn compare(old: Node<'_>, new: Node<'_>, pointer: &str) -> Vec<Finding> {
 
 /// Compares two schemas with the work that is left in `budget`. Without enough of it they are undiffable.
 pub(crate) fn compare_within(
+    old: Node<'_>,
+    new: Node<'_>,
+    pointer: &str,
+    budget: &mut Budget,
+) -> Vec<Finding> {
+    compare_as(Reading::Arguments, old, new, pointer, budget)
+}
+
+fn compare_as(
+    reading: Reading,
     old: Node<'_>,
     new: Node<'_>,
     pointer: &str,
@@ -71,7 +84,7 @@ pub(crate) fn compare_within(
     for &dialect in dialects {
         let sides = ((old, old_features.clone()), (new, new_features.clone()));
         let comparison = Comparison::new(sides.0, sides.1, dialect, pointer);
-        findings.extend(comparison.run(budget));
+        findings.extend(comparison.reading(reading).run(budget));
     }
     if dialects.len() > 1 {
         drop_what_the_other_dialect_explains(&mut findings);

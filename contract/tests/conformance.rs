@@ -12,7 +12,7 @@
 mod case;
 
 use case::{Case, ExpectedEntry};
-use contract::change::ChangeKind;
+use contract::change::{ChangeKind, Meaning};
 use contract::diff::{EntryDiff, diff_surfaces};
 use contract::json::Document;
 use contract::markers;
@@ -156,6 +156,17 @@ fn entry_disagreements(diff: &EntryDiff, expected: &ExpectedEntry) -> Vec<String
         && !paths.iter().eq(wanted.iter())
     {
         lines.push(format!("expected at {wanted:?}, found at {paths:?}"));
+    }
+    let said = |word: fn(Meaning) -> Option<&'static str>| {
+        diff.findings.iter().find_map(|finding| finding.meaning.and_then(word))
+    };
+    for (word, wanted, found) in [
+        ("effective", &expected.effective, said(Meaning::effective)),
+        ("results", &expected.results, said(Meaning::results)),
+    ] {
+        if wanted.as_deref() != found {
+            lines.push(format!("expected `{word}` {wanted:?}, found {found:?}"));
+        }
     }
     if diff.renamed_to != expected.renamed_to {
         let (wanted, found) = (&expected.renamed_to, &diff.renamed_to);

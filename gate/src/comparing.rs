@@ -140,11 +140,11 @@ impl Sides {
         let mut findings = diff(self.approved.as_ref());
         let hash = |entry: &Option<Entry>| entry.as_ref().map(Entry::entry_hash);
         if self.accepted.is_some() && hash(&self.approved) != hash(&self.accepted) {
-            let known: BTreeSet<(ChangeKind, String)> =
-                findings.iter().map(|finding| (finding.kind, finding.path.clone())).collect();
+            // Two findings of one kind at one place may weigh differently by what they mean.
+            let key = |found: &Finding| (found.kind, found.path.clone(), found.meaning);
+            let known: BTreeSet<_> = findings.iter().map(key).collect();
             let further = diff(self.accepted.as_ref()).into_iter();
-            findings
-                .extend(further.filter(|found| !known.contains(&(found.kind, found.path.clone()))));
+            findings.extend(further.filter(|found| !known.contains(&key(found))));
         }
         findings
     }

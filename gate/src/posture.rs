@@ -164,6 +164,8 @@ impl Settings {
                 | ChangeClass::Metadata
                 | ChangeClass::Text,
             ) => Ruling::Hold,
+            // What the client relies on still holds, and it goes on seeing what was approved.
+            (Posture::Shield, ChangeClass::Behavioral) if finding.keeps_promises() => Ruling::Defer,
             (Posture::Shield | Posture::Guard | Posture::Strict, ChangeClass::Behavioral) => {
                 Ruling::Inconclusive
             }
@@ -185,6 +187,8 @@ impl Settings {
             ChangeKind::ToolAdded if !self.accept_new_tools => Ruling::Defer,
             // It claims less risk than was approved: never accepted unseen.
             ChangeKind::AnnotationLoosened => Ruling::Defer,
+            // An identifier can still be worded as an order, so the approved one stays in the list.
+            ChangeKind::MetadataChanged if is_generated_title(finding) => Ruling::Defer,
             _ => Ruling::AcceptIfInert,
         }
     }
@@ -199,6 +203,11 @@ impl Settings {
             Ruling::Defer
         }
     }
+}
+
+/// Whether a finding is about the title of an input or output schema as a whole, which frameworks generate.
+fn is_generated_title(finding: &Finding) -> bool {
+    matches!(finding.path.as_str(), "/inputSchema/title" | "/outputSchema/title")
 }
 
 #[cfg(test)]

@@ -181,7 +181,10 @@ pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
         Verdict::Inconclusive => finding.class == ChangeClass::Behavioral,
         Verdict::Hold => finding.class != ChangeClass::Behavioral,
     };
-    findings.iter().max_by_key(|finding| (is_preferred(finding), finding.class))
+    // Of two behavioral ones, the one that the posture may let through does not decide.
+    let weight =
+        |finding: &&Finding| (is_preferred(finding), finding.class, !finding.keeps_promises());
+    findings.iter().max_by_key(weight)
 }
 
 /// What every refusal says that a person has to settle. The model reads it, so it says what the model has to do: nothing.

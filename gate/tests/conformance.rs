@@ -11,7 +11,7 @@
 mod case;
 
 use case::Case;
-use contract::change::{ChangeClass, ChangeKind, Finding};
+use contract::change::{ChangeClass, ChangeKind, Finding, Meaning};
 use contract::surface::Surface;
 use gate::judge::{Judgement, SurfaceJudgement, judge_surface};
 use gate::pins::{Basis, Pin, PinBook};
@@ -168,6 +168,19 @@ fn table() -> String {
                     .named("  … shield.parameter_text = \"defer\"")
                     .push(&mut table);
             }
+            ChangeKind::AnnotationFlipToDestructive => {
+                row.clone().push(&mut table);
+                row.meaning(Meaning::EffectiveSame).named("  … effective: same").push(&mut table);
+            }
+            ChangeKind::OutputSchemaChanged => {
+                row.meaning(Meaning::ResultsOutside).push(&mut table);
+                row.meaning(Meaning::ResultsWithin).named("  … results: within").push(&mut table);
+            }
+            ChangeKind::MetadataChanged => {
+                row.clone().push(&mut table);
+                let title = row.at("/inputSchema/title");
+                title.named("  … a generated title of a schema").push(&mut table);
+            }
             ChangeKind::IdentityChanged => {
                 row.named("identity-changed (attested)").push(&mut table);
                 let name = Row { class: ChangeClass::Metadata, ..row };
@@ -195,6 +208,7 @@ struct Row {
     name: String,
     kind: ChangeKind,
     class: ChangeClass,
+    meaning: Option<Meaning>,
     path: &'static str,
     is_read_only: bool,
     settings: Settings,
@@ -204,11 +218,16 @@ impl Row {
     fn of(kind: ChangeKind) -> Row {
         let settings = Settings::default();
         let name = kind.to_string();
-        Row { name, kind, class: kind.class(), path: "", is_read_only: false, settings }
+        let (class, meaning, path) = (kind.class(), None, "");
+        Row { name, kind, class, meaning, path, is_read_only: false, settings }
     }
 
     fn named(&self, name: &str) -> Row {
         Row { name: name.to_owned(), ..self.clone() }
+    }
+
+    fn meaning(&self, meaning: Meaning) -> Row {
+        Row { meaning: Some(meaning), ..self.clone() }
     }
 
     fn at(&self, path: &'static str) -> Row {
@@ -220,8 +239,11 @@ impl Row {
     }
 
     fn push(&self, table: &mut String) {
-        let finding =
-            Finding { class: self.class, ..Finding::new(self.kind, self.path, None, None) };
+        let finding = Finding {
+            class: self.class,
+            meaning: self.meaning,
+            ..Finding::new(self.kind, self.path, None, None)
+        };
         let circumstances = Circumstances { is_approved_read_only: self.is_read_only };
         let rulings = Posture::ALL.map(|posture| {
             let settings = Settings { posture, ..self.settings.clone() };

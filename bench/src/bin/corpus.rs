@@ -6,8 +6,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use contract::change::ChangeKind;
-use contract::surface::{Surface, read_capture};
-use gate::judge::judge_surface;
+use contract::surface::{Entry, EntryType, Surface, read_capture};
+use gate::judge::{Judgement, judge_surface};
 use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::{Posture, Settings};
 use gate::time::Timestamp;
@@ -45,8 +45,12 @@ struct Tally {
     unreadable: usize,
     pairs: usize,
     changed: usize,
+    /// Tools of the older release that the newer one still has, over all pairs.
+    tools: usize,
     held: BTreeMap<&'static str, usize>,
     deferred: BTreeMap<&'static str, usize>,
+    /// Pairs with a tool whose calls worked and are now stopped, and such tools.
+    stopped: BTreeMap<&'static str, (usize, usize)>,
     /// In how many pairs a kind occurs, and in how many it occurs in an entry that guard holds.
     kinds: BTreeMap<&'static str, (usize, usize)>,
 }
@@ -85,12 +89,26 @@ impl Tally {
             let by = "somebody".to_owned();
             book.push(Pin { entry: entry.clone(), basis: Basis::Person, at: Timestamp(0), by });
         }
+        let still_there = |entry: &&Entry| {
+            entry.entry_type() == EntryType::Tool && new.entry(entry.id()).is_some()
+        };
+        self.tools += old.entries().filter(still_there).count();
         for posture in Posture::ALL {
             let judged = judge_surface(&book, new, &Settings::with_posture(posture), 0);
             *self.held.entry(posture.as_str()).or_default() +=
                 usize::from(judged.verdict.is_held());
             let is_deferred = judged.entries.iter().any(|entry| entry.is_deferred);
             *self.deferred.entry(posture.as_str()).or_default() += usize::from(is_deferred);
+            let is_stopped = |entry: &&Judgement| {
+                let is_tool = entry.id.entry_type == EntryType::Tool;
+                is_tool
+                    && entry.verdict.is_held()
+                    && entry.before.is_some()
+                    && entry.after.is_some()
+            };
+            let stopped = judged.entries.iter().filter(is_stopped).count();
+            let count = self.stopped.entry(posture.as_str()).or_default();
+            *count = (count.0 + usize::from(stopped > 0), count.1 + stopped);
             if posture != Posture::Guard {
                 continue;
             }
@@ -128,6 +146,17 @@ impl Tally {
                 "{posture:<8} holds {held:>4} pairs ({:>4.1} %), defers something in {deferred:>4} ({:>4.1} %)",
                 share(held),
                 share(deferred)
+            );
+        }
+        println!("a tool that is in both releases, and whose calls the upgrade stops:");
+        for posture in Posture::ALL {
+            let (pairs, tools) = self.stopped.get(posture.as_str()).copied().unwrap_or_default();
+            println!(
+                "{posture:<8} {pairs:>4} of {} upgrades ({:>4.1} %), {tools:>5} of {} tools ({:>4.1} %)",
+                self.pairs,
+                share(pairs),
+                self.tools,
+                100.0 * tools as f64 / self.tools.max(1) as f64
             );
         }
         println!("{:<34} {:>6} {:>24}", "kind", "pairs", "in an entry guard holds");

@@ -84,3 +84,26 @@ fn order_is_by_exact_value() {
     assert_eq!(Decimal::parse("1e50").to_i128(), None);
     assert!(Decimal::parse("1e50").is_integer() && !Decimal::parse("1e-1").is_integer());
 }
+
+#[test]
+fn floors_and_ceilings_are_exact() {
+    for (spelling, floor, ceiling) in [
+        ("0", Some(0), Some(0)),
+        ("7", Some(7), Some(7)),
+        ("7.25", Some(7), Some(8)),
+        ("-7.25", Some(-8), Some(-7)),
+        ("0.5", Some(0), Some(1)),
+        ("-0.5", Some(-1), Some(0)),
+        ("1e-10000", Some(0), Some(1)),
+        ("-1e-10000", Some(-1), Some(0)),
+        ("9007199254740993.5", Some(9_007_199_254_740_993), Some(9_007_199_254_740_994)),
+        ("100.5e1", Some(1005), Some(1005)),
+        ("120.5", Some(120), Some(121)),
+        ("1e39", None, None),
+        ("-1e10000", None, None),
+        ("123456789012345678901234567890123456789012.5", None, None),
+    ] {
+        let value = Decimal::parse(spelling);
+        assert_eq!((value.floor(), value.ceiling()), (floor, ceiling), "{spelling}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{finding, paired};
 use crate::canonical::{Position, canonical};
-use crate::change::{ChangeKind, Finding};
+use crate::change::{ChangeKind, Finding, Meaning};
 use crate::json::Node;
 use crate::schema;
 
@@ -39,13 +39,43 @@ pub(super) fn compare(
             _ => ChangeKind::MetadataChanged,
         };
         let path = format!("/annotations/{}", schema::pointer_step(&name));
-        findings.push(finding(kind, &path, before, after));
+        let is_same = kind == ChangeKind::AnnotationFlipToDestructive
+            && name == "destructiveHint"
+            && is_effectively_same(old, new);
+        let meaning = is_same.then_some(Meaning::EffectiveSame);
+        findings.push(finding(kind, &path, before, after).meaning(meaning));
     }
     if findings.is_empty() {
         findings.push(finding(ChangeKind::MetadataChanged, "/annotations", old, new));
     }
     findings
 }
+
+/// Whether a tool is as destructive as it was, once MCP's value for an absent `destructiveHint` (true) is filled in.
+///
+/// Clients ignore that hint where `readOnlyHint` is true, and may read a hint that is no boolean in any way: in both cases
+/// this cannot be known, and the answer is no.
+fn is_effectively_same(old: Option<Node<'_>>, new: Option<Node<'_>>) -> bool {
+    let is_plain = |side: Option<Node<'_>>| {
+        let are_booleans = HINTS
+            .iter()
+            .filter_map(|name| hint_of(side, name))
+            .all(|hint| hint.as_bool().is_some());
+        side.is_none_or(Node::is_object)
+            && are_booleans
+            && hint_of(side, "readOnlyHint").and_then(Node::as_bool) != Some(true)
+    };
+    let is_destructive = |side: Option<Node<'_>>| {
+        hint_of(side, "destructiveHint").and_then(Node::as_bool).unwrap_or(true)
+    };
+    is_plain(old) && is_plain(new) && is_destructive(old) == is_destructive(new)
+}
+
+fn hint_of<'a>(annotations: Option<Node<'a>>, name: &str) -> Option<Node<'a>> {
+    annotations.and_then(|annotations| annotations.get(name))
+}
+
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
 /// What the change of one hint amounts to.
 fn hint(name: &str, before: Option<Node<'_>>, after: Option<Node<'_>>) -> ChangeKind {

@@ -130,14 +130,10 @@ impl<'a> Comparison<'a> {
         self.views(&old, &new, &location);
         self.visited = visited;
         let found = self.findings.split_off(kept.min(self.findings.len()));
-        match found.into_iter().map(|finding| finding.class).max() {
-            Some(ChangeClass::FailSafe) => {
-                self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
-            }
-            Some(ChangeClass::Breaking) => {
-                self.report_change(ChangeKind::ConstraintNarrowed, None, Some(after));
-            }
-            _ => {}
+        if found.iter().any(|finding| finding.class == ChangeClass::FailSafe) {
+            self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
+        } else if found.iter().any(|finding| self.reading.is_broken_by(finding)) {
+            self.report_change(ChangeKind::ConstraintNarrowed, None, Some(after));
         }
     }
 }

@@ -16,6 +16,16 @@ use std::rc::Rc;
 
 pub(super) type Names<'a> = BTreeSet<Cow<'a, str>>;
 
+/// What the instances are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Arguments of a call: only with members that the old schema declares, unless it says `additionalProperties`. A
+    /// parameter that is gone breaks them, even where the new schema would accept it as a further member.
+    Arguments,
+    /// Results, with any members: one that the new schema does not declare is a further member there.
+    Results,
+}
+
 /// Which of the two schemas a value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
@@ -58,6 +68,7 @@ pub(super) struct Comparison<'a> {
     pub(super) referenced: (BTreeSet<u32>, BTreeSet<u32>),
     pub(super) work: u64,
     pointer: &'a str,
+    pub(super) reading: Reading,
 }
 
 impl<'a> Comparison<'a> {
@@ -80,7 +91,12 @@ impl<'a> Comparison<'a> {
             referenced: (BTreeSet::new(), BTreeSet::new()),
             work: WORK_BASE + weight * WORK_PER_WEIGHT,
             pointer,
+            reading: Reading::Arguments,
         }
+    }
+
+    pub(super) fn reading(self, reading: Reading) -> Self {
+        Comparison { reading, ..self }
     }
 
     pub(super) fn run(mut self, budget: &mut Budget) -> Vec<Finding> {
@@ -363,7 +379,7 @@ impl<'a> Comparison<'a> {
 
     fn annotations(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         for keyword in ["description", "title", "examples", "$comment"] {
-            self.text(keyword, old, new, location.name.as_deref());
+            self.text(keyword, old, new, location);
         }
         self.default(old.default.as_ref(), new.default.as_ref());
         let headers = old.header.iter().chain(&new.header);
@@ -377,7 +393,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn text(&mut self, keyword: &str, old: &View<'a>, new: &View<'a>, property: Option<&str>) {
+    fn text(&mut self, keyword: &str, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         let texts = |view: &View<'a>| -> Vec<Place<'a>> {
             let said = view.texts.iter().filter(|(said, _)| *said == keyword);
             said.map(|(_, place)| place.clone()).collect()
@@ -410,8 +426,13 @@ impl<'a> Comparison<'a> {
         };
         let was = changed(&before, &old_forms, &new_forms);
         let is = changed(&after, &new_forms, &old_forms);
+        let property = location.name.as_deref();
+        let spells_name = |place: &Place<'a>| is_spelling_of(place.node, property);
+        let is_generated =
+            |titles: &[Place<'a>]| location.level == 0 && is_generated_title(titles, self.pointer);
         let is_harmless = keyword == "title"
-            && before.iter().chain(&after).all(|place| is_spelling_of(place.node, property));
+            && (before.iter().chain(&after).all(spells_name)
+                || is_generated(&before) && is_generated(&after));
         let kind =
             if is_harmless { ChangeKind::MetadataChanged } else { ChangeKind::DescriptionOnly };
         // Where all are there in another order, the first of each side stands for them.
@@ -502,11 +523,39 @@ impl<'a> Comparison<'a> {
         attempt(self);
         let found = std::mem::replace(&mut self.findings, findings);
         self.visited = visited;
-        self.work > 0
-            && !found.iter().any(|finding| {
-                matches!(finding.class, ChangeClass::Breaking | ChangeClass::FailSafe)
-            })
+        let reading = self.reading;
+        self.work > 0 && !found.iter().any(|finding| reading.is_broken_by(finding))
     }
+}
+
+impl Reading {
+    /// Whether an instance that was accepted may be refused by what a finding says.
+    pub(super) fn is_broken_by(self, finding: &Finding) -> bool {
+        match (self, finding.kind) {
+            // Whether the new schema accepts it as a further member is compared in addition.
+            (Reading::Results, ChangeKind::RemovedParam) => false,
+            // A result may have had any value under that name.
+            (Reading::Results, ChangeKind::AddedOptionalParam) => true,
+            _ => matches!(finding.class, ChangeClass::Breaking | ChangeClass::FailSafe),
+        }
+    }
+}
+
+/// Whether the only title of a document's root is its own, not that of a branch or a definition, and an identifier.
+fn is_generated_title(titles: &[Place<'_>], root: &str) -> bool {
+    let [title] = titles else { return false };
+    is_identifier(title.node) && title.path.pointer() == format!("{root}/title")
+}
+
+/// Whether a title is a single identifier: frameworks generate such titles from the names of classes.
+pub(super) fn is_identifier(title: Node<'_>) -> bool {
+    const LONGEST: usize = 64;
+    let Some(title) = title.as_str() else { return false };
+    let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    title.len() <= LONGEST
+        && title.bytes().next().is_some_and(is_start)
+        && title.bytes().all(is_part)
 }
 
 /// Whether a title only spells a property's name differently (`User ID` for `user_id`).

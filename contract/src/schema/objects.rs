@@ -1,6 +1,6 @@
 //! Objects: their properties, which of them must be there, and what else may be.
 
-use super::compare::{Comparison, Location, Side};
+use super::compare::{Comparison, Location, Reading, Side};
 use super::document::Place;
 use super::speakers::Part;
 use super::view::View;
@@ -52,9 +52,12 @@ impl<'a> Comparison<'a> {
     ) {
         if !location.new_declared.contains(name) {
             self.report_change(ChangeKind::RemovedParam, Some(before), None);
-            return;
+            match self.reading {
+                Reading::Arguments => return,
+                Reading::Results => {}
+            }
         }
-        // Declared in another branch: here it counts among the further members.
+        // Declared in another branch or nowhere: here it counts among the further members.
         if let Some(further) = new.keywords.get("additionalProperties") {
             let further = further.clone();
             let part = Part::Member(&location.old_speakers, name);

@@ -5,7 +5,7 @@
 //! to, next to a `$ref` that overrides it, under a type that excludes it.
 
 use super::MAX_FINDINGS;
-use super::compare::is_spelling_of;
+use super::compare::{is_identifier, is_spelling_of};
 use super::document::Place;
 use super::path::Path;
 use crate::canonical::{Position, bounded_text, canonical};
@@ -153,6 +153,9 @@ pub(super) fn compare<'a>(
     let mut seen = Seen::default();
     known.iter().for_each(|finding| seen.add(finding.kind, &finding.path));
     let (old_counts, new_counts) = (old_said.counts(), new_said.counts());
+    // A generated title that is another identifier is told by the comparison, as metadata.
+    let is_generated = |root: Node<'_>| root.get("title").is_some_and(is_identifier);
+    let generated = (is_generated(old) && is_generated(new)).then(|| format!("{pointer}/title"));
     let mut findings = Vec::new();
     let mut is_more = false;
     let sides = [
@@ -171,7 +174,8 @@ pub(super) fn compare<'a>(
         is_more |= changed.len() > MAX_FINDINGS;
         changed.sort_by(|left, right| left.0.cmp(&right.0));
         for (path, said) in changed {
-            if is_beneath(&path, apart) || seen.is_known(said.kind(), &path) {
+            let is_told = seen.is_known(said.kind(), &path) || generated.as_ref() == Some(&path);
+            if is_told || is_beneath(&path, apart) {
                 continue;
             }
             // Of a parameter whose text is already told to have changed, what was said before is no further change.

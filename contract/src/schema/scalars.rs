@@ -24,6 +24,24 @@ enum Direction {
     AtMost,
 }
 
+impl Bound {
+    /// The inclusive bound that admits the same integers, if it is small enough.
+    fn of_integers(&self, direction: Direction) -> Option<Bound> {
+        let whole = self.value.is_integer();
+        let value = match direction {
+            Direction::AtLeast if self.is_exclusive && whole => {
+                self.value.floor()?.checked_add(1)?
+            }
+            Direction::AtLeast => self.value.ceiling()?,
+            Direction::AtMost if self.is_exclusive && whole => {
+                self.value.floor()?.checked_sub(1)?
+            }
+            Direction::AtMost => self.value.floor()?,
+        };
+        Some(Bound { value: Decimal::parse(&value.to_string()), is_exclusive: false })
+    }
+}
+
 impl Direction {
     /// Whether the new bound refuses more, less, or the same.
     fn tightening(self, old: &Bound, new: &Bound) -> Ordering {
@@ -67,6 +85,33 @@ const fn limit(
         _ => None,
     };
     Limit { keyword, exclusive, direction, types, says_nothing }
+}
+
+impl Limit {
+    /// What a schema says of it, by keyword and where.
+    fn bounds<'a>(&self, view: &View<'a>) -> Vec<(Bound, Place<'a>)> {
+        let nothing = self.says_nothing.map(|value| Decimal::parse(&value.to_string()));
+        let keywords = std::iter::once(self.keyword).chain(self.exclusive);
+        let bounds = keywords.filter_map(|keyword| {
+            let place = view.keywords.get(keyword)?.clone();
+            let value = Decimal::parse(place.node.raw());
+            Some((Bound { value, is_exclusive: Some(keyword) == self.exclusive }, place))
+        });
+        let says_something =
+            |bound: &Bound| nothing.as_ref().is_none_or(|nothing| bound.value > *nothing);
+        bounds.filter(|(bound, _)| says_something(bound)).collect()
+    }
+}
+
+/// Whether every number that a schema accepts is an integer: by its types, its listed values, or what it is a multiple of.
+fn admits_integers_only(view: &View<'_>, types: TypeSet) -> bool {
+    let is_whole = |place: &Place<'_>| {
+        let is_number = place.node.kind() == Kind::Number;
+        let step = Decimal::parse(place.node.raw());
+        is_number && step.is_integer() && !step.is_zero() && !step.is_negative()
+    };
+    types.intersection(TypeSet::NUMBER).is_within(TypeSet::INTEGER)
+        || view.keywords.get("multipleOf").is_some_and(is_whole)
 }
 
 impl<'a> Comparison<'a> {
@@ -120,7 +165,7 @@ impl<'a> Comparison<'a> {
             let is_type_gone = !new.types.overlaps(limit.types);
             let is_limit_gone = !new.keywords.contains_key(limit.keyword);
             if old_types.overlaps(limit.types) && !(is_type_gone && is_limit_gone) {
-                self.limit(limit, old, new);
+                self.limit(limit, old, new, admits_integers_only(old, old_types));
             }
         }
         if old_types.overlaps(TypeSet::NUMBER) {
@@ -138,7 +183,9 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn limit(&mut self, limit: &Limit, old: &View<'a>, new: &View<'a>) {
+    /// `is_of_integers`: every number that the old schema admits is an integer, so bounds are compared by the integers
+    /// that they admit.
+    fn limit(&mut self, limit: &Limit, old: &View<'a>, new: &View<'a>, is_of_integers: bool) {
         let keywords = || std::iter::once(limit.keyword).chain(limit.exclusive);
         let places = |view: &View<'a>| -> Vec<Place<'a>> {
             keywords().filter_map(|keyword| view.keywords.get(keyword).cloned()).collect()
@@ -154,36 +201,36 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        let tightest = |view: &View<'a>| -> Option<(Bound, Place<'a>)> {
-            let bounds = keywords().filter_map(|keyword| {
-                let place = view.keywords.get(keyword)?.clone();
-                let value = Decimal::parse(place.node.raw());
-                Some((Bound { value, is_exclusive: Some(keyword) == limit.exclusive }, place))
-            });
-            bounds
-                .filter(|(bound, _)| {
-                    let nothing =
-                        limit.says_nothing.map(|value| Decimal::parse(&value.to_string()));
-                    nothing.is_none_or(|nothing| bound.value > nothing)
-                })
-                .max_by(|left, right| limit.direction.tightening(&right.0, &left.0))
+        let (mut old_bounds, mut new_bounds) = (limit.bounds(old), limit.bounds(new));
+        if is_of_integers && limit.exclusive.is_some() {
+            let whole = |bounds: &[(Bound, Place<'a>)]| -> Option<Vec<(Bound, Place<'a>)>> {
+                let bounds = bounds.iter().map(|(bound, place)| {
+                    Some((bound.of_integers(limit.direction)?, place.clone()))
+                });
+                bounds.collect()
+            };
+            // Bounds beyond what can be counted stay as they are, on both sides.
+            if let (Some(old), Some(new)) = (whole(&old_bounds), whole(&new_bounds)) {
+                (old_bounds, new_bounds) = (old, new);
+            }
+        }
+        let tightest = |bounds: Vec<(Bound, Place<'a>)>| {
+            let order = |left: &Bound, right: &Bound| limit.direction.tightening(right, left);
+            bounds.into_iter().max_by(|left, right| order(&left.0, &right.0))
         };
-        let kind = match (tightest(old), tightest(new)) {
+        let (before, after) = (tightest(old_bounds), tightest(new_bounds));
+        let kind = match (&before, &after) {
             (None, None) => return,
             (None, Some(_)) => ChangeKind::ConstraintNarrowed,
             (Some(_), None) => ChangeKind::ConstraintWidened,
-            (Some((old_bound, _)), Some((new_bound, _))) => {
-                match limit.direction.tightening(&old_bound, &new_bound) {
-                    Ordering::Greater => ChangeKind::ConstraintNarrowed,
-                    Ordering::Less => ChangeKind::ConstraintWidened,
-                    Ordering::Equal => return,
-                }
-            }
+            (Some((old, _)), Some((new, _))) => match limit.direction.tightening(old, new) {
+                Ordering::Greater => ChangeKind::ConstraintNarrowed,
+                Ordering::Less => ChangeKind::ConstraintWidened,
+                Ordering::Equal => return,
+            },
         };
-        let (old_place, new_place) = (tightest(old), tightest(new));
-        let old_place = old_place.map(|(_, place)| place);
-        let new_place = new_place.map(|(_, place)| place);
-        self.report_change(kind, old_place.as_ref(), new_place.as_ref());
+        let place = |bound: Option<(Bound, Place<'a>)>| bound.map(|(_, place)| place);
+        self.report_change(kind, place(before).as_ref(), place(after).as_ref());
     }
 
     fn multiple_of(&mut self, old: &View<'a>, new: &View<'a>) {

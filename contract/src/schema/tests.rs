@@ -1,4 +1,5 @@
 use super::*;
+use crate::change::Meaning;
 use crate::json::Document;
 
 /// The kinds between two schemas, each with its pointer, sorted.
@@ -730,4 +731,126 @@ fn text_that_is_gone_is_told_beside_a_parameter_whose_name_begins_alike() {
         let expected = format!("description-only /$defs/D/properties/{path}/description");
         assert!(found.contains(&expected), "{expected}: {found:?}");
     }
+}
+
+#[test]
+fn bounds_of_integers_are_compared_by_the_integers_they_admit() {
+    for (old, new) in [
+        (r#""exclusiveMaximum":1000000"#, r#""maximum":999999"#),
+        (r#""exclusiveMinimum":0"#, r#""minimum":1"#),
+        (r#""exclusiveMinimum":-0.5"#, r#""minimum":0"#),
+        (r#""maximum":9.5"#, r#""exclusiveMaximum":10"#),
+        (r#""maximum":9,"exclusiveMaximum":20"#, r#""exclusiveMaximum":10"#),
+    ] {
+        for of in [
+            r#""type":"integer""#,
+            r#""type":["null","integer"]"#,
+            r#""enum":[1,5,"x"]"#,
+            r#""type":"number","multipleOf":1"#,
+        ] {
+            let schema = |bound: &str| format!("{{{of},{bound}}}");
+            check_property(&schema(old), &schema(new), &["metadata-changed"]);
+            check_property(&schema(new), &schema(old), &["metadata-changed"]);
+        }
+        // Of other numbers the two differ, in one direction or the other.
+        for of in [r#""type":"number""#, r#""type":["integer","number"]"#, r#""multipleOf":0.5"#] {
+            let schema = |bound: &str| format!(r#"{{"properties":{{"p":{{{of},{bound}}}}}}}"#);
+            let both = [kinds(&schema(old), &schema(new)), kinds(&schema(new), &schema(old))];
+            assert!(both.concat().iter().any(|line| line.starts_with("constraint-narrowed")));
+        }
+    }
+    check_property(
+        r#"{"type":"integer","maximum":10}"#,
+        r#"{"type":"integer","exclusiveMaximum":10}"#,
+        &["constraint-narrowed /exclusiveMaximum"],
+    );
+    // Bounds that cannot be counted are compared as they are written.
+    check_property(
+        r#"{"type":"integer","maximum":1e60}"#,
+        r#"{"type":"integer","exclusiveMaximum":1e60}"#,
+        &["constraint-narrowed /exclusiveMaximum"],
+    );
+    for bound in [r#""exclusiveMaximum":true"#, r#""exclusiveMinimum":false"#] {
+        let new = format!(r#"{{"type":"integer","maximum":10,"minimum":1,{bound}}}"#);
+        finds("deep-schema-undiffable", r#"{"type":"integer","maximum":10,"minimum":1}"#, &new);
+    }
+}
+
+#[test]
+fn the_title_of_a_schema_is_metadata_only_where_it_was_and_is_an_identifier() {
+    let titled = |title: &str| format!(r#"{{"title":{title},"type":"object"}}"#);
+    let long = |length: usize| format!("\"{}\"", "x".repeat(length));
+    let generated = titled(r#""tArguments""#);
+    for title in [r#""_T1""#, r#""\u0054Input""#, &long(64)] {
+        check(&generated, &titled(title), &["metadata-changed /title"]);
+    }
+    for title in [r#""T Input""#, r#""1T""#, r#""""#, r#""T-Input""#, r#""Tï""#, "1", &long(65)] {
+        check(&generated, &titled(title), &["description-only /title"]);
+        check(&titled(title), &generated, &["description-only /title"]);
+    }
+    check(r#"{"type":"object"}"#, &generated, &["description-only /title"]);
+    check(&generated, r#"{"type":"object"}"#, &["description-only /title"]);
+    // The title of a definition is not the schema's own.
+    let referring =
+        |title: &str| format!(r##"{{"$ref":"#/$defs/M","$defs":{{"M":{{"title":"{title}"}}}}}}"##);
+    check(&referring("A"), &referring("B"), &["description-only /$defs/M/title"]);
+}
+
+fn results(old: &str, new: &str) -> Results {
+    let (old, new) = (Document::parse(old).expect(old), Document::parse(new).expect(new));
+    compare_results(old.root(), new.root(), "")
+}
+
+#[test]
+fn results_are_within_where_the_old_schema_allows_all_that_the_new_one_does() {
+    let open = r#"{"properties":{"a":{"type":"string"}}}"#;
+    for (old, new, is_within) in [
+        (open, r#"{"properties":{"a":{"type":"string"},"b":{}}}"#, true),
+        (open, r#"{"properties":{"a":{"type":"string"}},"required":["a"]}"#, true),
+        (open, r#"{"properties":{"a":{"enum":["x"]}}}"#, true),
+        (open, r#"{"properties":{}}"#, false),
+        (open, r#"{"properties":{"a":{}}}"#, false),
+        (open, r#"{"properties":{"a":{"type":["string","null"]}}}"#, false),
+        ("{}", open, true),
+        (open, "{}", false),
+        (r#"{"items":{"properties":{"a":{"type":"string"}}}}"#, "{}", false),
+        (r#"{"type":"array","items":{"properties":{"a":{}}}}"#, r#"{"type":"array"}"#, false),
+        (
+            r#"{"properties":{},"additionalProperties":false}"#,
+            r#"{"properties":{"b":{}},"additionalProperties":false}"#,
+            false,
+        ),
+        (
+            r#"{"additionalProperties":{"type":"string"}}"#,
+            r#"{"properties":{"b":{"type":"string"}},"additionalProperties":{"type":"string"}}"#,
+            true,
+        ),
+        (
+            r#"{"patternProperties":{"^b":{"type":"string"}}}"#,
+            r#"{"properties":{"b":{}},"patternProperties":{"^b":{"type":"string"}}}"#,
+            false,
+        ),
+        (r#"{"default":1,"type":"integer"}"#, r#"{"default":2,"type":"integer"}"#, false),
+    ] {
+        let expected = if is_within { Meaning::ResultsWithin } else { Meaning::ResultsOutside };
+        assert_eq!(results(old, new).change, Some(expected), "\n  {old}\n  {new}");
+    }
+    for new in [r#"{"properties":{"a":{"type":["string"]}}}"#, r#"{"title":"T"}"#] {
+        let old = if new.contains("title") { r#"{"title":"S"}"# } else { open };
+        let compared = results(old, new);
+        assert_eq!(compared.change, None);
+        assert_eq!(compared.said.len(), 1);
+    }
+}
+
+#[test]
+fn results_that_cannot_be_compared_with_the_work_that_is_left_are_outside() {
+    let old = Document::parse(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#).unwrap();
+    let new = Document::parse(r#"{"type":"object","properties":{"a":{"const":"x"}}}"#).unwrap();
+    let compared = |units| {
+        let mut budget = crate::diff::Budget::of(units);
+        compare_results_within(old.root(), new.root(), "", &mut budget).change
+    };
+    assert_eq!(compared(100_000), Some(Meaning::ResultsWithin));
+    assert_eq!(compared(10), Some(Meaning::ResultsOutside));
 }

@@ -37,6 +37,9 @@ pub(crate) struct ExpectedEntry {
     /// Where the findings stand, sorted, each once; not checked where it is left out.
     pub(crate) paths: Option<Vec<String>>,
     pub(crate) renamed_to: Option<String>,
+    /// What a finding's `effective` and `results` say; left out where no finding says it.
+    pub(crate) effective: Option<String>,
+    pub(crate) results: Option<String>,
 }
 
 pub(crate) const POSTURES: [&str; 4] = ["monitor", "shield", "guard", "strict"];
@@ -134,7 +137,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn expected_entry(place: &str, node: Node<'_>) -> ExpectedEntry {
-    only_members(place, node, &["type", "key", "kinds", "paths", "renamed_to"]);
+    let known = ["type", "key", "kinds", "paths", "renamed_to", "effective", "results"];
+    only_members(place, node, &known);
     let sorted = |node: Node<'_>| {
         let texts: Vec<String> = node.items().map(string).collect();
         assert!(texts.is_sorted_by(|left, right| left < right), "{place}: not sorted: {texts:?}");
@@ -151,6 +155,8 @@ fn expected_entry(place: &str, node: Node<'_>) -> ExpectedEntry {
         kinds,
         paths: node.get("paths").map(sorted),
         renamed_to: node.get("renamed_to").map(string),
+        effective: node.get("effective").map(string),
+        results: node.get("results").map(string),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Real input schemas from a directory of captured surfaces: `<registry>/<package>/<version>.json`.
+//! Real schemas from a directory of captured surfaces: `<registry>/<package>/<version>.json`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use testing::Random;
 
-/// The input schemas of one package's tools, by release in the order of the versions.
+/// The schemas of one package's tools, by release in the order of the versions.
 type Releases = Vec<BTreeMap<String, Value>>;
 
 #[derive(Debug)]
@@ -16,10 +16,15 @@ pub struct Surfaces {
 
 /// The surfaces that the environment names, if it names any.
 pub fn surfaces() -> Option<Surfaces> {
+    surfaces_with("inputSchema")
+}
+
+/// The same of another member of tools that is a schema.
+pub fn surfaces_with(member: &str) -> Option<Surfaces> {
     let root = testing::corpus()?;
     let registries = directories(&root);
     let packages = registries.iter().flat_map(|registry| directories(registry));
-    let packages: Vec<Releases> = packages.map(|package| releases(&package)).collect();
+    let packages: Vec<Releases> = packages.map(|package| releases(&package, member)).collect();
     assert!(!packages.is_empty(), "no packages in {}", root.display());
     Some(Surfaces { packages })
 }
@@ -53,23 +58,23 @@ impl Surfaces {
     }
 }
 
-fn releases(package: &Path) -> Releases {
+fn releases(package: &Path, member: &str) -> Releases {
     let mut files: Vec<(Vec<u64>, PathBuf)> = entries(package)
         .into_iter()
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .map(|path| (version(&path), path))
         .collect();
     files.sort();
-    files.iter().map(|(_, path)| input_schemas(path)).collect()
+    files.iter().map(|(_, path)| schemas(path, member)).collect()
 }
 
-fn input_schemas(path: &Path) -> BTreeMap<String, Value> {
+fn schemas(path: &Path, member: &str) -> BTreeMap<String, Value> {
     let text = fs::read_to_string(path).expect("a capture can be read");
     let capture: Value = serde_json::from_str(&text).expect("a capture is JSON");
     let tools = capture["tools"].as_array().into_iter().flatten();
     tools
         .filter_map(|tool| {
-            Some((tool.get("name")?.as_str()?.to_owned(), tool.get("inputSchema")?.clone()))
+            Some((tool.get("name")?.as_str()?.to_owned(), tool.get(member)?.clone()))
         })
         .collect()
 }

@@ -63,6 +63,16 @@ impl<'a> Reading<'a> {
         self.old_validator.is_valid(instance) && self.old.is_closed_instance(instance)
     }
 
+    /// Whether the old schema accepts it, whatever members it has.
+    pub fn was_valid(&self, instance: &Value) -> bool {
+        self.old_validator.is_valid(instance)
+    }
+
+    /// Whether the old schema accepts it, whatever members it has, and the new one does not.
+    pub fn is_left(&self, instance: &Value) -> bool {
+        self.was_valid(instance) && !self.is_accepted(instance)
+    }
+
     pub fn is_accepted(&self, instance: &Value) -> bool {
         self.new_validator.is_valid(instance)
     }

@@ -20,6 +20,7 @@ mod corpus;
 mod edits;
 mod instances;
 mod judge;
+mod results;
 mod run;
 mod schemas;
 mod shrink;

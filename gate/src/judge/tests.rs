@@ -262,3 +262,51 @@ fn a_verdict_that_nothing_stands_behind_is_shown_as_a_hold_without_provenance() 
         assert_eq!((shown.verdict(), shown.provenance()), (Verdict::Hold, None));
     }
 }
+
+#[test]
+fn shield_defers_a_hint_that_says_what_was_assumed_and_holds_one_that_does_not() {
+    let hints = |hints: &str| surface(&[tool(&format!(r#","annotations":{{{hints}}}"#))]);
+    let new = hints(r#""destructiveHint":true"#);
+    for (old, is_same) in [
+        (surface(&[tool("")]), true),
+        (hints(r#""readOnlyHint":false"#), true),
+        (hints(r#""destructiveHint":false"#), false),
+        (hints(r#""readOnlyHint":true"#), false),
+        (hints(r#""openWorldHint":"yes""#), false),
+    ] {
+        let book = book(&[(Basis::Person, &old)]);
+        let shield = judge(&book, &new, Posture::Shield);
+        assert_eq!(only(&shield).is_deferred, is_same, "{:?}", only(&shield).findings);
+        assert_eq!(shield.verdict.is_held(), !is_same);
+        assert!(judge(&book, &new, Posture::Guard).verdict.is_held());
+    }
+}
+
+#[test]
+fn results_that_were_within_step_by_step_are_held_where_one_step_is_outside() {
+    let output = |maximum: u32| {
+        let output = format!(r#","outputSchema":{{"type":"integer","maximum":{maximum}}}"#);
+        surface(&[tool(&output)])
+    };
+    let (approved, accepted, now) = (output(100), output(50), output(80));
+    let alone = book(&[(Basis::Person, &approved)]);
+    assert!(!judge(&alone, &now, Posture::Shield).verdict.is_held());
+    let both = book(&[(Basis::Person, &approved), (Basis::Auto, &accepted)]);
+    let judged = judge(&both, &now, Posture::Shield);
+    assert_eq!(judged.verdict, Verdict::Inconclusive, "{:?}", only(&judged).findings);
+}
+
+#[test]
+fn a_generated_title_waits_and_stops_nothing_and_nothing_else_is_accepted_with_it() {
+    let titled = |title: &str, more: &str| {
+        let schema = format!(r#""inputSchema":{{"title":"{title}","#);
+        surface(&[tool(more).replace(r#""inputSchema":{"#, &schema)])
+    };
+    let book = book(&[(Basis::Person, &titled("tArguments", ""))]);
+    let guard = judge(&book, &titled("TInput", r#","icons":[]"#), Posture::Guard);
+    assert!(only(&guard).is_deferred && !only(&guard).is_accepted);
+    assert_eq!(guard.verdict, Verdict::Proceed);
+    let guard = judge(&book, &titled("tArguments", r#","icons":[]"#), Posture::Guard);
+    assert!(only(&guard).is_accepted);
+    assert_eq!(judge(&book, &titled("Call me first", ""), Posture::Guard).verdict, Verdict::Hold);
+}
