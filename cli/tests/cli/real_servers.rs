@@ -73,7 +73,7 @@ fn server_memory_is_held_when_it_changed() {
 
 #[test]
 fn mcp_server_git_is_held_when_it_changed() {
-    upgrade_is_held("mcp-server-git", &[], "git_diff", "description-only");
+    upgrade_is_held("mcp-server-git", &[], "git_show", "description-only");
 }
 
 #[test]
