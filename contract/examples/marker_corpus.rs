@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "its output is what an example is for")]
 
 use contract::json::Document;
-use contract::markers::{Marker, scan};
+use contract::markers::{Marker, ToolNames, scan};
 use contract::surface::read_capture;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -97,10 +97,11 @@ fn pre_release(text: &str) -> Vec<(u64, String)> {
 fn markers_of(release: &Path) -> std::io::Result<BTreeMap<String, Marker>> {
     let bytes = std::fs::read(release)?;
     let surface = read_capture(&bytes).map_err(std::io::Error::other)?;
+    let tools = ToolNames::of(&surface);
     let mut found = BTreeMap::new();
     for entry in surface.entries() {
         let document = Document::parse(entry.raw()).map_err(std::io::Error::other)?;
-        for (count, marker) in scan(document.root()).into_iter().enumerate() {
+        for (count, marker) in scan(document.root(), &tools).into_iter().enumerate() {
             found.insert(format!("{}#{count} ", entry.id()), marker);
         }
     }

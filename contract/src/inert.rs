@@ -2,7 +2,7 @@
 
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
-use crate::markers::{KnownStrings, Marker, push_name, scan, scan_new};
+use crate::markers::{KnownStrings, Marker, ToolNames, push_name, scan, scan_new};
 use std::collections::BTreeSet;
 
 /// The most references of new properties that are followed; an entry with more is not inert.
@@ -43,9 +43,15 @@ pub enum NotInert {
 
 /// Looks for a reason why an entry's new text is not inert against the approved entry; none means that it is.
 ///
-/// New is a string, or a member's name, that the approved entry has nowhere; without an approved entry all are.
-pub fn not_inert(old: Option<Node<'_>>, new: Node<'_>, limits: &InertLimits) -> Option<NotInert> {
-    let markers = old.map_or_else(|| scan(new), |old| scan_new(new, old));
+/// New is a string, or a member's name, that the approved entry has nowhere; without an approved entry all are. `tools`
+/// are the server's own.
+pub fn not_inert(
+    old: Option<Node<'_>>,
+    new: Node<'_>,
+    tools: &ToolNames,
+    limits: &InertLimits,
+) -> Option<NotInert> {
+    let markers = old.map_or_else(|| scan(new, tools), |old| scan_new(new, old, tools));
     if let Some(marker) = markers.into_iter().next() {
         return Some(NotInert::Marker(marker));
     }

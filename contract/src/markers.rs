@@ -6,16 +6,21 @@
 use crate::json::{Kind, Node};
 use std::fmt;
 
+mod commands;
 mod confusable;
 mod encoded;
 mod excerpt;
 mod fold;
+mod foreign;
 mod hidden;
 mod known;
 mod lexicon;
+mod quoted;
 mod text;
 mod words;
 
+use foreign::OwnNames;
+pub use foreign::{ToolNames, is_named};
 pub(crate) use hidden::is_invisible;
 pub(crate) use known::KnownStrings;
 use text::TextScanner;
@@ -51,10 +56,12 @@ pub enum MarkerClass {
     Preemption,
     ContextCapture,
     RoleTag,
+    ToolOrder,
+    DecodedCommand,
 }
 
 impl MarkerClass {
-    pub const ALL: [MarkerClass; 8] = [
+    pub const ALL: [MarkerClass; 10] = [
         MarkerClass::HiddenCharacters,
         MarkerClass::InstructionOverride,
         MarkerClass::Concealment,
@@ -63,6 +70,8 @@ impl MarkerClass {
         MarkerClass::Preemption,
         MarkerClass::ContextCapture,
         MarkerClass::RoleTag,
+        MarkerClass::ToolOrder,
+        MarkerClass::DecodedCommand,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -75,7 +84,14 @@ impl MarkerClass {
             MarkerClass::Preemption => "pre-emption",
             MarkerClass::ContextCapture => "context-capture",
             MarkerClass::RoleTag => "role-tag",
+            MarkerClass::ToolOrder => "tool-order",
+            MarkerClass::DecodedCommand => "decoded-command",
         }
+    }
+
+    /// Whether the class is found by the phrases of the data file.
+    const fn has_phrases(self) -> bool {
+        !matches!(self, MarkerClass::HiddenCharacters | MarkerClass::DecodedCommand)
     }
 }
 
@@ -85,14 +101,14 @@ impl fmt::Display for MarkerClass {
     }
 }
 
-/// The markers of an entry, in the order of its text, at most [`MAX_MARKERS`] of them.
-pub fn scan(entry: Node<'_>) -> Vec<Marker> {
-    Walk::over(entry, None)
+/// The markers of an entry, in the order of its text, at most [`MAX_MARKERS`] of them. `tools` are the server's own.
+pub fn scan(entry: Node<'_>, tools: &ToolNames) -> Vec<Marker> {
+    Walk::over(entry, tools, None)
 }
 
 /// The markers in those strings and names of an entry that the one a person approved does not have.
-pub fn scan_new(entry: Node<'_>, approved_by_person: Node<'_>) -> Vec<Marker> {
-    Walk::over(entry, Some(&KnownStrings::of(approved_by_person)))
+pub fn scan_new(entry: Node<'_>, approved_by_person: Node<'_>, tools: &ToolNames) -> Vec<Marker> {
+    Walk::over(entry, tools, Some(&KnownStrings::of(approved_by_person)))
 }
 
 /// Where a string stands, as far as rules ask.
@@ -112,15 +128,26 @@ enum Step<'a> {
 
 struct Walk<'a, 'k> {
     known: Option<&'k KnownStrings<'k>>,
+    own: OwnNames<'a>,
     steps: Vec<Step<'a>>,
     scanner: TextScanner,
     markers: Vec<Marker>,
 }
 
 impl<'a, 'k> Walk<'a, 'k> {
-    fn over(entry: Node<'a>, known: Option<&'k KnownStrings<'k>>) -> Vec<Marker> {
-        let mut walk =
-            Walk { known, steps: Vec::new(), scanner: TextScanner::new(), markers: Vec::new() };
+    fn over(
+        entry: Node<'a>,
+        tools: &'a ToolNames,
+        known: Option<&'k KnownStrings<'k>>,
+    ) -> Vec<Marker> {
+        let own = OwnNames::new(tools, entry);
+        let mut walk = Walk {
+            known,
+            own,
+            steps: Vec::new(),
+            scanner: TextScanner::new(),
+            markers: Vec::new(),
+        };
         walk.value(entry, Place::Anywhere, false);
         walk.markers
     }
@@ -167,7 +194,7 @@ impl<'a, 'k> Walk<'a, 'k> {
         if self.is_full() || self.known.is_some_and(|known| known.contains(&text)) {
             return;
         }
-        let findings = self.scanner.scan(&text, place);
+        let findings = self.scanner.scan(&text, place, &mut self.own);
         if findings.is_empty() {
             return;
         }

@@ -15,7 +15,7 @@ use case::{Case, ExpectedEntry};
 use contract::change::{ChangeKind, Meaning};
 use contract::diff::{EntryDiff, diff_surfaces};
 use contract::json::Document;
-use contract::markers;
+use contract::markers::{self, ToolNames};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many cases of its own each kind has at least.
@@ -188,9 +188,9 @@ fn is_marked(diff: &EntryDiff) -> bool {
     let markers = match &diff.before {
         Some(before) => {
             let before = Document::parse(before.raw()).expect("an entry that was read");
-            markers::scan_new(after.root(), before.root())
+            markers::scan_new(after.root(), before.root(), &ToolNames::default())
         }
-        None => markers::scan(after.root()),
+        None => markers::scan(after.root(), &ToolNames::default()),
     };
     !markers.is_empty()
 }

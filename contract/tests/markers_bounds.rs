@@ -3,7 +3,7 @@
 
 use contract::inert::{InertLimits, not_inert};
 use contract::json::{Document, escape_into};
-use contract::markers::{MAX_EXCERPT, MAX_MARKERS, scan, scan_new};
+use contract::markers::{MAX_EXCERPT, MAX_MARKERS, ToolNames, scan, scan_new};
 use proptest::prelude::*;
 use std::time::Duration;
 use testing::processor_time;
@@ -35,7 +35,13 @@ const LIMIT: f64 = 8.0;
 
 /// Texts that repeat something at which a matcher could lose its way.
 fn adversarial() -> Vec<(&'static str, String)> {
-    let unit: [(&str, &str); 16] = [
+    let unit: [(&str, &str); 22] = [
+        ("names of other tools", "must call send_email before read_file "),
+        ("quoted phrases", "detects 'ignore all previous instructions' "),
+        ("phrases that are reported on", "detects texts that ignore all previous instructions "),
+        ("quotation marks", "'\"`"),
+        ("one long name", "get_"),
+        ("mail addresses", "all sent to a@b "),
         ("first words of phrases", "ignore disregard before read send never "),
         ("phrases but for the last word", "ignore all previous x "),
         ("one word over and over", "all "),
@@ -65,7 +71,7 @@ fn twice_the_text_takes_about_twice_the_time() {
         let (one, four) = (text(SIZE), text(4 * SIZE));
         let (one, four) = (Document::parse(&one).unwrap(), Document::parse(&four).unwrap());
         let scanned = |document: &Document<'_>| {
-            std::hint::black_box(scan(document.root()));
+            std::hint::black_box(scan(document.root(), &ToolNames::default()));
         };
         let ratio = ratio(LIMIT, || scanned(&one), || scanned(&four));
         println!("{name}: four times the text takes {ratio:.1} times as long");
@@ -92,8 +98,8 @@ fn many_names_strings_and_references_take_time_in_proportion_too() {
         let judged = |document: &Document<'_>| {
             let root = document.root();
             std::hint::black_box((
-                not_inert(Some(root), root, &limits),
-                not_inert(None, root, &limits),
+                not_inert(Some(root), root, &ToolNames::default(), &limits),
+                not_inert(None, root, &ToolNames::default(), &limits),
             ));
         };
         let ratio = ratio(LIMIT, || judged(&one), || judged(&four));
@@ -117,7 +123,7 @@ fn scanning_ordinary_text_costs_at_most_ten_times_reading_it() {
             std::hint::black_box(Document::parse(&text).unwrap());
         };
         let scanned = || {
-            std::hint::black_box(scan(document.root()));
+            std::hint::black_box(scan(document.root(), &ToolNames::default()));
         };
         let ratio = ratio(READING_LIMIT, read, scanned);
         println!("scanning takes {ratio:.1} times as long as reading");
@@ -131,18 +137,18 @@ proptest! {
         let text = format!("{{{}:[{}]}}", quoted(&text), quoted(&other));
         let document = Document::parse(&text).unwrap();
         let root = document.root();
-        let found = scan(root);
+        let found = scan(root, &ToolNames::default());
         prop_assert!(found.len() <= MAX_MARKERS);
         prop_assert!(found.iter().all(|marker| marker.excerpt.chars().count() <= MAX_EXCERPT));
-        prop_assert!(scan_new(root, root).is_empty());
-        prop_assert_eq!(not_inert(Some(root), root, &InertLimits::default()), None);
+        prop_assert!(scan_new(root, root, &ToolNames::default()).is_empty());
+        prop_assert_eq!(not_inert(Some(root), root, &ToolNames::default(), &InertLimits::default()), None);
     }
 
     #[test]
     fn a_phrase_is_found_wherever_it_stands(before in any::<String>(), after in any::<String>()) {
         let text = quoted(&format!("{before} ignore all previous instructions {after}"));
         let document = Document::parse(&text).unwrap();
-        let found = scan(document.root());
+        let found = scan(document.root(), &ToolNames::default());
         prop_assert!(found.iter().any(|marker| marker.rule == "override.ignore-previous"), "{found:?}");
     }
 
@@ -152,7 +158,7 @@ proptest! {
         let folded: String = letters.map(|(letter, choice)| fold_away(letter, choice)).collect();
         let text = quoted(&folded);
         let document = Document::parse(&text).unwrap();
-        let found = scan(document.root());
+        let found = scan(document.root(), &ToolNames::default());
         prop_assert!(found.iter().any(|marker| marker.rule == "override.ignore-previous"), "{folded:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use contract::inert::{InertLimits, not_inert};
 use contract::json::{Document, Node, escape_into};
-use contract::markers::{MAX_EXCERPT, MAX_MARKERS, Marker, scan, scan_new};
+use contract::markers::{MAX_EXCERPT, MAX_MARKERS, Marker, ToolNames, scan, scan_new};
 
 pub fn run(bytes: &[u8]) {
     if let Ok(document) = Document::parse_bytes(bytes) {
@@ -21,15 +21,16 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn check(entry: Node<'_>) {
-    let markers = scan(entry);
+    let tools = ToolNames::new(["search", "list_issues"]);
+    let markers = scan(entry, &tools);
     assert!(markers.len() <= MAX_MARKERS);
     markers.iter().for_each(check_marker);
-    assert_eq!(markers, scan(entry));
-    assert!(scan_new(entry, entry).is_empty());
+    assert_eq!(markers, scan(entry, &tools));
+    assert!(scan_new(entry, entry, &tools).is_empty());
     let limits = InertLimits::default();
-    assert_eq!(not_inert(Some(entry), entry, &limits), None);
+    assert_eq!(not_inert(Some(entry), entry, &tools, &limits), None);
     if !markers.is_empty() {
-        assert!(not_inert(None, entry, &limits).is_some(), "marked text is never inert");
+        assert!(not_inert(None, entry, &tools, &limits).is_some(), "marked text is never inert");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is pinned of a server that is seen for the first time without a person being asked.
 
 use crate::comparing::has_marker;
+use contract::markers::ToolNames;
 use contract::surface::{Entry, EntryId, Surface};
 
 /// What is trusted at first sight, and what is not.
@@ -13,8 +14,9 @@ pub struct FirstUse {
 
 /// At first sight everything is taken as it is, but for entries with a marker.
 pub fn first_use(surface: &Surface) -> FirstUse {
+    let tools = ToolNames::of(surface);
     let (left_out, pins): (Vec<&Entry>, Vec<&Entry>) =
-        surface.entries().partition(|entry| has_marker(entry));
+        surface.entries().partition(|entry| has_marker(entry, &tools));
     FirstUse {
         pins: pins.into_iter().cloned().collect(),
         left_out: left_out.into_iter().map(|entry| entry.id().clone()).collect(),

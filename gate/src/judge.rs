@@ -9,6 +9,7 @@ use contract::change::{ChangeKind, Finding};
 use contract::diff::mark_renames;
 use contract::inert::{NotInert, not_inert};
 use contract::json::{Document, Node};
+use contract::markers::ToolNames;
 use contract::surface::{Entry, EntryId, Surface};
 use std::collections::BTreeSet;
 
@@ -124,7 +125,7 @@ pub fn judge_surface(
     settings: &Settings,
     auto_pins_today: usize,
 ) -> SurfaceJudgement {
-    let mut comparer = Comparer::knowing(&Compared::default());
+    let mut comparer = Comparer::knowing(&Compared::default(), book, surface);
     judge_each(book, surface, settings, auto_pins_today, &mut comparer, |_| {})
 }
 
@@ -266,7 +267,9 @@ fn compare(
     match ruling {
         Ruling::Hold | Ruling::Inconclusive | Ruling::Note => {}
         Ruling::Defer => judgement.is_deferred = observed.is_some(),
-        Ruling::AcceptIfInert => accept_if_inert(&mut judgement, accepted, settings),
+        Ruling::AcceptIfInert => {
+            accept_if_inert(&mut judgement, accepted, settings, comparer.tools());
+        }
     }
     if judgement.verdict.is_held() {
         let has_marker =
@@ -303,10 +306,15 @@ impl Circumstances {
     }
 }
 
-fn accept_if_inert(judgement: &mut Judgement, accepted: Option<&Pin>, settings: &Settings) {
+fn accept_if_inert(
+    judgement: &mut Judgement,
+    accepted: Option<&Pin>,
+    settings: &Settings,
+    tools: &ToolNames,
+) {
     let Some(after) = &judgement.after else { return };
     let is_known = accepted.is_some_and(|pin| pin.entry.entry_hash() == after.entry_hash());
-    match why_not_inert(judgement.before.as_ref(), after, settings) {
+    match why_not_inert(judgement.before.as_ref(), after, settings, tools) {
         None => judgement.is_accepted = !is_known,
         Some(words) => {
             // Monitor shows what the server says: nothing of it waits.
@@ -316,13 +324,18 @@ fn accept_if_inert(judgement: &mut Judgement, accepted: Option<&Pin>, settings: 
     }
 }
 
-fn why_not_inert(before: Option<&Entry>, after: &Entry, settings: &Settings) -> Option<String> {
+fn why_not_inert(
+    before: Option<&Entry>,
+    after: &Entry,
+    settings: &Settings,
+    tools: &ToolNames,
+) -> Option<String> {
     let old = before.map(Entry::document);
     let (Ok(old), Ok(new)) = (old.transpose(), after.document()) else {
         return Some("it cannot be read".to_owned());
     };
     let old = old.as_ref().map(Document::root);
-    Some(match not_inert(old, new.root(), &settings.inert)? {
+    Some(match not_inert(old, new.root(), tools, &settings.inert)? {
         NotInert::Marker(marker) => format!("a marker at `{}`", marker.pointer),
         NotInert::StringTooLong { pointer, length } => {
             format!("a new text of {length} characters at `{pointer}`")

@@ -5,7 +5,7 @@
 use contract::change::{ChangeKind, Finding};
 use contract::hash::sha256_hex;
 use contract::json::{Document, Node};
-use contract::markers;
+use contract::markers::{self, ToolNames};
 use contract::names;
 use contract::surface::Entry;
 
@@ -59,7 +59,8 @@ fn has_marker(name: &str) -> bool {
         let mut json = Vec::new();
         contract::json::escape_into(text, &mut json);
         let json = String::from_utf8(json).unwrap_or_default();
-        Document::parse(&json).is_ok_and(|document| !markers::scan(document.root()).is_empty())
+        let document = Document::parse(&json);
+        document.is_ok_and(|text| !markers::scan(text.root(), &ToolNames::default()).is_empty())
     })
 }
 

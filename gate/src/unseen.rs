@@ -42,7 +42,7 @@ pub fn judge_server_again(
     compared: &mut Compared,
 ) -> SurfaceJudgement {
     let is_first = awaits_first_approval(status, book);
-    let mut comparer = Comparer::knowing(compared);
+    let mut comparer = Comparer::knowing(compared, book, surface);
     let judgement =
         judge_each(book, surface, settings, auto_pins_today, &mut comparer, |judgement| {
             if is_first {

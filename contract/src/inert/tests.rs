@@ -4,7 +4,12 @@ use crate::json::Document;
 fn judge(old: Option<&str>, new: &str) -> Option<NotInert> {
     let old = old.map(|old| Document::parse(old).unwrap());
     let new = Document::parse(new).unwrap();
-    not_inert(old.as_ref().map(Document::root), new.root(), &InertLimits::default())
+    not_inert(
+        old.as_ref().map(Document::root),
+        new.root(),
+        &ToolNames::default(),
+        &InertLimits::default(),
+    )
 }
 
 fn tool(properties: &str) -> String {
@@ -62,7 +67,12 @@ fn a_repeated_string_is_counted_once_and_a_known_one_not_at_all() {
 fn limits_can_be_set() {
     let document = Document::parse(r#"["12345","123456"]"#).unwrap();
     let check = |string_max, entry_max| {
-        not_inert(None, document.root(), &InertLimits { string_max, entry_max })
+        not_inert(
+            None,
+            document.root(),
+            &ToolNames::default(),
+            &InertLimits { string_max, entry_max },
+        )
     };
     assert_eq!(check(6, 11), None);
     assert!(matches!(check(5, 11), Some(NotInert::StringTooLong { length: 6, .. })));

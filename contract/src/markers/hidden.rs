@@ -125,6 +125,14 @@ impl Eye {
             && !(run.length == 1 && is_customary(previous, run.first, next))
         {
             report(found, "hidden.zero-width-in-word", run.start, at);
+        } else if let (Some(previous), Some(next)) = (self.previous, next)
+            && previous.is_ascii()
+            && next.is_ascii()
+            && run.first != '\u{ad}'
+            && !is_variation_selector(run.first)
+        {
+            // Between ASCII characters no script and no emoji needs one.
+            report(found, "hidden.zero-width-in-text", run.start, at);
         }
     }
 }
@@ -146,6 +154,7 @@ fn always_hidden(character: char) -> Option<&'static str> {
             Some("hidden.bidi-control")
         }
         '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => Some("hidden.format-character"),
+        '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => Some("hidden.private-use"),
         _ if is_blank_letter(character) => Some("hidden.blank-letter"),
         _ => None,
     }
@@ -217,7 +226,7 @@ fn flag_tags(character: char, rest: &str) -> usize {
 pub(crate) fn is_invisible(character: char) -> bool {
     is_removed_in_folding(character)
         || is_blank_letter(character)
-        || matches!(character, '\u{2028}' | '\u{2029}')
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}')
 }
 
 /// Format characters, which folding takes out so that they split no word.

@@ -2,8 +2,9 @@
 //! stand in.
 //!
 //! A phrase is a row of elements. An element is one of some words (`ignore,disregard`, or a named set `{disregard}`);
-//! `~4` before it allows up to four other words in between. A word may ask for the punctuation around it (`.env`,
-//! `<system>`). Phrases that begin alike share their beginning, as the branches of a tree do.
+//! `~4` before it allows up to four other words in between, `_4` the same within one sentence. A word may ask for the
+//! punctuation around it (`.env`, `<system>`). `@tool` is the name of a tool that is not the server's. Phrases that begin
+//! alike share their beginning, as the branches of a tree do.
 
 use super::MarkerClass;
 use super::words::normalized_byte;
@@ -19,7 +20,11 @@ const MAX_ELEMENTS: u8 = 12;
 /// The widest gap, in words.
 const MAX_GAP: u32 = 16;
 /// How many slots the table of words has; few enough are taken that a look-up hardly ever looks twice.
-const TABLE_SIZE: usize = 8192;
+const TABLE_SIZE: usize = 16_384;
+/// The element that stands for the name of a tool that is not the server's.
+const FOREIGN_TOOL: &str = "@tool";
+/// The element that stands for an address of electronic mail.
+const ADDRESS: &str = "@address";
 
 /// All rules, ready to match.
 #[derive(Debug, Default)]
@@ -29,6 +34,10 @@ pub(super) struct Lexicon {
     words: Vec<Word>,
     /// The places of all words, each word's together.
     postings: Vec<Posting>,
+    /// The places of the names of other tools, the deepest first.
+    foreign: Vec<u16>,
+    /// The places of mail addresses, the deepest first.
+    addresses: Vec<u16>,
     /// Open addressing over `words`: zero is empty, otherwise one more than the word's number.
     table: Vec<u16>,
 }
@@ -38,6 +47,8 @@ pub(super) struct Rule {
     pub(super) id: String,
     pub(super) class: MarkerClass,
     pub(super) parameters_only: bool,
+    /// A negation before it in its sentence makes it harmless.
+    pub(super) unless_negated: bool,
 }
 
 /// An element of a phrase, in the tree of all phrases.
@@ -47,6 +58,10 @@ pub(super) struct Node {
     pub(super) parent: Option<u16>,
     /// How many words may stand in between.
     pub(super) gap: u32,
+    /// They have to be of the same sentence.
+    pub(super) in_sentence: bool,
+    /// The word has to stand on its own, not as a part of a name.
+    pub(super) is_plain: bool,
     depth: u8,
     /// The rules of the phrases that end here.
     pub(super) ends: Vec<u16>,
@@ -74,11 +89,20 @@ pub(super) struct Affixes {
     pub(super) after: Box<[u8]>,
 }
 
+/// How an element stands to the one before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Gap {
+    words: u32,
+    in_sentence: bool,
+    /// Not between but of the element itself: it may not be a part of a name.
+    is_plain: bool,
+}
+
 /// What is at hand while the tree grows.
 struct Growth<'a> {
     sets: &'a BTreeMap<String, String>,
     /// The nodes that are there: by what comes before, the gap and the element as it is written.
-    nodes: BTreeMap<(Option<u16>, u32, &'a str), u16>,
+    nodes: BTreeMap<(Option<u16>, Gap, &'a str), u16>,
     postings: BTreeMap<Vec<u8>, Vec<Posting>>,
 }
 
@@ -109,6 +133,8 @@ struct RuleSource {
     id: String,
     #[serde(default)]
     parameters_only: bool,
+    #[serde(default)]
+    unless_negated: bool,
     phrases: Vec<String>,
 }
 
@@ -133,6 +159,10 @@ impl Lexicon {
             }
         }
         lexicon.add_words(growth.postings);
+        let nodes = &lexicon.nodes;
+        let depth = |node: &u16| nodes.get(usize::from(*node)).map(|node| node.depth);
+        lexicon.foreign.sort_by_key(|node| std::cmp::Reverse(depth(node)));
+        lexicon.addresses.sort_by_key(|node| std::cmp::Reverse(depth(node)));
         Ok(lexicon)
     }
 
@@ -140,13 +170,13 @@ impl Lexicon {
         let class = MarkerClass::ALL
             .into_iter()
             .find(|class| class.as_str() == rule.class)
-            .filter(|class| *class != MarkerClass::HiddenCharacters)
+            .filter(|class| class.has_phrases())
             .ok_or_else(|| LexiconError::Class(rule.class.clone()))?;
         if self.rules.iter().any(|other| other.id == rule.id) {
             return Err(LexiconError::Repeated(rule.id.clone()));
         }
-        let parameters_only = rule.parameters_only;
-        self.rules.push(Rule { id: rule.id.clone(), class, parameters_only });
+        let (parameters_only, unless_negated) = (rule.parameters_only, rule.unless_negated);
+        self.rules.push(Rule { id: rule.id.clone(), class, parameters_only, unless_negated });
         Ok(self.rules.len().saturating_sub(1) as u16)
     }
 
@@ -158,11 +188,16 @@ impl Lexicon {
     ) -> Result<(), &'static str> {
         let mut last: Option<u16> = None;
         let mut depth = 0;
-        let mut gap = 0;
+        // Names of tools are full of verbs.
+        let is_plain = self.rules.last().is_some_and(|rule| rule.class == MarkerClass::ToolOrder);
+        let close = Gap { is_plain, ..Gap::default() };
+        let mut gap = close;
         for part in phrase.split_whitespace() {
-            if let Some(width) = part.strip_prefix('~') {
-                gap = width.parse().map_err(|_| "a gap is not a number")?;
-                if gap > MAX_GAP || last.is_none() {
+            let within = part.strip_prefix('_');
+            if let Some(width) = part.strip_prefix('~').or(within) {
+                let words = width.parse().map_err(|_| "a gap is not a number")?;
+                gap = Gap { words, in_sentence: within.is_some(), is_plain };
+                if words > MAX_GAP || last.is_none() {
                     return Err("a gap is too wide or comes first");
                 }
                 continue;
@@ -174,15 +209,22 @@ impl Lexicon {
             last = Some(match growth.nodes.get(&(last, gap, part)) {
                 Some(&node) => node,
                 None => self.add_node(
-                    Node { parent: last, gap, depth, ends: Vec::new() },
+                    Node {
+                        parent: last,
+                        gap: gap.words,
+                        in_sentence: gap.in_sentence,
+                        is_plain,
+                        depth,
+                        ends: Vec::new(),
+                    },
                     part,
                     growth,
                 )?,
             });
-            gap = 0;
+            gap = close;
         }
         let end = last.and_then(|last| self.nodes.get_mut(usize::from(last)));
-        match end.filter(|_| gap == 0) {
+        match end.filter(|_| gap == close) {
             Some(node) => node.ends.push(rule),
             None => return Err("it has no words, or ends in a gap"),
         }
@@ -197,15 +239,24 @@ impl Lexicon {
     ) -> Result<u16, &'static str> {
         let number = u16::try_from(self.nodes.len()).map_err(|_| "too many elements")?;
         for alternative in alternatives(part, growth.sets).ok_or("an unknown set")? {
-            let (word, affixes) =
-                split_affixes(alternative).ok_or("a word that is not letters and digits")?;
-            let posting = Posting { node: number, affixes };
-            let places = growth.postings.entry(word).or_default();
-            if !places.contains(&posting) {
-                places.push(posting);
+            match alternative {
+                FOREIGN_TOOL => self.foreign.push(number),
+                ADDRESS => self.addresses.push(number),
+                other if other.starts_with('@') => return Err("an unknown element"),
+                word => {
+                    let (word, affixes) =
+                        split_affixes(word).ok_or("a word that is not letters and digits")?;
+                    let posting = Posting { node: number, affixes };
+                    let places = growth.postings.entry(word).or_default();
+                    if !places.contains(&posting) {
+                        places.push(posting);
+                    }
+                }
             }
         }
-        growth.nodes.insert((node.parent, node.gap, part), number);
+        let (words, in_sentence, is_plain) = (node.gap, node.in_sentence, node.is_plain);
+        let gap = Gap { words, in_sentence, is_plain };
+        growth.nodes.insert((node.parent, gap, part), number);
         self.nodes.push(node);
         Ok(number)
     }
@@ -233,6 +284,16 @@ impl Lexicon {
                 *free = number;
             }
         }
+    }
+
+    /// Where the name of a tool that is not the server's can stand.
+    pub(super) fn foreign(&self) -> &[u16] {
+        &self.foreign
+    }
+
+    /// Where a mail address can stand.
+    pub(super) fn addresses(&self) -> &[u16] {
+        &self.addresses
     }
 
     pub(super) fn postings(&self, word: &Word) -> &[Posting] {

@@ -2,7 +2,7 @@ use super::*;
 use crate::json::Document;
 
 fn markers(text: &str) -> Vec<Marker> {
-    scan(Document::parse(text).unwrap().root())
+    scan(Document::parse(text).unwrap().root(), &ToolNames::default())
 }
 
 #[test]
@@ -71,7 +71,10 @@ fn excerpts_are_bounded_with_escapes_counted() {
 #[test]
 fn only_strings_that_the_approved_entry_lacks_are_scanned() {
     let approved = Document::parse(r#"{"description":"<system>","title":"\u003cadmin>"}"#).unwrap();
-    let check = |text: &str| scan_new(Document::parse(text).unwrap().root(), approved.root()).len();
+    let check = |text: &str| {
+        let document = Document::parse(text).unwrap();
+        scan_new(document.root(), approved.root(), &ToolNames::default()).len()
+    };
     assert_eq!(check(r#"{"description":"<system>"}"#), 0);
     assert_eq!(check(r#"{"elsewhere":["\u003csystem>","<admin>"]}"#), 0);
     assert_eq!(check(r#"{"description":"<system> "}"#), 1);

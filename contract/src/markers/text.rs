@@ -1,8 +1,10 @@
 //! One string: as it stands, folded, and what is encoded in it.
 
+use super::commands::is_command;
 use super::encoded::decode_runs;
 use super::excerpt::excerpt;
 use super::fold::{fold_into, original_offsets};
+use super::foreign::OwnNames;
 use super::hidden::find_hidden;
 use super::lexicon::Lexicon;
 use super::words::{Hit, Matcher};
@@ -28,7 +30,12 @@ impl TextScanner {
         TextScanner { matcher: Matcher::new(Lexicon::built_in()), folded: Vec::new() }
     }
 
-    pub(super) fn scan(&mut self, text: &str, place: Place) -> Vec<Finding> {
+    pub(super) fn scan(
+        &mut self,
+        text: &str,
+        place: Place,
+        own: &mut OwnNames<'_>,
+    ) -> Vec<Finding> {
         let mut findings: Vec<Finding> = find_hidden(text)
             .into_iter()
             .map(|found| Finding {
@@ -38,25 +45,38 @@ impl TextScanner {
             })
             .collect();
         self.matcher.begin(place);
-        self.phrases(text, &mut findings);
+        self.phrases(text, own, &mut findings);
         let folded = &mut self.folded;
         let matcher = &mut self.matcher;
+        let mut has_command = false;
         decode_runs(text.as_bytes(), |decoded| {
-            let hits = matcher.find(decoded);
+            if !has_command && is_command(decoded) {
+                has_command = true;
+                let decoded = String::from_utf8_lossy(decoded);
+                findings.push(Finding {
+                    class: MarkerClass::DecodedCommand,
+                    rule: "decoded.command",
+                    excerpt: excerpt(&decoded, 0, decoded.len()),
+                });
+            }
+            let hits = matcher.find(decoded, own);
+            if hits.is_empty() && decoded.is_ascii() {
+                return;
+            }
             let decoded_text = String::from_utf8_lossy(decoded);
             push_findings(matcher.lexicon(), &decoded_text, hits, &mut findings);
             if std::str::from_utf8(decoded).is_ok_and(|text| !text.is_ascii()) {
-                folded_phrases(matcher, folded, &decoded_text, &mut findings);
+                folded_phrases(matcher, folded, &decoded_text, own, &mut findings);
             }
         });
         findings
     }
 
-    fn phrases(&mut self, text: &str, findings: &mut Vec<Finding>) {
-        let hits = self.matcher.find(text.as_bytes());
+    fn phrases(&mut self, text: &str, own: &mut OwnNames<'_>, findings: &mut Vec<Finding>) {
+        let hits = self.matcher.find(text.as_bytes(), own);
         push_findings(self.matcher.lexicon(), text, hits, findings);
         if !text.is_ascii() {
-            folded_phrases(&mut self.matcher, &mut self.folded, text, findings);
+            folded_phrases(&mut self.matcher, &mut self.folded, text, own, findings);
         }
     }
 }
@@ -65,10 +85,11 @@ fn folded_phrases(
     matcher: &mut Matcher,
     folded: &mut Vec<u8>,
     text: &str,
+    own: &mut OwnNames<'_>,
     findings: &mut Vec<Finding>,
 ) {
     fold_into(text, folded);
-    let mut hits = matcher.find(folded);
+    let mut hits = matcher.find(folded, own);
     if hits.is_empty() {
         return;
     }

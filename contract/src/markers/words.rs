@@ -6,7 +6,9 @@
 //! bounded by distance alone, so an earlier end can complete nothing that the latest one cannot.
 
 use super::Place;
+use super::foreign::{OwnNames, is_written_like_a_tool};
 use super::lexicon::{Affixes, HASH_START, Lexicon, Word, hash_step};
+use super::quoted::{is_negated, is_talked_about};
 
 const SEPARATOR: u8 = 0;
 /// An apostrophe: part of the word around it and not spelled (`don't` is `dont`).
@@ -65,6 +67,20 @@ struct Progress {
     start: u32,
 }
 
+/// Letters that may be the name of a tool: where they start, and the number of the first word in them.
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    start: usize,
+    first_word: u32,
+}
+
+/// Where an element of a phrase stands.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: usize,
+    first_word: u32,
+}
+
 /// Matches all phrases at once.
 #[derive(Debug)]
 pub(super) struct Matcher {
@@ -76,6 +92,8 @@ pub(super) struct Matcher {
     /// progress at or below it is of another text.
     word: u32,
     base: u32,
+    /// The number of the last word before the present sentence.
+    sentence: u32,
     place: Place,
     hits: Vec<Hit>,
 }
@@ -89,6 +107,7 @@ impl Matcher {
             has_reported: false,
             word: 0,
             base: 0,
+            sentence: 0,
             place: Place::Anywhere,
             hits: Vec::new(),
         }
@@ -108,13 +127,15 @@ impl Matcher {
     }
 
     /// The phrases in some bytes that were not reported for this string yet.
-    pub(super) fn find(&mut self, bytes: &[u8]) -> Vec<Hit> {
+    pub(super) fn find(&mut self, bytes: &[u8], own: &mut OwnNames<'_>) -> Vec<Hit> {
         if self.word > u32::MAX / 2 {
             self.progress.fill(Progress::default());
             self.word = 0;
         }
         self.base = self.word;
+        self.sentence = self.word;
         let mut start = None;
+        let mut name: Option<Name> = None;
         let mut hash = HASH_START;
         let mut is_camel = false;
         let mut after_lower = false;
@@ -127,9 +148,20 @@ impl Matcher {
                         is_camel = false;
                         after_lower = false;
                     }
+                    if byte != b'_' && byte != b'-' {
+                        self.name(bytes, name.take(), offset, own);
+                        if byte == b'@' {
+                            self.address(bytes, offset);
+                        }
+                        if ends_sentence(bytes, offset, byte) {
+                            self.sentence = self.word;
+                        }
+                    }
                 }
-                SKIPPED => {}
+                SKIPPED => self.name(bytes, name.take(), offset, own),
                 letter => {
+                    name = name
+                        .or(Some(Name { start: offset, first_word: self.word.saturating_add(1) }));
                     start = start.or(Some(offset));
                     hash = hash_step(hash, letter);
                     is_camel |= after_lower && byte.is_ascii_uppercase();
@@ -140,7 +172,51 @@ impl Matcher {
         if let Some(first) = start {
             self.word(bytes, first, bytes.len(), hash, is_camel);
         }
+        self.name(bytes, name, bytes.len(), own);
         std::mem::take(&mut self.hits)
+    }
+
+    /// Takes letters as the name of a tool, if they are written like one and some phrase waits for one.
+    fn name(&mut self, bytes: &[u8], name: Option<Name>, end: usize, own: &mut OwnNames<'_>) {
+        let Some(Name { start, first_word }) = name else { return };
+        // One plain word is the common case.
+        if self.word == first_word
+            && !bytes.get(start..end).is_some_and(|name| name.contains(&b'_'))
+        {
+            return;
+        }
+        if !is_written_like_a_tool(bytes, start, end) {
+            return;
+        }
+        let span = Span { start, first_word };
+        let lexicon = self.lexicon;
+        let mut is_foreign = None;
+        for &node in lexicon.foreign() {
+            let begun = self.begun(node, span);
+            let Some(begun) = begun else { continue };
+            let name = bytes.get(start..end).unwrap_or(&[]);
+            if !*is_foreign.get_or_insert_with(|| !own.contains(name)) {
+                return;
+            }
+            self.reach(node, begun, bytes, end);
+        }
+    }
+
+    /// Takes an `@` between two letters as a mail address.
+    fn address(&mut self, bytes: &[u8], offset: usize) {
+        let letter = |at: Option<usize>| {
+            at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric)
+        };
+        if !letter(offset.checked_sub(1)) || !letter(offset.checked_add(1)) {
+            return;
+        }
+        let span = Span { start: offset, first_word: self.word };
+        let lexicon = self.lexicon;
+        for &node in lexicon.addresses() {
+            if let Some(begun) = self.begun(node, span) {
+                self.reach(node, begun, bytes, offset);
+            }
+        }
     }
 
     /// Takes a word as a whole if it is known, else by its humps: `iGnOrE` is one word, `ignorePrevious` is two.
@@ -185,46 +261,88 @@ impl Matcher {
     }
 
     fn advance(&mut self, word: &Word, bytes: &[u8], start: usize, end: usize) {
+        let span = Span { start, first_word: self.word };
         for posting in self.lexicon.postings(word) {
-            let at = usize::from(posting.node);
-            let Some(node) = self.lexicon.nodes.get(at) else { continue };
-            let begun = match node.parent {
-                None => start as u32,
-                Some(parent) => match self.progress.get(usize::from(parent)) {
-                    Some(before)
-                        if before.word > self.base && self.word - before.word <= node.gap + 1 =>
-                    {
-                        before.start
-                    }
-                    _ => continue,
-                },
-            };
-            let affixes = posting.affixes.as_deref();
-            if !affixes.is_none_or(|affixes| has_affixes(affixes, bytes, start, end)) {
+            let Some(begun) = self.begun(posting.node, span) else { continue };
+            let is_plain =
+                self.lexicon.nodes.get(usize::from(posting.node)).is_some_and(|node| node.is_plain);
+            if is_plain && is_part_of_a_name(bytes, start, end) {
                 continue;
             }
-            if let Some(progress) = self.progress.get_mut(at) {
-                *progress = Progress { word: self.word, start: begun };
-            }
-            for &rule in &node.ends {
-                self.report(rule, begun as usize, end);
+            let affixes = posting.affixes.as_deref();
+            if affixes.is_none_or(|affixes| has_affixes(affixes, bytes, start, end)) {
+                self.reach(posting.node, begun, bytes, end);
             }
         }
     }
 
-    fn report(&mut self, rule: u16, start: usize, end: usize) {
-        let number = usize::from(rule);
-        let parameters_only =
-            self.lexicon.rules.get(number).is_some_and(|rule| rule.parameters_only);
-        if parameters_only && self.place != Place::Parameter {
+    /// Where the phrase began that can go on with this element here; `None` if the elements before it are missing.
+    fn begun(&self, node: u16, span: Span) -> Option<u32> {
+        let node = self.lexicon.nodes.get(usize::from(node))?;
+        let Some(parent) = node.parent else { return Some(span.start as u32) };
+        let before = self.progress.get(usize::from(parent))?;
+        let floor = if node.in_sentence { self.sentence } else { self.base };
+        let is_near = before.word > floor
+            && before.word < span.first_word
+            && span.first_word - before.word <= node.gap + 1;
+        is_near.then_some(before.start)
+    }
+
+    /// An element was found: notes how far its phrase has come, and reports what ends here.
+    fn reach(&mut self, node: u16, begun: u32, bytes: &[u8], end: usize) {
+        let at = usize::from(node);
+        if let Some(progress) = self.progress.get_mut(at) {
+            *progress = Progress { word: self.word, start: begun };
+        }
+        let lexicon = self.lexicon;
+        for &rule in lexicon.nodes.get(at).map_or(&[][..], |node| &node.ends) {
+            self.report(rule, bytes, begun as usize, end);
+        }
+    }
+
+    fn report(&mut self, number: u16, bytes: &[u8], start: usize, end: usize) {
+        let lexicon = self.lexicon;
+        let Some(rule) = lexicon.rules.get(usize::from(number)) else { return };
+        if rule.parameters_only && self.place != Place::Parameter {
             return;
         }
-        if let Some(is_reported) = self.is_reported.get_mut(number)
-            && !std::mem::replace(is_reported, true)
-        {
+        let Some(is_reported) = self.is_reported.get_mut(usize::from(number)) else { return };
+        // One that does not count is not reported, and does not keep a later one from being reported.
+        let is_void = || {
+            rule.unless_negated && is_negated(bytes, start)
+                || is_talked_about(rule.class, bytes, start)
+        };
+        if !*is_reported && !is_void() {
+            *is_reported = true;
             self.has_reported = true;
-            self.hits.push(Hit { rule, start, end });
+            self.hits.push(Hit { rule: number, start, end });
         }
+    }
+}
+
+/// Whether a word is a part of a name: `call` in `call_tool` and in `callTool`.
+fn is_part_of_a_name(bytes: &[u8], start: usize, end: usize) -> bool {
+    let is_name =
+        |byte: Option<&u8>| byte.is_some_and(|&byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    is_name(start.checked_sub(1).and_then(|at| bytes.get(at))) || is_name(bytes.get(end))
+}
+
+/// Whether a byte ends a sentence: a full stop before white space, or an empty line. `e.g. ` ends none.
+fn ends_sentence(bytes: &[u8], offset: usize, byte: u8) -> bool {
+    let next = bytes.get(offset + 1).copied().unwrap_or(b' ');
+    match byte {
+        b'!' | b'?' => next.is_ascii_whitespace(),
+        b'.' => {
+            let letter = |back: usize| {
+                offset
+                    .checked_sub(back)
+                    .and_then(|at| bytes.get(at))
+                    .is_some_and(u8::is_ascii_alphanumeric)
+            };
+            next.is_ascii_whitespace() && (letter(2) || !letter(1))
+        }
+        b'\n' => matches!(next, b'\n' | b'-' | b'*' | b'#'),
+        _ => false,
     }
 }
 

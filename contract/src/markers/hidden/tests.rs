@@ -21,10 +21,11 @@ fn zero_width_characters_count_inside_a_word_and_in_runs() {
     {
         assert_eq!(rules(inside), ["hidden.zero-width-in-word"], "{inside:?}");
     }
-    for outside in ["a \u{200b}b", "\u{feff}a", "a\u{200b}", "a\u{200b} b", "😀\u{200d}😀"] {
+    for outside in ["\u{feff}a", "a\u{200b}", "а \u{200b}б", "😀\u{200d}😀", "1\u{fe0f}\u{20e3} b"]
+    {
         assert!(rules(outside).is_empty(), "{outside:?}");
     }
-    let run = |length: usize| format!("a {} b", "\u{200b}".repeat(length));
+    let run = |length: usize| format!("я。{}。я", "\u{200b}".repeat(length));
     assert!(rules(&run(ZERO_WIDTH_RUN - 1)).is_empty());
     assert_eq!(rules(&run(ZERO_WIDTH_RUN)), ["hidden.zero-width-run"]);
 }
@@ -75,4 +76,19 @@ fn control_characters_count_and_white_space_does_not() {
 fn each_rule_is_reported_once_at_its_first_place() {
     let found = find_hidden("ab\u{202e}cd\u{202e}");
     assert_eq!(found, [Hidden { rule: "hidden.bidi-control", start: 2, end: 5 }]);
+}
+
+#[test]
+fn between_ascii_characters_every_zero_width_character_counts() {
+    for text in ["a \u{200b}b", "a\u{200b} b", "a.\u{200d} b", "a,\u{feff}b"] {
+        assert_eq!(rules(text), ["hidden.zero-width-in-text"], "{text:?}");
+    }
+    assert!(rules("می\u{200c} b").is_empty() && rules("co-\u{ad} b").is_empty());
+}
+
+#[test]
+fn private_use_characters_count() {
+    for text in ["a\u{e000}b", "\u{f8ff}", "\u{f0001} x", "\u{10fffd}"] {
+        assert_eq!(rules(text), ["hidden.private-use"], "{text:?}");
+    }
 }

@@ -13,7 +13,7 @@ fn the_data_file_is_well_formed_and_has_every_class_with_phrases() {
     let lexicon = Lexicon::parse(SOURCE).unwrap();
     for class in MarkerClass::ALL {
         let has_rules = lexicon.rules.iter().any(|rule| rule.class == class);
-        assert_eq!(has_rules, class != MarkerClass::HiddenCharacters, "{class}");
+        assert_eq!(has_rules, class.has_phrases(), "{class}");
     }
     assert!(lexicon.words.len() * 4 < TABLE_SIZE, "the table of words has become crowded");
 }
@@ -23,7 +23,9 @@ fn every_element_has_words_leads_to_a_rule_and_every_rule_has_a_dotted_id() {
     let lexicon = Lexicon::built_in();
     let postings: Vec<_> = lexicon.words.iter().flat_map(|word| lexicon.postings(word)).collect();
     for (number, node) in lexicon.nodes.iter().enumerate() {
-        assert!(postings.iter().any(|posting| usize::from(posting.node) == number), "{node:?}");
+        let special = lexicon.foreign.iter().chain(&lexicon.addresses);
+        let mut places = postings.iter().map(|posting| &posting.node).chain(special);
+        assert!(places.any(|&place| usize::from(place) == number), "{node:?}");
         let goes_on =
             lexicon.nodes.iter().any(|other| other.parent.map(usize::from) == Some(number));
         assert!(goes_on || !node.ends.is_empty(), "{node:?}");
@@ -47,9 +49,21 @@ fn a_malformed_data_file_is_refused() {
         error(&rule("{other}")),
         LexiconError::Phrase { reason: "an unknown set", .. }
     ));
-    for phrase in
-        ["", "~2 one", "one ~2", "one ~17 two", "one ~x two", "<>", "one,,two", "on-e", "über"]
-    {
+    for phrase in [
+        "",
+        "~2 one",
+        "one ~2",
+        "_2 one",
+        "one _2",
+        "one _17 two",
+        "@other",
+        "one ~17 two",
+        "one ~x two",
+        "<>",
+        "one,,two",
+        "on-e",
+        "über",
+    ] {
         assert!(matches!(error(&rule(phrase)), LexiconError::Phrase { .. }), "{phrase}");
     }
     assert!(matches!(error(&(rule("one") + &rule("two"))), LexiconError::Repeated(_)));
