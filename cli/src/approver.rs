@@ -79,8 +79,9 @@ pub(crate) fn confirm_yes(configuration: &Configuration, question: &str) -> Resu
     }
 }
 
-fn need_terminal() -> Result<(), Failure> {
-    if std::io::stdin().is_terminal() {
+/// What is decided on is printed on standard output, and only a terminal is shown words that nobody accepted.
+pub(crate) fn need_terminal() -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return Ok(());
     }
     Err(Failure::usage(

@@ -115,8 +115,10 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  holdpoint rollback files write_file")]
     Rollback(RollbackCommand),
     /// Show everything that happened to a server, when, and by whom
-    #[command(after_help = "Example:\n  holdpoint history files")]
-    History(ServerCommand),
+    #[command(
+        after_help = "Examples:\n  holdpoint history files\n  holdpoint history files --show 12"
+    )]
+    History(HistoryCommand),
     /// Show how many calls were checked, held and decided on this machine
     #[command(after_help = "Examples:\n  holdpoint stats\n  holdpoint stats --days 7 --json")]
     Stats(stats::StatsCommand),
@@ -301,12 +303,16 @@ pub(crate) struct CheckCommand {
     /// Also ask whether the server behaves as it declares (not implemented yet: UNAVAILABLE, exit 10)
     #[arg(long)]
     pub(crate) behavioral: bool,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusCommand {
     /// One server only
     pub(crate) id: Option<ServerId>,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
 }
 
 #[derive(Debug, Args)]
@@ -316,6 +322,37 @@ pub(crate) struct ReviewCommand {
     /// Decide on the waiting changes one by one
     #[arg(short, long)]
     pub(crate) interactive: bool,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+    #[command(flatten)]
+    pub(crate) pager: PagerArguments,
+}
+
+/// What is printed where the output is not a terminal.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct TextArguments {
+    /// Print words of the server that nobody accepted even if the output is not a terminal
+    #[arg(long)]
+    pub(crate) server_text: bool,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct PagerArguments {
+    /// Print long output without a pager
+    #[arg(long)]
+    pub(crate) no_pager: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryCommand {
+    pub(crate) id: ServerId,
+    /// Show what this act changed, before and after, by its number in the history
+    #[arg(long, value_name = "N")]
+    pub(crate) show: Option<i64>,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+    #[command(flatten)]
+    pub(crate) pager: PagerArguments,
 }
 
 #[derive(Debug, Args)]

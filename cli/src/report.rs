@@ -1,6 +1,7 @@
 //! The JSON documents that commands print, and the same in words.
 
 use crate::screen::{self, BOLD, CYAN, DIM, styled};
+use crate::server_text::{HOW_TO_SEE, Printable, ServerText, Withheld};
 use crate::side_by_side::folded;
 use contract::change::{Finding, Meaning};
 use contract::hash::{DefinitionHash, EntryHash};
@@ -11,7 +12,7 @@ use gate::reason::Reason;
 use gate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use gate::words::{self, Audience};
 use serde::Serialize;
-use std::io::IsTerminal;
+use std::borrow::Cow;
 
 /// `diff --json`, `check --json`.
 #[derive(Debug, Serialize)]
@@ -34,7 +35,7 @@ pub(crate) struct VerdictDocument<'a> {
 pub(crate) struct EntryDocument<'a> {
     #[serde(rename = "type")]
     entry_type: EntryType,
-    key: &'a str,
+    key: Cow<'a, str>,
     #[serde(flatten)]
     surfaced: SurfacedVerdict,
     deferred: bool,
@@ -45,9 +46,9 @@ pub(crate) struct EntryDocument<'a> {
     entry_hash: Change<EntryHash>,
     findings: Vec<FindingDocument<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    renamed_to: Option<&'a str>,
+    renamed_to: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<&'a str>,
+    detail: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,26 +61,30 @@ struct Change<T> {
 struct FindingDocument<'a> {
     kind: &'static str,
     class: &'static str,
-    path: &'a str,
+    path: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     effective: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     results: Option<&'static str>,
     before: Option<&'a str>,
     after: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<Withheld>,
     say: String,
 }
 
 impl<'a> VerdictDocument<'a> {
-    pub(crate) fn of(judgement: &'a SurfaceJudgement) -> VerdictDocument<'a> {
+    pub(crate) fn of(judgement: &'a SurfaceJudgement, text: ServerText) -> VerdictDocument<'a> {
         let is_unreadable = !judgement.unreadable.is_empty();
+        let unreadable: Vec<Cow<'_, str>> =
+            judgement.unreadable.iter().map(|words| text.unreadable(words)).collect();
         VerdictDocument {
             server: None,
             surfaced: judgement.surfaced(),
             reason: is_unreadable.then_some(Reason::SurfaceUnreadable),
-            detail: is_unreadable.then(|| judgement.unreadable.join("; ")),
+            detail: is_unreadable.then(|| unreadable.join("; ")),
             posture: judgement.posture,
-            entries: judgement.entries.iter().map(EntryDocument::of).collect(),
+            entries: judgement.entries.iter().map(|entry| EntryDocument::of(entry, text)).collect(),
             behavioral: None,
         }
     }
@@ -94,22 +99,24 @@ impl<'a> VerdictDocument<'a> {
 }
 
 impl<'a> EntryDocument<'a> {
-    pub(crate) fn of(judgement: &'a Judgement) -> EntryDocument<'a> {
+    pub(crate) fn of(judgement: &'a Judgement, text: ServerText) -> EntryDocument<'a> {
+        let printable = Printable::new(judgement, text);
         let (before, after) = (judgement.before.as_ref(), judgement.after.as_ref());
         let is_tool = judgement.id.entry_type == EntryType::Tool;
         let findings = judgement.findings.iter().map(|finding| FindingDocument {
             kind: finding.kind.as_str(),
             class: finding.class.as_str(),
-            path: &finding.path,
+            path: printable.path(finding),
             effective: finding.meaning.and_then(Meaning::effective),
             results: finding.meaning.and_then(Meaning::results),
-            before: finding.before.as_deref(),
-            after: finding.after.as_deref(),
-            say: words::say(finding, Audience::Person),
+            before: printable.before_of(finding),
+            after: printable.after_of(finding),
+            withheld: printable.withheld_of(finding),
+            say: printable.say(finding),
         });
         EntryDocument {
             entry_type: judgement.id.entry_type,
-            key: &judgement.id.key,
+            key: printable.key(),
             surfaced: judgement.surfaced(),
             deferred: judgement.is_deferred,
             reason: judgement.reason,
@@ -122,18 +129,17 @@ impl<'a> EntryDocument<'a> {
                 after: after.map(contract::surface::Entry::entry_hash),
             },
             findings: findings.collect(),
-            renamed_to: judgement.renamed_to.as_deref(),
-            detail: judgement.detail.as_deref().or(judgement.not_inert.as_deref()),
+            renamed_to: printable.renamed_to(),
+            detail: printable.details().next(),
         }
     }
 }
 
 /// An entry's name as a person reads it.
-pub(crate) fn name_of(judgement: &Judgement) -> String {
-    let id = &judgement.id;
-    let name =
-        words::entry_name(id.entry_type, &id.key, judgement.before.is_some(), Audience::Person);
-    screen::name(&name)
+pub(crate) fn name_of(judgement: &Judgement, text: ServerText) -> String {
+    let (id, is_accepted) = (&judgement.id, judgement.before.is_some());
+    let key = text.name(&id.key, is_accepted);
+    screen::name(&words::entry_name(id.entry_type, &key, is_accepted, Audience::Person))
 }
 
 /// What becomes of an entry, in one word.
@@ -147,7 +153,7 @@ pub(crate) fn state_of(entry: &Judgement) -> String {
 }
 
 /// Says what was found, an entry a paragraph, the gravest first.
-pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
+pub(crate) fn say_entries(judgement: &SurfaceJudgement, text: ServerText) {
     let mut entries: Vec<&Judgement> = judgement.entries.iter().collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.verdict));
     let lost = with_one_reason(&entries);
@@ -156,15 +162,22 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement) {
         screen::say(format!("{}  {}", screen::verdict(judgement.verdict), styled(BOLD, held)));
         screen::say(format!("    {}", screen::readable(reason)));
     }
+    let mut is_located = false;
     for entry in entries.into_iter().filter(|_| lost.is_none()) {
-        say_entry(entry, &state_of(entry));
+        let printable = Printable::new(entry, text);
+        is_located |= printable.withheld().is_some();
+        say_entry(&printable, &state_of(entry), text);
     }
     for unreadable in &judgement.unreadable {
         screen::say(format!(
             "{}  {}",
             screen::verdict(judgement.verdict),
-            screen::readable(unreadable)
+            screen::readable(&text.unreadable(unreadable))
         ));
+        is_located |= text == ServerText::Located;
+    }
+    if is_located {
+        screen::say(styled(DIM, format!("({HOW_TO_SEE})")));
     }
 }
 
@@ -187,42 +200,51 @@ pub(crate) fn gravest_first(findings: &[Finding]) -> Vec<&Finding> {
 /// The columns in front of a text before and after.
 const INDENT: usize = 10;
 
-fn say_entry(entry: &Judgement, state: &str) {
+fn say_entry(printable: &Printable<'_>, state: &str, text: ServerText) {
+    let entry = printable.judgement;
     let kind = match entry.id.entry_type {
         EntryType::Instructions | EntryType::Identity | EntryType::Origin => String::new(),
         other => format!("{other} "),
     };
-    screen::say(format!("{state}  {kind}{}", styled(BOLD, name_of(entry))));
+    screen::say(format!("{state}  {kind}{}", styled(BOLD, name_of(entry, text))));
     for finding in gravest_first(&entry.findings) {
-        screen::say(format!(
-            "    {} {}",
-            words::say(finding, Audience::Person),
-            styled(DIM, format!("[{}]", finding.kind))
-        ));
-        let show = |label: &str, text: &Option<String>| {
-            let Some(text) = text else { return };
-            let text = screen::readable(text);
-            // A terminal folds a long line at its first column, where it would look like a line of ours.
-            let pieces = match std::io::stdout().is_terminal() {
-                true => folded(&text, screen::width().saturating_sub(INDENT)),
-                false => vec![text],
-            };
-            for (place, piece) in pieces.iter().enumerate() {
-                let label = if place == 0 { label } else { " " };
-                screen::say(format!("        {label} {piece}"));
-            }
-        };
-        show(&styled(screen::RED, "-"), &finding.before);
-        show(&styled(screen::GREEN, "+"), &finding.after);
+        say_finding(printable, finding);
     }
-    if let Some(name) = &entry.renamed_to {
+    if let Some(name) = printable.renamed_to() {
         screen::say(format!(
             "    it may have been renamed to `{}`: the input is the same",
-            screen::name(name)
+            screen::name(&name)
         ));
     }
-    for words in entry.detail.iter().chain(&entry.not_inert) {
-        screen::say(format!("    {}", screen::readable(words)));
+    for words in printable.details() {
+        screen::say(format!("    {}", screen::readable(&words)));
+    }
+}
+
+fn say_finding(printable: &Printable<'_>, finding: &Finding) {
+    let kind = styled(DIM, format!("[{}]", finding.kind));
+    screen::say(format!("    {} {kind}", printable.say(finding)));
+    let show = |label: &str, text: &str| {
+        let text = screen::readable(text);
+        // A terminal folds a long line at its first column, where it would look like a line of ours.
+        let pieces = match screen::line_columns() {
+            Some(columns) => folded(&text, columns.saturating_sub(INDENT)),
+            None => vec![text],
+        };
+        for (place, piece) in pieces.iter().enumerate() {
+            let label = if place == 0 { label } else { " " };
+            screen::say_fitted(format!("        {label} {piece}"));
+        }
+    };
+    if let Some(before) = printable.before_of(finding) {
+        show(&styled(screen::RED, "-"), before);
+    }
+    let plus = styled(screen::GREEN, "+");
+    match (printable.after_of(finding), printable.withheld_of(finding)) {
+        (Some(rule), Some(withheld)) => show(&plus, &format!("{rule}: {}", withheld.words())),
+        (None, Some(withheld)) => show(&plus, &withheld.words()),
+        (Some(after), None) => show(&plus, after),
+        (None, None) => {}
     }
 }
 

@@ -2,10 +2,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
 
 use crate::failure::Failure;
+use crate::layout;
 use anstyle::{AnsiColor, Style};
 use gate::verdict::Verdict;
 use gate::words::{escape_hidden, is_hidden};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -19,14 +21,107 @@ pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Prints a line for a person. A reader that has gone away is no reason to fail.
+/// Prints a line for a person, broken at words. A reader that has gone away is no reason to fail.
 pub(crate) fn say(line: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stdout(), "{}", one_line(&line.to_string()));
+    let line = one_line(&line.to_string());
+    match line_columns() {
+        Some(width) => layout::wrapped(&line, width).iter().for_each(|piece| print_line(piece)),
+        None => print_line(&line),
+    }
+}
+
+/// Prints a line of which the rest, where it is broken, begins at this column.
+pub(crate) fn say_at(column: usize, line: impl std::fmt::Display) {
+    let line = one_line(&line.to_string());
+    match line_columns() {
+        Some(width) => {
+            layout::wrapped_at(&line, width, column).iter().for_each(|piece| print_line(piece));
+        }
+        None => print_line(&line),
+    }
+}
+
+/// Prints a line that was laid out to fit.
+pub(crate) fn say_fitted(line: impl std::fmt::Display) {
+    print_line(&one_line(&line.to_string()));
+}
+
+/// Prints a command that a person copies. Where it is too long for one line it is continued as a shell reads it: a line
+/// that only the terminal breaks cannot be copied from a pager, and one that is broken at any word cannot be pasted.
+pub(crate) fn say_command(label: &str, words: &[String]) {
+    let whole = format!("{label} {}", words.join(" "));
+    let Some(width) = line_columns().filter(|width| columns(&whole) > *width) else {
+        print_line(&one_line(&styled(DIM, whole)));
+        return;
+    };
+    print_line(&one_line(&styled(DIM, label.trim_end())));
+    let mut line = String::from(" ");
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        let end = if words.peek().is_some() { 2 } else { 0 };
+        let is_started = line.trim() != "";
+        if is_started && columns(&line) + 1 + columns(word) + end > width {
+            print_line(&one_line(&styled(DIM, format!("{line} \\"))));
+            line = String::from("   ");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    print_line(&one_line(&styled(DIM, line)));
+}
+
+/// Lines that are kept for a pager.
+static COLLECTED: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps the lines that follow instead of printing them.
+pub(crate) fn start_collecting() {
+    if let Ok(mut collected) = COLLECTED.lock() {
+        *collected = Some(String::new());
+    }
+}
+
+/// The lines that were kept, with colours as the terminal wants them.
+pub(crate) fn end_collecting() -> String {
+    COLLECTED.lock().ok().and_then(|mut collected| collected.take()).unwrap_or_default()
+}
+
+fn print_line(line: &str) {
+    if let Ok(mut collected) = COLLECTED.lock()
+        && let Some(collected) = collected.as_mut()
+    {
+        match anstream::AutoStream::choice(&std::io::stdout()) {
+            anstream::ColorChoice::Never => {
+                collected.push_str(&anstream::adapter::strip_str(line).to_string());
+            }
+            _ => collected.push_str(line),
+        }
+        collected.push('\n');
+        return;
+    }
+    let _ = writeln!(anstream::stdout(), "{line}");
 }
 
 /// Prints a line on standard error: progress, hints, warnings.
 pub(crate) fn remark(line: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stderr(), "{}", one_line(&line.to_string()));
+    let line = one_line(&line.to_string());
+    let pieces = match line_width(&std::io::stderr()) {
+        Some(width) => layout::wrapped(&line, width),
+        None => vec![line],
+    };
+    for piece in pieces {
+        let _ = writeln!(anstream::stderr(), "{piece}");
+    }
+}
+
+/// The columns that lines of standard output are broken at, if they are.
+pub(crate) fn line_columns() -> Option<usize> {
+    line_width(&std::io::stdout())
+}
+
+/// The columns that lines are broken at: those of a terminal, or of `COLUMNS`. What a program reads from a pipe is not
+/// broken unless it asks.
+fn line_width(stream: &impl IsTerminal) -> Option<usize> {
+    (stream.is_terminal() || named_width().is_some()).then(width)
 }
 
 /// Reports a panic and its place. Its message may quote untrusted text, so it is not printed.
@@ -172,12 +267,20 @@ pub(crate) fn verdict(verdict: Verdict) -> String {
     styled(style.bold(), verdict)
 }
 
-/// How many columns there are to write on.
+/// How many columns there are to write on: as many as `COLUMNS` says, else as the terminal has.
 pub(crate) fn width() -> usize {
     const USUAL: usize = 100;
-    let of_terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-    let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    of_terminal.or(named).unwrap_or(USUAL).clamp(40, 240)
+    let of_terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    named_width().or_else(of_terminal).unwrap_or(USUAL).clamp(40, 240)
+}
+
+fn named_width() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
+}
+
+/// How many lines the terminal shows, where that is known.
+pub(crate) fn height() -> Option<usize> {
+    terminal_size::terminal_size().map(|(_, height)| usize::from(height.0))
 }
 
 #[cfg(test)]

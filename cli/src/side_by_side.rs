@@ -1,4 +1,6 @@
-//! Shows an entry before and after a change in two columns: every changed line in full, the server's text quoted.
+//! Shows an entry before and after a change: every changed line in full, the server's text quoted. In two columns where
+//! there is room, else one below the other. Both sides are in canonical form, so that another order of members or
+//! another spelling of a number shows nothing.
 //!
 //! INVARIANT: the text of a server cannot look like a line, a column or JSON of ours. Strings are quoted and escaped, a
 //! string with line breaks is one quoted string a line, a folded line is marked, and columns are measured in the cells
@@ -6,7 +8,9 @@
 
 use crate::report;
 use crate::screen::{self, DIM, GREEN, RED, styled};
-use contract::json::{Kind, Node};
+use anstyle::Style;
+use contract::canonical::{Position, canonical_text};
+use contract::json::{Document, Kind, Node};
 use contract::surface::Entry;
 use gate::words::is_hidden;
 use similar::{ChangeTag, TextDiff};
@@ -16,8 +20,8 @@ use std::time::Duration;
 const CONTEXT: usize = 2;
 /// The comparison of lines is only for the eye: past this it is cut short, and more lines count as changed.
 const COMPARING: Duration = Duration::from_millis(500);
-/// A column is never narrower than this.
-const MIN_COLUMN: usize = 16;
+/// A column that is narrower than this is hard to read: the sides then stand one below the other.
+const MIN_COLUMN: usize = 32;
 /// The line between the columns.
 const SEPARATOR: char = '│';
 /// Begins each further piece of a line that is longer than its column.
@@ -25,15 +29,30 @@ const CONTINUATION: &str = "↳ ";
 /// Marks that a letter may carry; a stack of more would cover the lines around it.
 const MAX_MARKS: usize = 3;
 
-/// The lines of two entries, side by side.
-pub(crate) fn show(before: Option<&Entry>, after: Option<&Entry>) {
-    let column = (screen::width().saturating_sub(3) / 2).max(MIN_COLUMN);
-    let heading = |text: &str| format!("{text:<column$}");
-    screen::say(styled(DIM, format!("{} {SEPARATOR} now", heading("before (approved)"))));
-    for row in rows(before, after) {
-        for line in row.lines(column) {
-            screen::say(line);
-        }
+/// The lines of two entries, side by side. `headings` say what they are.
+pub(crate) fn show(before: Option<&Entry>, after: Option<&Entry>, headings: [&str; 2]) {
+    let rows = rows(before, after);
+    let [left, right] = headings;
+    let column = screen::width().saturating_sub(3) / 2;
+    if column < MIN_COLUMN {
+        screen::say(format!(
+            "{}  {}",
+            styled(RED, format!("- {left}")),
+            styled(GREEN, format!("+ {right}"))
+        ));
+        let width = screen::width().saturating_sub(2);
+        rows.iter().flat_map(|row| row.stacked(width)).for_each(screen::say_fitted);
+        return;
+    }
+    screen::say_fitted(styled(DIM, format!("{left:<column$} {SEPARATOR} {right}")));
+    rows.iter().flat_map(|row| row.lines(column)).for_each(screen::say_fitted);
+}
+
+/// The lines of one entry.
+pub(crate) fn show_entry(entry: &Entry) {
+    let width = screen::width().saturating_sub(4);
+    for line in lines_of(Some(entry)).iter().flat_map(|line| folded(line, width)) {
+        screen::say_fitted(format!("    {line}"));
     }
 }
 
@@ -63,13 +82,32 @@ impl Row {
             }
         }
     }
+
+    /// One side below the other.
+    fn stacked(&self, width: usize) -> Vec<String> {
+        let lines = |mark: &str, text: &str, style: Style| -> Vec<String> {
+            let pieces = folded(text, width).into_iter();
+            pieces.map(|piece| styled(style, format!("{mark} {piece}"))).collect()
+        };
+        match self {
+            Row::Same(text) => lines(" ", text, DIM),
+            Row::Changed(before, after) => {
+                let old = before.iter().flat_map(|text| lines("-", text, RED));
+                old.chain(after.iter().flat_map(|text| lines("+", text, GREEN))).collect()
+            }
+            Row::Gap(count) => {
+                let lines = report::count(*count, "line", "lines");
+                vec![styled(DIM, format!("  … {lines} as before"))]
+            }
+        }
+    }
 }
 
 fn two_columns(
     left: Option<&str>,
     right: Option<&str>,
     column: usize,
-    styles: Option<(anstyle::Style, anstyle::Style)>,
+    styles: Option<(Style, Style)>,
 ) -> Vec<String> {
     let fold = |text: Option<&str>| text.map(|text| folded(text, column)).unwrap_or_default();
     let (left, right) = (fold(left), fold(right));
@@ -89,21 +127,32 @@ fn two_columns(
         .collect()
 }
 
-/// A line in pieces that fit a column, by the cells that a terminal uses for them.
+/// A line in pieces that fit a column, by the cells that a terminal uses for them. They end at words where they can, and
+/// no character is left out. The rest of a line begins below its first word.
 pub(crate) fn folded(text: &str, column: usize) -> Vec<String> {
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let start =
+        format!("{}{CONTINUATION}", " ".repeat(if indent < column / 2 { indent } else { 0 }));
     let mut pieces = vec![String::new()];
     let mut used = 0;
+    // The byte behind the last space that a piece may end with.
+    let mut end_of_word = None;
     let mut buffer = [0; 4];
     for character in text.chars() {
         let width = screen::columns(character.encode_utf8(&mut buffer));
+        let Some(piece) = pieces.last_mut() else { break };
         if used + width > column {
-            pieces.push(CONTINUATION.to_owned());
-            used = screen::columns(CONTINUATION);
+            let rest = end_of_word.take().map(|at| piece.split_off(at)).unwrap_or_default();
+            let next = format!("{start}{rest}");
+            used = screen::columns(&next);
+            pieces.push(next);
         }
-        if let Some(piece) = pieces.last_mut() {
-            piece.push(character);
-        }
+        let Some(piece) = pieces.last_mut() else { break };
+        piece.push(character);
         used += width;
+        if character == ' ' && used > column / 2 {
+            end_of_word = Some(piece.len());
+        }
     }
     pieces
 }
@@ -116,10 +165,7 @@ fn rows(before: Option<&Entry>, after: Option<&Entry>) -> Vec<Row> {
     let mut rows = Vec::new();
     let (mut removed, mut added): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let flush = |rows: &mut Vec<Row>, removed: &mut Vec<String>, added: &mut Vec<String>| {
-        let count = removed.len().max(added.len());
-        let (mut old, mut new) =
-            (std::mem::take(removed).into_iter(), std::mem::take(added).into_iter());
-        rows.extend((0..count).map(|_| Row::Changed(old.next(), new.next())));
+        rows.extend(paired(std::mem::take(removed), std::mem::take(added)));
     };
     for change in diff.iter_all_changes() {
         let text = change.value().to_owned();
@@ -134,6 +180,32 @@ fn rows(before: Option<&Entry>, after: Option<&Entry>) -> Vec<Row> {
     }
     flush(&mut rows, &mut removed, &mut added);
     without_far_context(rows)
+}
+
+/// Puts a member's line before beside its line now; lines of members that only one side has stand alone.
+fn paired(old: Vec<String>, new: Vec<String>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut new = std::collections::VecDeque::from(new);
+    for line in old {
+        let name = member_of(&line).map(str::to_owned);
+        let place = new.iter().position(|now| member_of(now) == name.as_deref());
+        // A line that names no member is one of a text, or a bracket: only its neighbour can be the same one.
+        match place.filter(|&place| name.is_some() || place == 0) {
+            Some(place) => {
+                rows.extend(new.drain(..place).map(|now| Row::Changed(None, Some(now))));
+                rows.push(Row::Changed(Some(line), new.pop_front()));
+            }
+            None => rows.push(Row::Changed(Some(line), None)),
+        }
+    }
+    rows.extend(new.into_iter().map(|now| Row::Changed(None, Some(now))));
+    rows
+}
+
+/// The member that a line begins, with its indent.
+fn member_of(line: &str) -> Option<&str> {
+    let end = line.find("\": ")?;
+    line.trim_start().starts_with('"').then(|| line.get(..end)).flatten()
 }
 
 /// Leaves out unchanged lines that are far from any change, and says how many.
@@ -168,15 +240,40 @@ fn without_far_context(rows: Vec<Row>) -> Vec<Row> {
     kept
 }
 
-/// An entry's JSON with one value a line; a string with line breaks is shown as several quoted strings.
+/// An entry's JSON in canonical form, with one value a line; a string with line breaks is shown as several quoted strings.
 fn lines_of(entry: Option<&Entry>) -> Vec<String> {
     let Some(entry) = entry else { return Vec::new() };
-    let Ok(document) = entry.document() else {
+    let Some(text) = canonical_of(entry) else {
+        return entry.raw().lines().map(quoted).collect();
+    };
+    let Ok(document) = Document::parse(&text) else {
         return entry.raw().lines().map(quoted).collect();
     };
     let mut lines = Vec::new();
     write(document.root(), 0, "", "", &mut lines);
     lines
+}
+
+/// The whole entry with its members in canonical order. In schemas the order of sets counts for nothing either.
+fn canonical_of(entry: &Entry) -> Option<String> {
+    let document = entry.document().ok()?;
+    let root = document.root();
+    if !root.is_object() {
+        return Some(canonical_text(root, Position::Plain));
+    }
+    let members: Vec<String> = root
+        .members()
+        .map(|(name, value)| {
+            let is_schema =
+                matches!(name.as_str().as_deref(), Some("inputSchema" | "outputSchema"));
+            let position = if is_schema { Position::Schema } else { Position::Plain };
+            format!("{}:{}", name.raw(), canonical_text(value, position))
+        })
+        .collect();
+    let text = format!("{{{}}}", members.join(","));
+    let document = Document::parse(&text).ok()?;
+    // Sorts the members of the entry itself; sets below it are sorted already.
+    Some(canonical_text(document.root(), Position::Plain))
 }
 
 fn write(node: Node<'_>, depth: usize, label: &str, comma: &str, lines: &mut Vec<String>) {
@@ -278,6 +375,19 @@ mod tests {
     }
 
     #[test]
+    fn a_member_stands_beside_itself_where_others_were_added_before_it() {
+        let old = entry(r#"{"d":"one","z":1}"#);
+        let new = entry(r#"{"a":1,"b":2,"d":"two","z":1}"#);
+        let rows = rows(Some(&old), Some(&new));
+        let line = |text: &str| Some(text.to_owned());
+        assert!(
+            rows.contains(&Row::Changed(line("  \"d\": \"one\","), line("  \"d\": \"two\","))),
+            "{rows:#?}"
+        );
+        assert!(rows.contains(&Row::Changed(None, line("  \"a\": 1,"))), "{rows:#?}");
+    }
+
+    #[test]
     fn hidden_characters_are_escaped_and_nothing_is_left_out() {
         let long = "w ".repeat(400);
         let new = entry(&format!("{{\"d\":\"a\u{202e}b\\u001b[2J {long}\\nsecond\"}}"));
@@ -336,8 +446,43 @@ mod tests {
         let right = |line: &String| line.split('│').nth(1).unwrap().to_owned();
         let continued: Vec<String> =
             lines.iter().map(right).filter(|line| line.contains("evil")).collect();
-        assert!(continued.iter().all(|line| line.starts_with(" ↳ ")), "{lines:#?}");
+        assert!(continued.iter().all(|line| line.trim_start().starts_with("↳ ")), "{lines:#?}");
         assert!(!continued.is_empty(), "{lines:#?}");
+    }
+
+    #[test]
+    fn another_order_or_spelling_shows_nothing() {
+        let old = entry(
+            r#"{"name":"t","inputSchema":{"required":["a","b"],"maximum":1.0,"type":"object"}}"#,
+        );
+        let new = entry(
+            r#"{"inputSchema":{"type":"object","maximum":1,"required":["b","a"]},"name":"t"}"#,
+        );
+        let rows = rows(Some(&old), Some(&new));
+        assert!(rows.iter().all(|row| matches!(row, Row::Same(_))), "{rows:#?}");
+        // Outside of schemas the order of an array counts.
+        let (old, new) = (entry(r#"{"x":["a","b"]}"#), entry(r#"{"x":["b","a"]}"#));
+        let rows = super::rows(Some(&old), Some(&new));
+        assert!(rows.iter().any(|row| matches!(row, Row::Changed(..))), "{rows:#?}");
+    }
+
+    #[test]
+    fn lines_are_broken_at_words_and_no_character_is_lost() {
+        let text = "    \"one two three four five six seven eight\"";
+        let pieces = folded(text, 24);
+        assert_eq!(pieces, ["    \"one two three four ", "    ↳ five six seven ", "    ↳ eight\""]);
+        let joined: String = pieces.iter().map(|piece| piece.replace("    ↳ ", "")).collect();
+        assert_eq!(joined, text);
+    }
+
+    #[test]
+    fn in_a_narrow_terminal_the_sides_stand_one_below_the_other() {
+        let (old, new) = (entry(r#"{"d":"old"}"#), entry(r#"{"d":"new"}"#));
+        let rows = rows(Some(&old), Some(&new));
+        let lines = rows.iter().flat_map(|row| row.stacked(30));
+        let lines: Vec<String> =
+            lines.map(|line| anstream::adapter::strip_str(&line).to_string()).collect();
+        assert_eq!(lines, ["  {", "-   \"d\": \"old\"", "+   \"d\": \"new\"", "  }"]);
     }
 
     #[test]

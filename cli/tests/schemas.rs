@@ -124,6 +124,8 @@ fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("verdict", bench, &file("check", "new.json"), 10);
     let status = schemas.run("status", bench, &["status", ID], 0);
     schemas.run("review", bench, &["review", ID], 10);
+    schemas.run("review", bench, &["review", ID, "--server-text"], 10);
+    schemas.run("status", bench, &["status", "--server-text"], 0);
     schemas.run("error", bench, &["approve", ID, "--hash", &"0".repeat(64)], 10);
     let hash = status["servers"][0]["surface_hash"].as_str().unwrap();
     schemas.run("approve", bench, &["approve", ID, "--hash", hash], 0);
@@ -135,7 +137,13 @@ fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("verdict", bench, &file("check", "less.json"), 10);
     schemas.run("review", bench, &["review"], 10);
     schemas.run("status", bench, &["status"], 0);
-    schemas.run("history", bench, &["history", ID], 0);
+    let history = schemas.run("history", bench, &["history", ID], 0);
+    for event in history["events"].as_array().unwrap() {
+        if event["act"] == event["seq"] {
+            let number = event["seq"].to_string();
+            schemas.run("history-show", bench, &["history", ID, "--show", &number], 0);
+        }
+    }
     let place = format!("sqlite:{}", bench.path("second").display());
     let words = ["store", "migrate", "--from", "sqlite", "--to", &place];
     schemas.run("store-migrate", bench, &words, 0);

@@ -6,10 +6,11 @@ use crate::database::Backend;
 use crate::error::StoreError;
 use crate::key::KeyProblem;
 use crate::record::{
-    Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot, Wanted,
+    Baseline, HistoryEvent, Observation, PastPin, Recorded, ServerRecord, Snapshot, Wanted,
 };
 use crate::tables::{events, history, observation, pins, servers};
 use crate::{LaunchKey, Store, redaction, write};
+use contract::surface::EntryId;
 use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
 use gate::time::Timestamp;
@@ -80,6 +81,10 @@ impl<B: Backend> Store for B {
         act.check_limits()?;
         let limits = self.limits();
         self.write(|rows, keys| write::record(rows, keys, limits, &act))
+    }
+
+    fn pins_ever(&self, id: &ServerId, entry: &EntryId) -> Result<Vec<PastPin>, StoreError> {
+        self.read(|rows| pins::ever(rows, &self.keys().read()?, id, entry))
     }
 
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {

@@ -54,7 +54,7 @@ pub use location::{Location, LocationError, open};
 pub use named::{BadId, MAX_ID_BYTES};
 pub use postgres::{Address, AddressError, PostgresStore};
 pub use record::{
-    Baseline, HistoryEvent, Launch, Observation, ObservationError, Recorded, Revision,
+    Baseline, HistoryEvent, Launch, Observation, ObservationError, PastPin, Recorded, Revision,
     ServerRecord, Sighting, Snapshot, Wanted,
 };
 pub use redaction::exists as launch_path_exists;
@@ -67,6 +67,7 @@ pub use tables::history::MAX_HISTORY_EVENTS;
 pub use witnessed::{MAX_NAMED_ENTRIES, Witnessed};
 pub use write::{MAX_PIN_BYTES_PER_SERVER, MAX_PINS_PER_SERVER};
 
+use contract::surface::EntryId;
 use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
 use gate::time::Timestamp;
@@ -83,6 +84,9 @@ pub trait Store:
 
     /// The pins of a server, those that were withdrawn left out. What does not authenticate is in `tampered` or `lost`.
     fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError>;
+
+    /// All authentic pins of one entry, also those that were withdrawn, oldest first.
+    fn pins_ever(&self, id: &ServerId, entry: &EntryId) -> Result<Vec<PastPin>, StoreError>;
 
     /// The surface that was last observed, accepted or not.
     fn observation(&self, id: &ServerId) -> Result<Option<Observation>, StoreError>;

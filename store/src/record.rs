@@ -4,7 +4,7 @@ use contract::client::ClientCapabilities;
 use contract::hash::{EntryHash, SurfaceHash};
 use contract::json::Document;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader, Unreadable};
-use gate::pins::{Basis, PinBook};
+use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
@@ -62,6 +62,13 @@ impl Snapshot {
     pub fn status(&self) -> ServerStatus {
         self.server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status)
     }
+}
+
+/// A pin that was made at any time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastPin {
+    pub pin: Pin,
+    pub is_withdrawn: bool,
 }
 
 /// What a server is judged by: a [`Snapshot`] without the texts that were last observed.

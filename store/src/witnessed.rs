@@ -8,7 +8,7 @@ use crate::by::StoreEvent;
 use crate::error::StoreError;
 use crate::receipts::{Journal, ReceiptsError};
 use crate::record::{
-    Baseline, HistoryEvent, Observation, Recorded, ServerRecord, Snapshot, Wanted,
+    Baseline, HistoryEvent, Observation, PastPin, Recorded, ServerRecord, Snapshot, Wanted,
 };
 use crate::write::{OBSERVE, OLDER_COPY};
 use crate::{Home, LaunchKey, Revision, Store};
@@ -266,6 +266,10 @@ impl Store for Witnessed {
         };
         journal.append(&event).map_err(unwitnessed)?;
         Ok(recorded)
+    }
+
+    fn pins_ever(&self, id: &ServerId, entry: &EntryId) -> Result<Vec<PastPin>, StoreError> {
+        self.store.pins_ever(id, entry)
     }
 
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError> {

@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::observation::now;
 use crate::report::count;
 use crate::screen;
+use crate::server_text::ServerText;
 use crate::target::Workplace;
 use engine::acts::{ReviewedHash, approve};
 
@@ -23,7 +24,7 @@ pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, F
         many => format!("These are {} entries of server `{id}`, hash {hash}.", many.len()),
     };
     approver::confirm(&workplace.configuration, &what, || {
-        choice.entries.iter().for_each(|entry| show_change(entry));
+        choice.entries.iter().for_each(|entry| show_change(entry, ServerText::Shown));
     })?;
     let by = approver::name();
     let status = approve(&mut workplace.store, &choice, approver::by(&by))?;

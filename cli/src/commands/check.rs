@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::observation::{now, remark_notes, surface_of};
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, DIM, styled};
+use crate::server_text::ServerText;
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::admit_before_look;
 use engine::acts::observe;
@@ -33,8 +34,9 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     let by = approver::by(&by);
     observe(&mut workplace.store, &server, &surface, counted.as_ref(), by)?;
     let is_quarantined = server.status() == ServerStatus::Quarantined;
+    let text = ServerText::on_standard_output(command.text.server_text);
     if options.json {
-        let mut document = VerdictDocument::of(&judgement);
+        let mut document = VerdictDocument::of(&judgement, text);
         document.server = Some(target.id.as_str());
         if is_quarantined {
             document.quarantined();
@@ -42,6 +44,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
         document.behavioral = command.behavioral.then_some("UNAVAILABLE");
         screen::print_json(&document)?;
     } else {
+        report::say_entries(&judgement, text);
         let waits = counted.as_ref().unwrap_or(&judgement).waiting().next().is_some();
         tell(&target.id, &judgement, command.behavioral, is_quarantined, waits, options);
     }
@@ -63,7 +66,6 @@ fn tell(
     waits: bool,
     options: &Options,
 ) {
-    report::say_entries(judgement);
     if is_quarantined {
         let held = screen::verdict(Verdict::Hold);
         screen::say(format!(

@@ -5,6 +5,7 @@ use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::report::{self, VerdictDocument};
 use crate::screen;
+use crate::server_text::ServerText;
 use crate::target::{home_path, read_file};
 use contract::surface::{CaptureError, Surface, read_capture};
 use gate::judge::judge_surface;
@@ -28,9 +29,9 @@ pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Fail
     let settings = configuration.settings(None, command.posture);
     let judgement = judge_surface(&approved(&old), &new, &settings, 0);
     if options.json {
-        screen::print_json(&VerdictDocument::of(&judgement))?;
+        screen::print_json(&VerdictDocument::of(&judgement, ServerText::Shown))?;
     } else {
-        report::say_entries(&judgement);
+        report::say_entries(&judgement, ServerText::Shown);
         screen::say(report::summary(&judgement));
     }
     Ok(if judgement.verdict.is_held() { Exit::Held } else { Exit::Fine })

@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::observation::now;
 use crate::report::{EntryDocument, count, name_of, state_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
+use crate::server_text::ServerText;
 use crate::target::Workplace;
 use engine::acts::Review;
 use gate::server::{ServerId, ServerStatus};
@@ -77,6 +78,7 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
         return Err(Failure::usage(format!("`--day`: {} has not begun yet in UTC", date(day))));
     }
     let is_today = day == today;
+    let text = ServerText::on_standard_output(false);
     let (servers, benign) = gather(&workplace, day, is_today, at)?;
     let of_day = |event: &StoreEvent| Day::of(event.at) == day;
     let events = workplace.store.events()?.into_iter().filter(of_day);
@@ -90,7 +92,10 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
                 server: &told.id,
                 status: told.judged.status(),
                 happened: &told.happened,
-                waiting: told.waiting(is_today).map(EntryDocument::of).collect(),
+                waiting: told
+                    .waiting(is_today)
+                    .map(|entry| EntryDocument::of(entry, text))
+                    .collect(),
             })
             .collect(),
         events: &events,
@@ -107,7 +112,7 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
         screen::say(styled(BOLD, &digest.day));
     }
     for told in &servers {
-        say_server(told, is_today, options);
+        say_server(told, is_today, text, options);
     }
     for event in &events {
         screen::say(event_line(event));
@@ -140,7 +145,7 @@ fn gather(
     Ok((told, benign))
 }
 
-fn say_server(told: &Told, is_today: bool, options: &Options) {
+fn say_server(told: &Told, is_today: bool, text: ServerText, options: &Options) {
     screen::say(format!("{}  {}", styled(BOLD, &told.id), told.judged.status()));
     for happening in &told.happened {
         screen::say(format!("    {}", happening_line(happening)));
@@ -153,7 +158,7 @@ fn say_server(told: &Told, is_today: bool, options: &Options) {
             entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let (kind, name) = (entry.id.entry_type, name_of(entry));
+        let (kind, name) = (entry.id.entry_type, name_of(entry, text));
         screen::say(format!("    waits now: {state}  {kind} {name}: {}", kinds.join(", ")));
     }
     if is_waiting && !options.quiet {

@@ -1,34 +1,62 @@
-//! `holdpoint history ID`: all that happened to a server, by whom and when.
+//! `holdpoint history ID`: all that happened to a server, by whom and when. Acts are numbered, and `--show N` prints what
+//! one of them changed, before and after.
 
-use crate::arguments::{Options, ServerCommand};
+mod show;
+
+use crate::arguments::{HistoryCommand, Options};
 use crate::failure::{Exit, Failure};
+use crate::pager::paged;
 use crate::screen::{self, BOLD, DIM, styled};
+use crate::server_text::ServerText;
 use crate::target::{Workplace, unknown_server};
 use store::{HistoryEvent, Store};
 
-pub(crate) fn run(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
+/// Past so many lines only acts are listed, unless `-v` asks for their entries too.
+const MAX_LINES: usize = 200;
+
+pub(crate) fn run(command: &HistoryCommand, options: &Options) -> Result<Exit, Failure> {
     let workplace = Workplace::open(options)?;
     if workplace.store.server(&command.id)?.is_none() {
         return Err(unknown_server(&command.id, &workplace));
     }
-    let history = workplace.store.history(&command.id)?;
+    let mut history = workplace.store.history(&command.id)?;
+    if let Some(number) = command.show {
+        return show::run(command, number, &history, &workplace, options);
+    }
+    if ServerText::on_standard_output(command.text.server_text) == ServerText::Located {
+        // A pin that another program wrote is nobody's approval.
+        history.iter_mut().for_each(|event| event.raw = None);
+    }
     if options.json {
         screen::print_json(&serde_json::json!({ "server": command.id, "events": history }))?;
         return Ok(Exit::Fine);
     }
-    for event in &history {
+    paged(!command.pager.no_pager, || list(command, &history, options));
+    Ok(Exit::Fine)
+}
+
+fn list(command: &HistoryCommand, history: &[HistoryEvent], options: &Options) {
+    for event in history {
         if event.act == event.seq {
             screen::say(act_line(event));
-        } else if options.verbose || history.len() <= 200 {
-            screen::say(format!("    {}", entry_line(event)));
+        } else if options.verbose || history.len() <= MAX_LINES {
+            screen::say(format!("        {}", entry_line(event)));
         }
     }
-    Ok(Exit::Fine)
+    let shown = history.iter().rev().find(|event| event.act != event.seq);
+    if let Some(event) = shown.filter(|_| !options.quiet) {
+        let (id, act) = (&command.id, event.act);
+        screen::say(styled(
+            DIM,
+            format!("before and after of an act: holdpoint history {id} --show {act}"),
+        ));
+    }
 }
 
 fn act_line(event: &HistoryEvent) -> String {
     let mut line = format!(
-        "{}  {}  by {}",
+        "{:>5}  {}  {}  by {}",
+        event.seq,
         event.at,
         styled(BOLD, &event.action),
         screen::readable(&event.by)
@@ -45,14 +73,17 @@ fn act_line(event: &HistoryEvent) -> String {
 }
 
 fn entry_line(event: &HistoryEvent) -> String {
-    let name = match (event.entry_type, &event.key) {
-        (Some(entry_type), Some(key)) => format!("{entry_type}:{}", screen::readable(key)),
-        _ => String::new(),
-    };
     let short = |hash: Option<contract::hash::EntryHash>| {
         hash.map_or("—".to_owned(), |hash| hash.to_string().chars().take(12).collect())
     };
     let hashes = format!("{} → {}", short(event.entry_hash_before), short(event.entry_hash_after));
     let basis = event.basis.map(|basis| format!(" ({basis})")).unwrap_or_default();
-    format!("{}  {name}{basis}  {}", event.action, styled(DIM, hashes))
+    format!("{}  {}{basis}  {}", event.action, entry_name(event), styled(DIM, hashes))
+}
+
+fn entry_name(event: &HistoryEvent) -> String {
+    match (event.entry_type, &event.key) {
+        (Some(entry_type), Some(key)) => format!("{entry_type}:{}", screen::name(key)),
+        _ => String::new(),
+    }
 }

@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::observation::{Looked, look_at, now, remark_notes};
 use crate::report;
 use crate::screen::{self, BOLD, DIM, styled};
+use crate::server_text::ServerText;
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::{admit_before_look, checker_for};
 use contract::surface::{EntryId, EntryType};
@@ -69,7 +70,7 @@ fn ask(
         PinQuestion::Change(judgement) | PinQuestion::Marked(judgement) => judgement,
     };
     if !options.json {
-        report::say_entries(judgement);
+        report::say_entries(judgement, ServerText::on_standard_output(false));
     }
     if let PinQuestion::Change(_) = &draft.question {
         let hash = draft.surface.surface_hash();
@@ -77,7 +78,7 @@ fn ask(
             "Server `{id}` changed since it was pinned; its surface now has the hash {hash}."
         );
         approver::confirm(&workplace.configuration, &what, || {
-            judgement.entries.iter().for_each(show_change);
+            judgement.entries.iter().for_each(|entry| show_change(entry, ServerText::Shown));
         })?;
         return Ok(draft);
     }
@@ -93,7 +94,9 @@ fn tell(id: &ServerId, pinned: &Pinned, options: &Options) -> Result<Exit, Failu
     let Pinned { status, count: pinned, surface, left_out } = pinned;
     let exit = if left_out.is_empty() { Exit::Fine } else { Exit::Held };
     if options.json {
-        let left_out: Vec<String> = left_out.iter().map(EntryId::to_string).collect();
+        let text = ServerText::on_standard_output(false);
+        let name = |id: &EntryId| format!("{}:{}", id.entry_type, text.name(&id.key, false));
+        let left_out: Vec<String> = left_out.iter().map(name).collect();
         screen::print_json(&serde_json::json!({
             "server": id,
             "status": status,

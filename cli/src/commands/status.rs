@@ -7,6 +7,7 @@ use crate::last_check::LastCheck;
 use crate::observation::now;
 use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
+use crate::server_text::ServerText;
 use crate::target::{Workplace, unknown_server};
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
@@ -69,10 +70,11 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
     }
     let incident = workplace.store.incident()?.incident;
+    let text = ServerText::on_standard_output(command.text.server_text);
     if options.json {
         let documents: Vec<_> = servers
             .iter()
-            .map(|(id, judged, since, check)| document(id, judged, *since, check.as_ref()))
+            .map(|(id, judged, since, check)| document(id, judged, *since, check.as_ref(), text))
             .collect();
         let document = serde_json::json!({ "incident": incident.is_some(), "servers": documents });
         screen::print_json(&document)?;
@@ -96,7 +98,7 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         return Ok(Exit::Fine);
     }
     for (id, judged, since, check) in &servers {
-        say_server(id, judged, *since, check.as_ref(), options);
+        say_server(id, judged, *since, check.as_ref(), text, options);
     }
     let tools: usize = servers.iter().map(|(_, judged, ..)| pinned(judged, EntryType::Tool)).sum();
     if !options.quiet {
@@ -186,6 +188,7 @@ fn document<'a>(
     judged: &'a Review,
     since: Since,
     admission: Option<&'a LastCheck>,
+    text: ServerText,
 ) -> ServerDocument<'a> {
     let server = judged.server.snapshot.server.as_ref();
     let observation = judged.server.snapshot.observation.as_ref();
@@ -197,7 +200,9 @@ fn document<'a>(
         first_seen: server.map(|server| server.first_seen),
         last_seen: server.map(|server| server.last_seen),
         observed_at: observation.map(|observation| observation.observed_at),
-        server_version: observation.and_then(|observation| observation.server_version.as_deref()),
+        server_version: observation
+            .and_then(|observation| observation.server_version.as_deref())
+            .and_then(|version| text.version(version)),
         launch: server.and_then(|server| server.launch.as_ref()),
         pinned: EntryType::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect(),
         basis: bases(judged),
@@ -206,7 +211,7 @@ fn document<'a>(
             .waiting()
             .map(|entry| WaitingDocument {
                 since: since.of(entry),
-                entry: EntryDocument::of(entry),
+                entry: EntryDocument::of(entry, text),
             })
             .collect(),
         admission,
@@ -229,6 +234,7 @@ fn say_server(
     judged: &Review,
     since: Since,
     check: Option<&LastCheck>,
+    text: ServerText,
     options: &Options,
 ) {
     let style = match judged.status() {
@@ -257,14 +263,14 @@ fn say_server(
         screen::say(format!("    {}", styled(YELLOW, screen::readable(&warning))));
     }
     for entry in judged.waiting() {
-        screen::say(format!("    {}", waiting_line(entry, since.of(entry))));
+        screen::say(format!("    {}", waiting_line(entry, since.of(entry), text)));
     }
     if judged.waiting().next().is_some() && !options.quiet {
         screen::say(styled(DIM, format!("    look: holdpoint review {id}")));
     }
 }
 
-fn waiting_line(entry: &Judgement, since: Option<Timestamp>) -> String {
+fn waiting_line(entry: &Judgement, since: Option<Timestamp>, text: ServerText) -> String {
     let state = report::state_of(entry);
     let mut kinds: Vec<&str> = entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
     kinds.sort_unstable();
@@ -275,5 +281,5 @@ fn waiting_line(entry: &Judgement, since: Option<Timestamp>) -> String {
         kinds.join(", ")
     };
     let since = since.map(|since| styled(DIM, format!(" since {since}"))).unwrap_or_default();
-    format!("{state}  {} {}: {reason}{since}", entry.id.entry_type, name_of(entry))
+    format!("{state}  {} {}: {reason}{since}", entry.id.entry_type, name_of(entry, text))
 }

@@ -2,11 +2,13 @@
 
 use super::Failure;
 use crate::screen;
+use crate::server_text::ServerText;
 use crate::target::near;
 use contract::surface::EntryId;
 use engine::acts::{ActError, Among};
 use gate::server::ServerId;
 use gate::status::NotAllowed;
+use std::borrow::Cow;
 
 /// The most entries that an unknown name is answered with.
 const MAX_LISTED: usize = 8;
@@ -43,8 +45,12 @@ impl From<ActError> for Failure {
             ActError::PartOfFirst { ref server } => Failure::held(format!(
                 "{error}: `holdpoint review {server}` shows them, with the hash that approves them"
             )),
-            ActError::UnreadableList { .. } => {
-                Failure::unreadable(format!("{error}; nothing was pinned"))
+            ActError::UnreadableList { list, ref reason } => {
+                let reason = ServerText::on_standard_output(false).unreadable(reason);
+                Failure::unreadable(format!(
+                    "`{}` cannot be read: {reason}; nothing was pinned",
+                    list.method()
+                ))
             }
         }
     }
@@ -65,8 +71,19 @@ fn unknown_entry(words: &str, key: &str, among: Among, known: &[EntryId]) -> Fai
         Among::Waiting => "waits",
         Among::Pinned => "is pinned",
     };
-    let typed: Vec<String> = known.iter().map(ToString::to_string).collect();
-    let mut names: Vec<&str> = known.iter().map(|entry| entry.key.as_str()).collect();
+    let text = ServerText::on_standard_output(false);
+    let is_accepted = match among {
+        Among::Waiting => false,
+        Among::Pinned => true,
+    };
+    let shown: Vec<Cow<'_, str>> =
+        known.iter().map(|entry| text.name(&entry.key, is_accepted)).collect();
+    let typed: Vec<String> = known
+        .iter()
+        .zip(&shown)
+        .map(|(entry, name)| format!("{}:{name}", entry.entry_type))
+        .collect();
+    let mut names: Vec<&str> = shown.iter().map(|name| &**name).collect();
     names.extend(typed.iter().map(String::as_str));
     let end = match near(key, &names) {
         Some(meant) => format!("did you mean `{}`?", screen::name(meant)),

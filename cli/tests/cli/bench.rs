@@ -65,6 +65,8 @@ impl Bench {
         for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LOGNAME", "CI"] {
             command.env_remove(variable);
         }
+        // Nothing turns pages in a test.
+        command.env("PAGER", "cat");
         command.env("HOME", self.folder.path()).env("USER", WHO);
         command.env("HOLDPOINT_HOME", self.home()).current_dir(self.folder.path());
         command.stdin(Stdio::null()).args(arguments);

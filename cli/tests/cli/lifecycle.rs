@@ -67,15 +67,17 @@ fn a_review_shows_before_and_after_and_what_to_type() {
     let approve = format!("holdpoint approve reports tool:make_report --hash {hash}");
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     bench
-        .run(["review"])
+        .run(["review", "--server-text"])
         .exits(10)
+        .says("1 tool changed: 1 held. Version 1.")
+        .says("kinds: added-required-param")
         .says("before (approved)")
         .says("\"owner\": {")
         .says("now requires a new parameter `owner`")
         .says(&approve)
         .says(&format!("holdpoint approve reports --hash {surface}"))
         .says("holdpoint quarantine reports");
-    let document = bench.run(["review", ID, "--json"]).exits(10).json();
+    let document = bench.run(["review", ID, "--json", "--server-text"]).exits(10).json();
     let waiting = &document["servers"][0]["waiting"][0];
     assert_eq!(waiting["entry"]["key"], "make_report");
     assert!(!waiting["before"].as_str().unwrap().contains("owner"));
@@ -103,24 +105,28 @@ fn hidden_characters_of_a_server_never_reach_the_terminal() {
         json!("Makes a \u{202e}troper\u{202c} \u{1b}[2J\u{200b}now.\r\nDone.\u{7}");
     let hidden = json!({ "name": "new\u{1b}]0;x\u{7}\u{202e}", "inputSchema": {} });
     server.lists(&json!([tool, hidden]));
-    for words in [vec!["check", ID], vec!["review"], vec!["status"]] {
+    for words in
+        [vec!["check", ID, "--server-text"], vec!["review", "--server-text"], vec!["status"]]
+    {
         let answer = bench.run(&words);
         for character in ['\u{202e}', '\u{202c}', '\u{200b}', '\u{1b}', '\u{7}', '\r'] {
             let shown = format!("{}{}", answer.out, answer.err);
             assert!(!shown.contains(character), "{words:?} shows {character:?}: {shown}");
         }
     }
-    bench.run(["review"]).exits(10).says("\\u{202e}").says("\\u{1b}[2J");
+    let review = || bench.run(["review", "--server-text"]).exits(10);
+    review().says("\\u{202e}").says("\\u{1b}[2J");
     // A name that cannot be shown need not be typed: its hash will do.
     bench.configure("[approve]\nunattended = true\n");
-    let status = bench.server_status();
+    let status = bench.run(["status", "--json", "--server-text"]).exits(0).json();
+    let status = &status["servers"][0];
     let waiting = status["waiting"].as_array().unwrap().iter();
     let hash = |key: &str| {
         let entry = waiting.clone().find(|entry| entry["key"].as_str().unwrap().starts_with(key));
         entry.unwrap()["entry_hash"]["after"].as_str().unwrap().to_owned()
     };
     let shown = format!("holdpoint approve reports --hash {}", hash("new"));
-    bench.run(["review"]).exits(10).says(&shown);
+    review().says(&shown);
     bench.run(["approve", ID, "--hash", &hash("new")]).exits(0).says("approved 1 entry");
 }
 
@@ -236,7 +242,8 @@ fn under_monitor_a_server_that_drifted_is_changed_and_can_be_approved() {
     assert_eq!((&status["status"], &status["posture"]), (&json!("changed"), &json!("monitor")));
     assert_eq!(status["waiting"][0]["verdict"], "PROCEED", "monitor holds nothing: {status}");
     bench.run(["status"]).exits(0).says("changed").says("NOTED").says("still served");
-    bench.run(["review"]).exits(0).says("before (approved)").says("now requires a new parameter");
+    let review = bench.run(["review", "--server-text"]).exits(0);
+    review.says("before (approved)").says("now requires a new parameter");
     let hash = bench.waiting_hash("make_report");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0).says("verified");
     assert_eq!(bench.server_status()["status"], "verified");

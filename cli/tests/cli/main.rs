@@ -21,11 +21,14 @@ mod json;
 mod lifecycle;
 mod posture;
 mod privacy;
+#[cfg(unix)]
+mod pty;
 mod real_servers;
 mod receipts;
 mod scribe;
 #[cfg(unix)]
 mod secrets;
+mod server_text;
 mod servers;
 mod stats;
 mod store;

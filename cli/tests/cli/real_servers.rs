@@ -38,7 +38,8 @@ fn upgrade_is_held(name: &str, arguments: &[&str], tool: &str, kind: &str) {
     let sentence = finding["say"].as_str().unwrap();
     assert!(sentence.split(' ').count() >= 4, "{sentence}");
     told.says(sentence);
-    bench.run(["review", name]).exits(10).says("before (approved)");
+    bench.run(["review", name, "--server-text"]).exits(10).says("before (approved)");
+    bench.run(["review", name]).exits(10).says("words that nobody accepted are left out");
     install(&bench, &older);
     bench.run(["check", name]).exits(0);
 }

@@ -1,43 +1,24 @@
 //! At a terminal: a person confirms what is shown again, and colours are there.
 
 use crate::bench::*;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use crate::pty::{Terminal, read_terminal};
 use serde_json::json;
-use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::process::Command;
-
-/// Both ends of a terminal: the one where a person sits, and the one that a program has.
-struct Terminal {
-    person: File,
-    program: File,
-}
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 impl Terminal {
-    fn open() -> Terminal {
-        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&person).unwrap();
-        unlockpt(&person).unwrap();
-        let name = ptsname(&person, Vec::new()).unwrap();
-        let no_control = i32::try_from(OpenptFlags::NOCTTY.bits()).unwrap();
-        let program = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(no_control)
-            .open(OsStr::from_bytes(name.as_bytes()))
-            .unwrap();
-        Terminal { person: File::from(person), program }
-    }
-
-    /// Runs a command with this terminal as its input, on which these lines were typed.
-    fn types(&mut self, lines: &str, mut command: Command) -> Answer {
+    /// Runs a command with this terminal as its input and output, on which these lines were typed. Its output is without
+    /// colours, and begins with what was typed.
+    fn types(self, lines: &str, mut command: Command) -> Answer {
+        let Terminal { mut person, program } = self;
         // The terminal keeps the lines until they are read.
-        self.person.write_all(lines.as_bytes()).unwrap();
-        command.stdin(self.program.try_clone().unwrap());
-        answer(command)
+        person.write_all(lines.as_bytes()).unwrap();
+        command.env("NO_COLOR", "1").stdin(program.try_clone().unwrap()).stdout(program);
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        drop(command);
+        let out = std::thread::spawn(move || read_terminal(person));
+        let answer = finish(child);
+        Answer { out: out.join().unwrap(), ..answer }
     }
 }
 
@@ -160,21 +141,69 @@ fn a_review_one_by_one_stops_the_server_by_the_whole_word_and_quits_by_q() {
     assert_eq!(bench.server_status()["status"], "quarantined");
 }
 
+#[test]
+fn a_review_one_by_one_counts_explains_itself_and_goes_on_after_a_no() {
+    let bench = Bench::new();
+    let (server, _) = waiting(&bench);
+    let mut mail = mail_tool();
+    mail["inputSchema"]["required"] = json!(["to"]);
+    server.lists(&json!([report_tool_with_owner(), mail]));
+    server.run(&bench, "check", &[]).exits(10);
+    let command = || bench.command(["review", "-i"]);
+    typed("?\nq\n", command()).exits(10).says("1 of 2:").says("goes on waiting");
+    // An approval takes a key and a word; without the word the next change is shown.
+    typed("a\nno\ns\n", command()).exits(10).says("not approved").says("2 of 2:");
+    bench.run(["check", ID]).exits(10);
+    bench.run(["review", "-i"]).exits(2).says("needs a terminal");
+}
+
+/// A terminal of 24 lines, with a pager that marks what it was given.
+#[test]
+fn long_output_goes_through_the_pager_on_a_terminal_only() {
+    let bench = Bench::new();
+    waiting(&bench);
+    let paged = |options: &[&str], pager: &str| {
+        let mut command = bench.command([&["review"], options].concat());
+        command.env("PAGER", pager).env("TERM", "xterm");
+        typed("", command).exits(10).out
+    };
+    let marks = "sed s/^/PAGED:/";
+    assert!(paged(&[], marks).contains("PAGED:"), "no pager");
+    let out = paged(&[], "sh -c 'cat >/dev/null; echo $LESS'");
+    assert!(out.contains("FRX") && !out.contains("make_report"), "{out}");
+    for (options, pager) in
+        [(&["--no-pager"][..], marks), (&["--json"][..], marks), (&[][..], ""), (&[][..], "cat")]
+    {
+        let out = paged(options, pager);
+        assert!(!out.contains("PAGED:") && out.contains("make_report"), "{options:?}: {out}");
+    }
+    let mut piped = bench.command(["review"]);
+    piped.env("PAGER", marks).env("TERM", "xterm");
+    answer(piped).exits(10).never_says("PAGED:");
+}
+
+#[test]
+fn a_command_to_copy_is_continued_as_a_shell_reads_it() {
+    let bench = Bench::new();
+    let (_server, hash) = waiting(&bench);
+    let mut command = bench.command(["review", "--server-text"]);
+    command.env("COLUMNS", "80");
+    let review = answer(command).exits(10).out;
+    let joined = review.replace(" \\\n    ", " ");
+    let whole = format!("holdpoint approve {ID} tool:make_report --hash {hash}");
+    assert!(!review.contains(&whole) && joined.contains(&whole), "{review}");
+}
+
 /// What a command prints on a terminal.
 fn printed(mut command: Command) -> String {
-    let Terminal { mut person, program } = Terminal::open();
+    let Terminal { person, program } = Terminal::open();
     command.env("TERM", "xterm-256color").stdout(program);
     let mut child = command.spawn().unwrap();
     // The program's end is closed once the child and the command that holds it are gone.
     drop(command);
-    let mut bytes = Vec::new();
-    let mut piece = [0; 4096];
-    // Reading fails, rather than ends, when nobody holds the other end any more.
-    while let Ok(count @ 1..) = person.read(&mut piece) {
-        bytes.extend_from_slice(&piece[..count]);
-    }
+    let printed = read_terminal(person);
     child.wait().unwrap();
-    String::from_utf8(bytes).unwrap()
+    printed
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_member_that_is_there_twice_once_unescaped() {
 #[test]
 fn a_name_that_hides_is_shown_escaped() {
     let tools = tool_with("{\"a\u{202e}b\":1,\"a\u{202e}b\":2}");
-    is_refused(&tools, "`a");
+    is_refused(&tools, "appears twice");
     let bench = Bench::new();
     let server = FolderServer::new(&bench, &json!([report_tool()]));
     server.run(&bench, "pin", &[]).exits(0);
@@ -111,7 +111,10 @@ fn a_name_that_hides_is_shown_escaped() {
     for answer in answers {
         answer.never_says("\u{202e}");
     }
-    server.run(&bench, "check", &[]).exits(11).says("`a\\u{202e}b` appears twice");
+    let shown = server.run(&bench, "check", &["--server-text"]).exits(11);
+    shown.says("`a\\u{202e}b` appears twice");
+    // A program is told that a name is there twice, and not which.
+    server.run(&bench, "check", &[]).exits(11).says("appears twice").never_says("u{202e}b");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A block marked `console` is run, its `$` lines one after another, each page in a home of its own. A comment `# exits with 10`
 //! behind a command says so; else it exits with 0. Lines below a command are what it says, in this order; `…` stands
-//! for anything. A comment `<!-- run: COMMAND -->` is run and not shown. What cannot be run is marked `text`.
+//! for anything. Commands print on a terminal, so that a page shows what a person sees. A comment `<!-- run: COMMAND -->` is run and not shown. What cannot be run is marked `text`.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -14,6 +14,9 @@
 
 #[path = "../cli/bench.rs"]
 mod bench;
+
+#[path = "../cli/pty.rs"]
+mod pty;
 
 mod page;
 mod sandbox;

@@ -1,8 +1,9 @@
 //! Where a page's commands run: a home of its own, the files that pages speak of, and `uvx` and `npx` that start
 //! installed servers instead of fetching them.
 
-use crate::bench::{answer, report_tool, report_tool_with_owner};
+use crate::bench::{Answer, finish, report_tool, report_tool_with_owner};
 use crate::page::Step;
+use crate::pty::{Terminal, read_terminal};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -82,7 +83,7 @@ impl Sandbox {
         command.env("USER", "ada").env("COLUMNS", "100").env("SERVERS", testing::servers_folder());
         // Tests may run as root, in a container.
         command.env("HOLDPOINT_ALLOW_ROOT", "1");
-        let answer = answer(command);
+        let answer = on_terminal(command);
         let (line, words) = (step.line, &step.command);
         if answer.code != Some(step.exit) {
             let said = format!("{}{}", answer.out, answer.err);
@@ -96,6 +97,17 @@ impl Sandbox {
         })?;
         Some(format!("{line}: `{words}` does not say, in this place, `{missing}`, but\n{said}"))
     }
+}
+
+/// Runs a command whose output is a terminal.
+fn on_terminal(mut command: Command) -> Answer {
+    let Terminal { person, program } = Terminal::open();
+    command.env("NO_COLOR", "1").stdout(program).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    drop(command);
+    let out = std::thread::spawn(move || read_terminal(person));
+    let answer = finish(child);
+    Answer { out: out.join().unwrap(), ..answer }
 }
 
 /// A JSON document is printed in one line, and wrapped on a page.

@@ -5,7 +5,7 @@ use crate::authenticate::{PinFields, Seal};
 use crate::database::{Cell, Row, Transaction, Value};
 use crate::error::StoreError;
 use crate::key::{Key, KeyProblem};
-use crate::record::{ServerRecord, Wanted};
+use crate::record::{PastPin, ServerRecord, Wanted};
 use crate::write::MAX_PINS_PER_SERVER;
 use contract::surface::{Entry, EntryId, EntryType, MAX_ENTRY_BYTES};
 use gate::pins::{Basis, Pin, PinBook};
@@ -90,6 +90,27 @@ pub(crate) fn book(
     id: &ServerId,
 ) -> Result<PinBook, StoreError> {
     Ok(read(rows, key, id, Wanted::Of(|_| true))?.book)
+}
+
+/// The authentic pins of one entry, with those that were withdrawn. Without a key none is.
+pub(crate) fn ever(
+    rows: &dyn Transaction,
+    key: &Result<Key, KeyProblem>,
+    id: &ServerId,
+    entry: &EntryId,
+) -> Result<Vec<PastPin>, StoreError> {
+    let Ok(key) = key else { return Ok(Vec::new()) };
+    let query = format!(
+        "SELECT {} FROM pins WHERE server = $1 AND entry_type = $2 AND key = $3 ORDER BY seq",
+        columns()
+    );
+    let found = rows.all(&query, &named(id, entry), |row| {
+        let Some(row) = PinRow::from_row(row) else { return Ok(None) };
+        let is_withdrawn = row.fields.withdrawn_at.is_some();
+        let pin = row.authentic(key, Wanted::Of(|_| true));
+        Ok(pin.map(|pin| PastPin { pin, is_withdrawn }))
+    })?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// A server and its pins.

@@ -7,6 +7,7 @@ use crate::arguments::Options;
 use crate::failure::{Exit, Failure};
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
+use crate::server_text::ServerText;
 use crate::side_by_side;
 use contract::surface::{EntryType, read_capture};
 use engine::acts::{self, Review};
@@ -185,18 +186,19 @@ impl Teller {
         if self.is_silent {
             return;
         }
-        report::say_entries(&held.judgement);
+        report::say_entries(&held.judgement, ServerText::Shown);
         screen::say("");
         for entry in held.judgement.held() {
-            side_by_side::show(entry.before.as_ref(), entry.after.as_ref());
+            let headings = ["before (approved)", "now"];
+            side_by_side::show(entry.before.as_ref(), entry.after.as_ref(), headings);
         }
     }
 
     fn close(&self, held: &Review, after: &Review) -> Result<Exit, Failure> {
         if self.is_silent {
             screen::print_json(&json!({
-                "held": VerdictDocument::of(&held.judgement),
-                "after_approval": VerdictDocument::of(&after.judgement),
+                "held": VerdictDocument::of(&held.judgement, ServerText::Shown),
+                "after_approval": VerdictDocument::of(&after.judgement, ServerText::Shown),
             }))?;
         }
         self.say(styled(

@@ -1,0 +1,112 @@
+//! One waiting change: what it is called, its findings, how often it was used, before and after.
+
+use super::summary::Shared;
+use super::usage::ParameterUsage;
+use crate::report::{self, gravest_first, name_of};
+use crate::screen::{self, BOLD, DIM, styled};
+use crate::server_text::{Printable, ServerText};
+use crate::side_by_side;
+use contract::change::{ChangeKind, Finding};
+use contract::surface::EntryType;
+use gate::judge::Judgement;
+
+pub(super) struct Paragraph<'a> {
+    printable: Printable<'a>,
+    text: ServerText,
+    /// Findings that the summary told for several entries at once.
+    pub(super) shared: Option<&'a Shared>,
+    pub(super) usage: Vec<ParameterUsage>,
+    /// Which one it is, of how many.
+    pub(super) place: Option<(usize, usize)>,
+}
+
+/// One change in full, for the person who decides on it.
+pub(crate) fn show_change(entry: &Judgement, text: ServerText) {
+    Paragraph::new(entry, text).show();
+}
+
+impl<'a> Paragraph<'a> {
+    pub(super) fn new(entry: &'a Judgement, text: ServerText) -> Paragraph<'a> {
+        let printable = Printable::new(entry, text);
+        Paragraph { printable, text, shared: None, usage: Vec::new(), place: None }
+    }
+
+    pub(super) fn show(&self) {
+        let entry = self.printable.judgement;
+        let place = match self.place {
+            Some((place, total)) if total > 1 => styled(DIM, format!("  ({place} of {total})")),
+            _ => String::new(),
+        };
+        let name = styled(BOLD, name_of(entry, self.text));
+        let state = report::state_of(entry);
+        screen::say(format!("{state}  {} {name}{place}", entry.id.entry_type));
+        self.show_findings();
+        for used in &self.usage {
+            screen::say(format!("  • {}", used.words()));
+        }
+        self.show_sides();
+    }
+
+    fn show_findings(&self) {
+        let entry = self.printable.judgement;
+        let is_new = is_about_server(entry) && entry.before.is_none() && !entry.findings.is_empty();
+        if is_new {
+            screen::say("  • not approved yet");
+        }
+        let mut told_above = 0_usize;
+        for finding in gravest_first(&entry.findings) {
+            // The others say how it differs from before, and there is no before.
+            if is_new && finding.kind != ChangeKind::MarkerFound {
+                continue;
+            }
+            if self.shared.is_some_and(|shared| shared.has(&self.printable, finding)) {
+                told_above += 1;
+            } else {
+                self.show_finding(finding);
+            }
+        }
+        if told_above > 0 {
+            let findings = report::count(told_above, "finding", "findings");
+            screen::say(styled(DIM, format!("  • {findings} told above, with other entries")));
+        }
+        for detail in self.printable.details() {
+            screen::say(format!("  • {}", screen::readable(&detail)));
+        }
+    }
+
+    fn show_finding(&self, finding: &Finding) {
+        let path = self.printable.path(finding);
+        let kind = styled(DIM, format!("[{}] {}", finding.kind, screen::readable(&path)));
+        screen::say(format!("  • {} {kind}", self.printable.say(finding)));
+        if finding.kind != ChangeKind::MarkerFound {
+            return;
+        }
+        match (self.printable.after_of(finding), self.printable.withheld_of(finding)) {
+            (Some(rule), Some(withheld)) => {
+                screen::say(format!("      {rule}: {}", withheld.words()));
+            }
+            (Some(found), None) => screen::say(format!("      {}", screen::readable(found))),
+            (None, _) => {}
+        }
+    }
+
+    fn show_sides(&self) {
+        match self.printable.withheld() {
+            Some(withheld) => {
+                screen::say(format!("  • the new definition: {}", withheld.words()));
+            }
+            None => {
+                let (before, after) = (self.printable.before(), self.printable.after());
+                side_by_side::show(before, after, ["before (approved)", "now"]);
+            }
+        }
+    }
+}
+
+/// Whether it is about the server as a whole, which has one of it and cannot have it added.
+fn is_about_server(entry: &Judgement) -> bool {
+    match entry.id.entry_type {
+        EntryType::Instructions | EntryType::Identity | EntryType::Origin => true,
+        EntryType::Tool | EntryType::Prompt | EntryType::Resource | EntryType::Template => false,
+    }
+}

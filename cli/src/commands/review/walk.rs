@@ -1,0 +1,157 @@
+//! `review -i`: goes through the waiting changes one by one. Nothing acts on one key: an approval is confirmed by a whole
+//! word, and so is a quarantine.
+
+use super::paragraph::Paragraph;
+use super::usage::Usage;
+use crate::approver;
+use crate::failure::{Exit, Failure};
+use crate::observation::now;
+use crate::report::name_of;
+use crate::screen;
+use crate::server_text::ServerText;
+use crate::target::Workplace;
+use contract::surface::EntryId;
+use engine::acts::{Review, ReviewedHash, approve, can_be_approved, hash_of, quarantine};
+use gate::judge::Judgement;
+use gate::server::{ServerId, ServerStatus};
+
+/// What `?` says.
+const HELP: [&str; 5] = [
+    "a           approve what is shown; you are asked to type `approve` before anything is written",
+    "s           skip it: it goes on waiting",
+    "q           quit: what was not decided goes on waiting",
+    "quarantine  the whole word stops the server until it is released",
+    "?           this help",
+];
+
+pub(super) fn walk(
+    workplace: &mut Workplace,
+    servers: &[(ServerId, Review)],
+    usage: &Usage,
+) -> Result<Exit, Failure> {
+    let mut left = 0_usize;
+    let is_asked = |judged: &Review| judged.status() != ServerStatus::Quarantined;
+    let asked = servers.iter().filter(|(_, judged)| is_asked(judged));
+    let total: usize = asked.map(|(_, judged)| questions(judged).len()).sum();
+    let mut place = 0_usize;
+    for (id, judged) in servers {
+        super::say_heading(id);
+        for unreadable in &judged.judgement.unreadable {
+            screen::say(screen::readable(unreadable));
+            left += 1;
+        }
+        if !is_asked(judged) {
+            super::say_quarantined(id);
+            left += 1;
+            continue;
+        }
+        for asked in questions(judged) {
+            place += 1;
+            for entry in &asked.entries {
+                let mut paragraph = Paragraph::new(entry, ServerText::Shown);
+                paragraph.usage = usage.of(id, entry);
+                paragraph.show();
+            }
+            match choose(&asked, place, total)? {
+                Chosen::Approve => match approve_asked(workplace, id, &asked)? {
+                    Approval::Given => screen::say("approved"),
+                    Approval::Withheld => {
+                        screen::say("not approved: it goes on waiting");
+                        left += 1;
+                    }
+                },
+                Chosen::Skip => left += 1,
+                Chosen::Quarantine => {
+                    let by = approver::name();
+                    quarantine(&mut workplace.store, id, approver::by(&by))?;
+                    screen::say("quarantined");
+                    left += 1;
+                    break;
+                }
+                Chosen::Quit => return Ok(Exit::Held),
+            }
+        }
+    }
+    Ok(if left > 0 { Exit::Held } else { Exit::Fine })
+}
+
+/// What a person wants to do with what was shown.
+enum Chosen {
+    Approve,
+    Skip,
+    Quarantine,
+    Quit,
+}
+
+/// Asks until the answer is one of those that were offered. A server is stopped by the whole word alone: `q` quits, as it
+/// does in a pager.
+fn choose(asked: &Asked<'_>, place: usize, total: usize) -> Result<Chosen, Failure> {
+    let all = if asked.is_first { " all of it" } else { "" };
+    loop {
+        screen::ask(format!("{place} of {total}: [a]pprove{all}, [s]kip, [q]uit, [?] help: "));
+        match approver::read_line()?.to_ascii_lowercase().as_str() {
+            "a" | "approve" => return Ok(Chosen::Approve),
+            "s" | "skip" => return Ok(Chosen::Skip),
+            "quarantine" => return Ok(Chosen::Quarantine),
+            // The end of the input is an empty line, too.
+            "q" | "quit" | "" => return Ok(Chosen::Quit),
+            "?" | "h" | "help" => HELP.iter().for_each(|line| screen::remark(format!("  {line}"))),
+            _ => screen::remark("type `a`, `s`, `q`, `?` or `quarantine`"),
+        }
+    }
+}
+
+/// What is decided on at once.
+struct Asked<'a> {
+    entries: Vec<&'a Judgement>,
+    hash: ReviewedHash,
+    /// It is the server's first approval, which is of all that it says.
+    is_first: bool,
+}
+
+fn questions(judged: &Review) -> Vec<Asked<'_>> {
+    let waiting = judged.waiting().filter(|entry| can_be_approved(entry));
+    if !judged.awaits_first_approval() {
+        let asked = waiting.filter_map(|entry| {
+            Some(Asked { hash: hash_of(entry)?, entries: vec![entry], is_first: false })
+        });
+        return asked.collect();
+    }
+    let entries: Vec<&Judgement> = waiting.collect();
+    let asked = judged.surface_hash().filter(|_| !entries.is_empty());
+    asked.map(|hash| Asked { entries, hash, is_first: true }).into_iter().collect()
+}
+
+/// How a confirmation ended.
+enum Approval {
+    Given,
+    Withheld,
+}
+
+fn approve_asked(
+    workplace: &mut Workplace,
+    id: &ServerId,
+    asked: &Asked<'_>,
+) -> Result<Approval, Failure> {
+    let review = workplace.review(id, now())?;
+    let shown: Vec<EntryId> = asked.entries.iter().map(|entry| entry.id.clone()).collect();
+    // The server goes on meanwhile: only what was shown is approved.
+    let choice = review.choose_shown(&shown, &asked.hash)?;
+    let hash = &asked.hash;
+    let what = match asked.entries.as_slice() {
+        [one] => {
+            let name = name_of(one, ServerText::Shown);
+            format!("This is {name} of server `{id}`, hash {hash}.")
+        }
+        many => format!("These are {} entries of server `{id}`, hash {hash}.", many.len()),
+    };
+    // It was shown right before the question.
+    match approver::confirm(&workplace.configuration, &what, || ()) {
+        Ok(()) => {}
+        Err(failure) if failure.exit == Exit::Held => return Ok(Approval::Withheld),
+        Err(failure) => return Err(failure),
+    }
+    let by = approver::name();
+    approve(&mut workplace.store, &choice, approver::by(&by))?;
+    Ok(Approval::Given)
+}

@@ -1,0 +1,140 @@
+//! Breaks lines at words, and keeps their indent. Every line that a command prints for a person goes through here.
+//!
+//! INVARIANT: where a line is broken, its rest begins further right than the line did. A terminal that breaks a line
+//! itself begins the rest at its first column, where text of a server would look like a line of Holdpoint's.
+
+use textwrap::WordSeparator;
+use textwrap::core::{Word, display_width};
+use textwrap::wrap_algorithms::wrap_first_fit;
+
+/// How much further right the rest of a line begins. A bullet and its space take as much.
+const HANGING: usize = 2;
+/// The fewest columns that the words of a line have, however far it is indented.
+const MIN_TEXT: usize = 20;
+const ESCAPE: char = '\u{1b}';
+const END_OF_STYLE: &str = "\u{1b}[0m";
+
+/// A line in pieces of at most so many columns. A hash is never broken: it is longer than a narrow terminal, and a
+/// person copies it.
+pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let text = line.trim_start_matches(' ');
+    let indent = line.len() - text.len();
+    wrapped_at(line, width, indent + HANGING)
+}
+
+/// The same, where the rest of the line begins at a column of the caller's choice.
+pub(crate) fn wrapped_at(line: &str, width: usize, hanging: usize) -> Vec<String> {
+    if display_width(line) <= width {
+        return vec![line.to_owned()];
+    }
+    let text = line.trim_start_matches(' ');
+    let indent = line.len() - text.len();
+    let room = |taken: usize| width.saturating_sub(taken).max(MIN_TEXT);
+    let (first, rest) = (room(indent), room(hanging));
+    let mut words: Vec<Word<'_>> = Vec::new();
+    for word in WordSeparator::AsciiSpace.find_words(text) {
+        if display_width(word.word) > rest && !is_unbreakable(word.word) {
+            words.extend(word.break_apart(rest));
+        } else {
+            words.push(word);
+        }
+    }
+    let lines = wrap_first_fit(&words, &[first as f64, rest as f64]);
+    let mut styles = OpenStyles::default();
+    let pieces = lines.iter().enumerate().map(|(place, words)| {
+        let spaces = " ".repeat(if place == 0 { indent } else { hanging });
+        format!("{spaces}{}", styles.complete(&joined(words)))
+    });
+    pieces.collect()
+}
+
+/// The words of one piece, without the spaces behind the last one.
+fn joined(words: &[Word<'_>]) -> String {
+    let mut line = String::new();
+    for (place, word) in words.iter().enumerate() {
+        line.push_str(word.word);
+        if place + 1 < words.len() {
+            line.push_str(word.whitespace);
+        }
+    }
+    line
+}
+
+/// Whether a word is copied by people rather than read: a hash, or the path of a file.
+fn is_unbreakable(word: &str) -> bool {
+    /// Quotation marks and punctuation around it.
+    const AROUND: usize = 4;
+    let word = anstream::adapter::strip_str(word).to_string();
+    let plain = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '/');
+    let is_hash = plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_path = plain.starts_with('/') && plain.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_hash || is_path) && word.len() <= plain.len() + AROUND
+}
+
+/// The styles that are open at the end of a piece: each piece closes them and the next one opens them again, so that
+/// neither an indent nor a pager's screen is coloured by the line before it.
+#[derive(Debug, Default)]
+struct OpenStyles(String);
+
+impl OpenStyles {
+    fn complete(&mut self, piece: &str) -> String {
+        let mut out = format!("{}{piece}", self.0);
+        let mut rest = piece;
+        while let Some((_, after)) = rest.split_once(ESCAPE) {
+            let Some((style, behind)) = after.split_once('m') else { break };
+            match style {
+                "[0" => self.0.clear(),
+                style => self.0.push_str(&format!("{ESCAPE}{style}m")),
+            }
+            rest = behind;
+        }
+        if !self.0.is_empty() {
+            out.push_str(END_OF_STYLE);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_broken_at_words_and_keeps_its_indent() {
+        let line = "  • one two three four five six seven";
+        let lines = wrapped(line, 30);
+        assert_eq!(lines, ["  • one two three four five", "    six seven"]);
+        assert_eq!(wrapped("short", 30), ["short"]);
+        assert_eq!(wrapped("one two three four five six seven", 20)[1], "  five six seven");
+    }
+
+    #[test]
+    fn a_hash_is_left_whole_and_any_other_long_word_is_not() {
+        let hash = "0123456789abcdef".repeat(4);
+        let lines = wrapped(&format!("the hash is {hash}."), 40);
+        assert_eq!(lines, ["the hash is".to_owned(), format!("  {hash}.")]);
+        let long = "x".repeat(90);
+        let lines = wrapped(&format!("a {long} b"), 40);
+        assert!(lines.iter().all(|line| display_width(line) <= 40), "{lines:#?}");
+        assert!(lines.iter().skip(1).all(|line| line.starts_with("  ")), "{lines:#?}");
+        assert_eq!(lines.concat().matches('x').count(), 90);
+    }
+
+    #[test]
+    fn a_style_is_closed_at_the_end_of_a_line_and_goes_on_in_the_next() {
+        let red = "\u{1b}[31m";
+        let lines = wrapped(&format!("{red}one two three four five six{END_OF_STYLE} seven"), 22);
+        let expected = [
+            format!("{red}one two three four{END_OF_STYLE}"),
+            format!("  {red}five six{END_OF_STYLE} seven"),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn letters_that_take_two_columns_are_counted_as_two() {
+        let lines = wrapped(&"字".repeat(30), 40);
+        assert!(lines.len() > 1, "{lines:#?}");
+        assert!(lines.iter().all(|line| display_width(line) <= 40), "{lines:#?}");
+    }
+}
