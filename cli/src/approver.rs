@@ -59,7 +59,7 @@ pub(crate) fn confirm(
     if configuration.is_unattended() {
         return Ok(());
     }
-    need_terminal()?;
+    need_screen()?;
     show();
     screen::remark(what);
     screen::ask(format!("Type `{WORD}` to approve exactly this: "));
@@ -79,14 +79,25 @@ pub(crate) fn confirm_yes(configuration: &Configuration, question: &str) -> Resu
     }
 }
 
-/// What is decided on is printed on standard output, and only a terminal is shown words that nobody accepted.
-pub(crate) fn need_terminal() -> Result<(), Failure> {
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        return Ok(());
+fn need_terminal() -> Result<(), Failure> {
+    match std::io::stdin().is_terminal() {
+        true => Ok(()),
+        false => Err(needs_terminal()),
     }
-    Err(Failure::usage(
+}
+
+/// A person who decides on words of a server has to see them, and only a terminal is shown words that nobody accepted.
+pub(crate) fn need_screen() -> Result<(), Failure> {
+    match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        true => Ok(()),
+        false => Err(needs_terminal()),
+    }
+}
+
+fn needs_terminal() -> Failure {
+    Failure::usage(
         "this is a person's decision and needs a terminal: ask a person to run this in a terminal (docs/reviewing-a-change.md says why)",
-    ))
+    )
 }
 
 pub(crate) fn read_line() -> Result<String, Failure> {

@@ -30,17 +30,6 @@ pub(crate) fn say(line: impl std::fmt::Display) {
     }
 }
 
-/// Prints a line of which the rest, where it is broken, begins at this column.
-pub(crate) fn say_at(column: usize, line: impl std::fmt::Display) {
-    let line = one_line(&line.to_string());
-    match line_columns() {
-        Some(width) => {
-            layout::wrapped_at(&line, width, column).iter().for_each(|piece| print_line(piece));
-        }
-        None => print_line(&line),
-    }
-}
-
 /// Prints a line that was laid out to fit.
 pub(crate) fn say_fitted(line: impl std::fmt::Display) {
     print_line(&one_line(&line.to_string()));

@@ -83,6 +83,10 @@ fn ask(
         return Ok(draft);
     }
     let question = "These have wording or characters that are made to steer a model. Pin them too?";
+    let is_seen = workplace.configuration.is_unattended() || approver::need_screen().is_ok();
+    if !is_seen {
+        return Ok(draft.without_marked());
+    }
     match approver::confirm_yes(&workplace.configuration, question) {
         Ok(()) => Ok(draft),
         // Without a person, or without a yes.

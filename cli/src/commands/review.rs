@@ -27,7 +27,7 @@ pub(crate) use paragraph::show_change;
 
 pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Failure> {
     if command.interactive && !options.json {
-        approver::need_terminal()?;
+        approver::need_screen()?;
     }
     let mut workplace = Workplace::open(options)?;
     let ids: Vec<ServerId> = match &command.id {
