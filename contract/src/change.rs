@@ -1,5 +1,6 @@
 //! The closed lists of kinds and classes (`docs/what-is-compared.md`): what can be said of a change, and how much it weighs.
 
+use crate::detail::Detail;
 use std::fmt;
 
 /// How much a change weighs. Postures decide by class (the table is in `gate`).
@@ -207,6 +208,7 @@ pub struct Finding {
     pub meaning: Option<Meaning>,
     pub before: Option<String>,
     pub after: Option<String>,
+    pub detail: Option<Detail>,
 }
 
 impl Finding {
@@ -223,7 +225,14 @@ impl Finding {
             meaning: None,
             before: before.map(excerpt),
             after: after.map(excerpt),
+            detail: None,
         }
+    }
+
+    /// Whether before and after are whole, and not cut.
+    pub fn is_whole(&self) -> bool {
+        let is_cut = |text: &String| text.chars().count() > EXCERPT_CHARACTERS;
+        !self.before.iter().chain(&self.after).any(is_cut)
     }
 
     pub(crate) fn meaning(self, meaning: Option<Meaning>) -> Finding {

@@ -133,6 +133,14 @@ impl Decimal {
     }
 }
 
+impl std::fmt::Display for Decimal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = Vec::new();
+        self.write_canonical(&mut out);
+        formatter.write_str(&String::from_utf8_lossy(&out))
+    }
+}
+
 impl PartialOrd for Decimal {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))

@@ -282,7 +282,7 @@ fn output_schema(
     let mut findings = compared.said;
     if let Some(meaning) = compared.change {
         let changed = finding(ChangeKind::OutputSchemaChanged, path, old, new);
-        findings.push(changed.meaning(Some(meaning)));
+        findings.push(Finding { detail: compared.detail, ..changed.meaning(Some(meaning)) });
     }
     findings
 }

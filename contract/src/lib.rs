@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod change;
 pub mod client;
 pub mod decimal;
+pub mod detail;
 pub mod diff;
 pub mod hash;
 pub mod hidden;

@@ -11,6 +11,7 @@ pub mod naming;
 pub mod pins;
 pub mod posture;
 pub mod reason;
+pub(crate) mod sentences;
 pub mod server;
 pub mod shell;
 pub mod shown;

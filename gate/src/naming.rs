@@ -81,17 +81,21 @@ impl<'e> Approved<'e> {
         steps.map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()
     }
 
-    /// The parameter that a finding is about, with dots for what is nested and in backticks. Returns `None` if it is about
+    /// The parameter that a finding is about, as [`DottedName`] writes it and in backticks. Returns `None` if it is about
     /// no parameter, or about one that may not be named.
     pub fn parameter(&self, finding: &Finding) -> Option<String> {
-        let Walk { names, is_whole, .. } = self.walk(finding);
+        let Walk { names, name, is_whole, .. } = self.walk(finding);
         let path = names.join(".");
+        if !is_whole || names.is_empty() {
+            return None;
+        }
         // Each of the names is harmless; all of them together have to be.
-        (is_whole && !names.is_empty()).then(|| quoted_name(&path, true))
+        let shown = shown_name(&path, true);
+        Some(if shown == path { format!("`{}`", name.text) } else { format!("`{shown}`") })
     }
 
     fn walk(&self, finding: &Finding) -> Walk {
-        let mut walk = Walk { steps: Vec::new(), names: Vec::new(), is_whole: false };
+        let mut walk = Walk::default();
         let mut node = self.document.as_ref().map(Document::root);
         let mut is_name = false;
         let mut steps = finding.path.split('/').skip(1).peekable();
@@ -106,10 +110,12 @@ impl<'e> Approved<'e> {
                 }
                 let shown = shown_name(&step, node.is_some());
                 walk.names.push(shown.clone());
+                walk.name.step(&shown);
                 walk.steps.push(shown);
                 is_name = false;
                 continue;
             }
+            walk.name.step(&step);
             is_name = HOLDS_NAMES.contains(&step.as_str());
             let is_ours = is_name || is_index(&step) || is_keyword(&step);
             if !is_ours && node.is_none() {
@@ -127,11 +133,69 @@ impl<'e> Approved<'e> {
 }
 
 /// How far a pointer is shown.
+#[derive(Default)]
 struct Walk {
     steps: Vec<String>,
     /// The names of parameters among the steps.
     names: Vec<String>,
+    name: DottedName,
     is_whole: bool,
+}
+
+/// The name of a place in a schema, made of the steps of a pointer: dots for what is nested (`user.id`), brackets for the
+/// items of a list (`ids[]`), an asterisk for members that are not declared (`labels.*`).
+#[derive(Debug, Default)]
+pub(crate) struct DottedName {
+    pub(crate) text: String,
+    /// The next step is a name, or an index, and not a keyword.
+    next: Option<Next>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Name,
+    Other,
+}
+
+impl DottedName {
+    pub(crate) fn step(&mut self, step: &str) {
+        match self.next.take() {
+            Some(Next::Name) => {
+                let dot = if self.text.is_empty() { "" } else { "." };
+                self.text = format!("{}{dot}{step}", self.text);
+                return;
+            }
+            Some(Next::Other) => return,
+            None => {}
+        }
+        let is_in_list = step.bytes().all(|byte| byte.is_ascii_digit());
+        match step {
+            "properties" | "$defs" | "definitions" => self.next = Some(Next::Name),
+            "items" | "additionalItems" | "contains" | "unevaluatedItems" => self.push("[]"),
+            "prefixItems" => {
+                self.push("[]");
+                self.next = Some(Next::Other);
+            }
+            "additionalProperties" | "unevaluatedProperties" => self.push(".*"),
+            "patternProperties" => {
+                self.push(".*");
+                self.next = Some(Next::Other);
+            }
+            // `items` of older dialects is a list itself, and branches have an index.
+            _ if is_in_list => {}
+            "dependentSchemas" | "dependentRequired" | "dependencies" => {
+                self.next = Some(Next::Other);
+            }
+            _ => {}
+        }
+    }
+
+    /// A mark after a name. The whole input or result has none.
+    fn push(&mut self, mark: &str) {
+        if !self.text.is_empty() {
+            self.text.push_str(mark);
+        }
+    }
 }
 
 fn child<'a>(node: Node<'a>, step: &str) -> Option<Node<'a>> {

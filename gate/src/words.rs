@@ -3,10 +3,12 @@
 //! The voice is "a silent change was caught", never "this tool is unsafe". Text for a model contains nothing
 //! that was not accepted.
 
-use crate::naming::{Approved, quoted_name, shown_name};
+use crate::naming::{Approved, DottedName, quoted_name, shown_name};
 use crate::reason::Reason;
+use crate::sentences::{self, Values};
 use crate::verdict::Verdict;
-use contract::change::{ChangeClass, ChangeKind, Finding};
+use contract::change::{ChangeClass, ChangeKind, Finding, Meaning};
+use contract::detail::Detail;
 use contract::surface::EntryType;
 
 /// Who reads it.
@@ -18,8 +20,142 @@ pub enum Audience<'a> {
     Model(&'a Approved<'a>),
 }
 
-/// One finding as the end of a sentence that begins with the entry's name.
+/// One finding in words, without the name of the entry.
 pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
+    match phrase(finding, audience) {
+        Phrase::Predicate(text) | Phrase::Sentence(text) => text,
+    }
+}
+
+/// One finding as a sentence about an entry, of which `name` is the name.
+pub fn say_of(name: &str, finding: &Finding, audience: Audience<'_>) -> String {
+    match phrase(finding, audience) {
+        Phrase::Predicate(text) => format!("{name} {text}"),
+        Phrase::Sentence(text) => format!("{name}: {text}"),
+    }
+}
+
+/// A key that is equal for findings of several entries which say the same, so that they can be told once. Returns `None`
+/// where it is unknown whether they do, because an excerpt is cut.
+pub fn same_change(finding: &Finding) -> Option<String> {
+    let Finding { path, kind, .. } = finding;
+    if is_generated_title(finding) {
+        return Some(format!("{kind} {path}"));
+    }
+    let excerpts = (&finding.before, &finding.after, &finding.meaning, &finding.detail);
+    finding.is_whole().then(|| format!("{kind} {path} {excerpts:?}"))
+}
+
+/// Words about an entry.
+enum Phrase {
+    /// The end of a sentence that begins with the entry's name.
+    Predicate(String),
+    /// A sentence about a part of the entry.
+    Sentence(String),
+}
+
+fn phrase(finding: &Finding, audience: Audience<'_>) -> Phrase {
+    use ChangeKind as Kind;
+    let subject = subject(finding, audience);
+    let schema = |otherwise: &str| {
+        let exact = sentences::sentence(finding, &subject, Values::Arguments, audience);
+        Phrase::Sentence(exact.unwrap_or_else(|| format!("{subject} {otherwise}")))
+    };
+    match finding.kind {
+        Kind::TypeChanged => schema("no longer accepts every type of value that it did"),
+        Kind::EnumValuesRemoved => schema("no longer accepts every value that it did"),
+        Kind::ConstraintNarrowed if finding.before.is_none() && is_property(&finding.path) => {
+            schema("is now declared, and may refuse values that it accepted undeclared")
+        }
+        Kind::ConstraintNarrowed => schema("may now refuse values that it accepted"),
+        Kind::EnumValuesAdded => schema("accepts further values"),
+        Kind::TypeWidened => schema("accepts further types of value"),
+        Kind::ConstraintWidened => schema("accepts values that it refused"),
+        Kind::DefaultChanged => {
+            schema("has another default: calls that omit it may have another meaning")
+        }
+        Kind::HeaderBindingChanged => schema("is now copied into another header, or into none"),
+        Kind::DeepSchemaUndiffable if is_about_schema(finding) => Phrase::Sentence(format!(
+            "{subject} changed in a way that cannot be compared; look at it in full"
+        )),
+        Kind::OutputSchemaChanged => {
+            let name = |part: &Finding| named_parameter(part, audience);
+            match sentences::results(finding, name, audience) {
+                Some(sentence) => Phrase::Sentence(sentence),
+                None if finding.after.is_none() => {
+                    Phrase::Predicate("no longer declares the form of its result".to_owned())
+                }
+                None => Phrase::Predicate("declares another form of result".to_owned()),
+            }
+        }
+        Kind::MetadataChanged if is_generated_title(finding) => {
+            Phrase::Sentence("a generated title changed".to_owned())
+        }
+        Kind::MetadataChanged if is_about_schema(finding) => schema(rewritten(finding)),
+        Kind::AnnotationFlipToDestructive if finding.meaning == Some(Meaning::EffectiveSame) => {
+            let words = "`destructiveHint: true` is now written down; MCP assumed it before";
+            Phrase::Sentence(words.to_owned())
+        }
+        _ => Phrase::Predicate(predicate(finding, audience)),
+    }
+}
+
+/// Metadata of a schema, by the keyword that changed.
+fn rewritten(finding: &Finding) -> &'static str {
+    let keyword = finding.path.rsplit('/').next().unwrap_or_default();
+    let is_keyword = !is_property(&finding.path);
+    match (keyword, &finding.before, &finding.after) {
+        ("$schema", None, Some(_)) if is_keyword => "now names its dialect of JSON Schema",
+        ("$schema", Some(_), None) if is_keyword => "no longer names its dialect of JSON Schema",
+        ("$schema", ..) if is_keyword => "names another dialect of JSON Schema, and means the same",
+        ("title", _, Some(_)) if is_keyword => "has another title, which only spells its name",
+        ("title", _, None) if is_keyword => "no longer has a title, which only spelled its name",
+        ("default", None, _) if is_keyword => "now has null as its default, which says nothing",
+        ("default", _, None) if is_keyword => {
+            "no longer has null as its default, which said nothing"
+        }
+        _ => "is written differently and means the same",
+    }
+}
+
+/// Whether a pointer ends with the name of a property.
+fn is_property(path: &str) -> bool {
+    let mut steps = path.rsplit('/');
+    let _name = steps.next();
+    steps.next() == Some("properties")
+}
+
+fn is_about_schema(finding: &Finding) -> bool {
+    finding.path.starts_with("/inputSchema") || finding.path.starts_with("/outputSchema")
+}
+
+/// The title of an input or output schema as a whole, which frameworks generate.
+fn is_generated_title(finding: &Finding) -> bool {
+    finding.kind == ChangeKind::MetadataChanged
+        && matches!(finding.path.as_str(), "/inputSchema/title" | "/outputSchema/title")
+}
+
+/// What within the entry a finding is about: a parameter, a member of results, or the whole of either.
+fn subject(finding: &Finding, audience: Audience<'_>) -> String {
+    let is_result = finding.path.starts_with("/outputSchema");
+    // A keyword speaks of the value that it stands in, not of the further members that it is named for.
+    let is_of_object = matches!(finding.detail, Some(Detail::Keyword));
+    let location = match finding.path.strip_suffix("/additionalProperties") {
+        Some(path) if is_of_object || sentences::closes_object(finding) => {
+            named_parameter(&Finding { path: path.to_owned(), ..finding.clone() }, audience)
+        }
+        Some(_) | None => named_parameter(finding, audience),
+    };
+    match (location, is_result) {
+        (Some(name), false) => name,
+        (Some(name), true) => format!("{name} in results"),
+        (None, false) => "its input".to_owned(),
+        (None, true) => "the form of its results".to_owned(),
+    }
+}
+
+/// The end of a sentence that begins with the entry's name.
+fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
     use ChangeKind as Kind;
     let path = finding.path.as_str();
     let parameter = named_parameter(finding, audience);
@@ -27,89 +163,84 @@ pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
         Some(name) => format!("{noun} {name}"),
         None => noun.to_owned(),
     };
-    let about = subject(path, parameter.as_deref());
     let place = place_of_text(path, parameter.as_deref());
-    match finding.kind {
+    let said = match finding.kind {
         Kind::AddedRequiredParam => {
             let added = of_parameter("a new parameter");
-            format!("now requires {added}: existing calls that omit it will fail")
+            return format!("now requires {added}: existing calls that omit it will fail");
         }
         Kind::RequiredSetExpanded => match &parameter {
-            Some(name) => format!("now requires the parameter {name}, which could be left out"),
-            None => "now requires a parameter that could be left out".to_owned(),
+            Some(name) => {
+                return format!("now requires the parameter {name}, which could be left out");
+            }
+            None => "now requires a parameter that could be left out",
         },
         Kind::RemovedParam => match &parameter {
-            Some(name) => format!("no longer has the parameter {name}"),
-            None => "no longer has one of its parameters".to_owned(),
+            Some(name) => return format!("no longer has the parameter {name}"),
+            None => "no longer has one of its parameters",
         },
-        Kind::TypeChanged => format!("{about} no longer accepts every type of value that it did"),
-        Kind::EnumValuesRemoved => format!("{about} no longer accepts every value that it did"),
-        Kind::ConstraintNarrowed => format!("{about} now refuses values that it accepted"),
-        Kind::ToolRemoved => "is not offered any more".to_owned(),
+        Kind::ToolRemoved | Kind::PromptRemoved => "is not offered any more",
         Kind::AnnotationFlipToDestructive if path.ends_with("readOnlyHint") => {
-            "no longer says that it only reads".to_owned()
+            "no longer says that it only reads"
         }
-        Kind::AnnotationFlipToDestructive => "now says that it may destroy".to_owned(),
-        Kind::OutputSchemaChanged => "declares another form of result".to_owned(),
-        Kind::AddedOptionalParam => format!("has {}", of_parameter("a new optional parameter")),
-        Kind::OutputSchemaAdded => "now declares the form of its result".to_owned(),
-        Kind::ToolAdded => "is a new tool".to_owned(),
-        Kind::DescriptionOnly if path.starts_with("/_meta/ui") => {
-            "shows its user another page".to_owned()
+        Kind::AnnotationFlipToDestructive if finding.after.is_none() => {
+            "no longer says that it destroys nothing"
         }
-        Kind::DescriptionOnly => describes(finding, parameter.as_deref()),
+        Kind::AnnotationFlipToDestructive => "now says that it may destroy",
+        Kind::AddedOptionalParam => {
+            return format!("has {}", of_parameter("a new optional parameter"));
+        }
+        Kind::OutputSchemaAdded => "now declares the form of its result",
+        Kind::ToolAdded => "is a new tool",
+        Kind::DescriptionOnly if path.starts_with("/_meta/ui") => "shows its user another page",
+        Kind::DescriptionOnly
+        | Kind::PromptChanged
+        | Kind::ResourceChanged
+        | Kind::TemplateChanged => return describes(finding, parameter.as_deref()),
         Kind::DeepSchemaUndiffable => {
-            format!("{about} changed in a way that cannot be compared; look at it in full")
+            "changed in a way that cannot be compared; look at it in full"
         }
-        Kind::EnumValuesAdded => format!("{about} accepts further values"),
-        Kind::TypeWidened => format!("{about} accepts further types of value"),
-        Kind::ConstraintWidened => format!("{about} accepts values that it refused"),
         Kind::RequiredSetReduced => match &parameter {
-            Some(name) => format!("no longer requires the parameter {name}"),
-            None => "no longer requires one of its parameters".to_owned(),
+            Some(name) => return format!("no longer requires the parameter {name}"),
+            None => "no longer requires one of its parameters",
         },
-        Kind::DefaultChanged => {
-            format!("{about} has another default: calls that omit it now have another meaning")
-        }
         Kind::AnnotationChanged if path.ends_with("openWorldHint") => {
-            "no longer says that it stays within its own data".to_owned()
+            "no longer says that it stays within its own data"
         }
-        Kind::AnnotationChanged => "no longer says that it can be repeated without harm".to_owned(),
+        Kind::AnnotationChanged => "no longer says that it can be repeated without harm",
         Kind::AnnotationLoosened => {
-            format!("now claims to be less risky than it did{}", hint(path))
+            return format!("now claims to be less risky than it did{}", hint(path));
         }
-        Kind::HeaderBindingChanged => format!("{about} is now copied into another header"),
-        Kind::ExecutionChanged => {
-            "now refuses plain calls, or calls as a task, that it accepted".to_owned()
-        }
-        Kind::MetadataChanged if path.is_empty() || path.starts_with("/inputSchema") => {
-            format!("{about} is written differently; every call means the same")
-        }
-        Kind::MetadataChanged => "changed in a part that no call depends on".to_owned(),
-        Kind::InstructionsChanged => "changed".to_owned(),
-        Kind::PromptAdded => "is a new prompt".to_owned(),
-        Kind::PromptRemoved => "is not offered any more".to_owned(),
-        Kind::PromptChanged | Kind::ResourceChanged | Kind::TemplateChanged => {
-            describes(finding, parameter.as_deref())
-        }
-        Kind::ResourceAdded => "is a new resource".to_owned(),
-        Kind::ResourceRemoved => "is not listed any more".to_owned(),
-        Kind::TemplateAdded => "is a new resource template".to_owned(),
-        Kind::TemplateRemoved => "is not listed any more".to_owned(),
-        Kind::CapabilitiesChanged => "offers other capabilities".to_owned(),
-        Kind::IdentityChanged if path == "/name" => "calls itself by another name".to_owned(),
-        Kind::IdentityChanged => "is attested as another server, or by another signer".to_owned(),
-        Kind::OriginChanged => {
-            "is started from another place, or reached at another address".to_owned()
-        }
-        Kind::OriginDetailChanged => {
-            "is started in another version or with other arguments".to_owned()
-        }
+        Kind::ExecutionChanged => "now refuses plain calls, or calls as a task, that it accepted",
+        Kind::MetadataChanged => "changed in a part that no call depends on",
+        Kind::InstructionsChanged => "changed",
+        Kind::PromptAdded => "is a new prompt",
+        Kind::ResourceAdded => "is a new resource",
+        Kind::TemplateAdded => "is a new resource template",
+        Kind::ResourceRemoved | Kind::TemplateRemoved => "is not listed any more",
+        Kind::CapabilitiesChanged => "offers other capabilities",
+        Kind::IdentityChanged if path == "/name" => "calls itself by another name",
+        Kind::IdentityChanged => "is attested as another server, or by another signer",
+        Kind::OriginChanged => "is started from another place, or reached at another address",
+        Kind::OriginDetailChanged => "is started in another version or with other arguments",
         Kind::MarkerFound if is_about_hidden_characters(finding) => {
-            format!("has characters that a reader cannot see, {place}")
+            return format!("has characters that a reader cannot see, {place}");
         }
-        Kind::MarkerFound => format!("has wording that is written to steer a model, {place}"),
-    }
+        Kind::MarkerFound => {
+            return format!("has wording that is written to steer a model, {place}");
+        }
+        // Each has a sentence of its own.
+        Kind::TypeChanged
+        | Kind::EnumValuesRemoved
+        | Kind::ConstraintNarrowed
+        | Kind::EnumValuesAdded
+        | Kind::TypeWidened
+        | Kind::ConstraintWidened
+        | Kind::DefaultChanged
+        | Kind::HeaderBindingChanged
+        | Kind::OutputSchemaChanged => "changed",
+    };
+    said.to_owned()
 }
 
 /// Markers name their rule first.
@@ -193,10 +324,13 @@ pub const AGENT_STOPS: &str = "Agent: stop, tell your user, and run nothing.";
 /// The banner of a call that is held because its contract changed.
 fn banner(call: &HeldCall<'_>, review: &str) -> String {
     let HeldCall { subject, findings, .. } = call;
-    let change = deciding(findings, call.verdict).map_or_else(
-        || "could not be compared with what you approved".to_owned(),
-        |finding| say(finding, Audience::Model(call.approved)),
-    );
+    let change = match deciding(findings, call.verdict) {
+        None => format!(": {subject} could not be compared with what you approved"),
+        Some(finding) => match phrase(finding, Audience::Model(call.approved)) {
+            Phrase::Predicate(text) => format!(": {subject} {text}"),
+            Phrase::Sentence(text) => format!(" in {subject}: {text}"),
+        },
+    };
     let more = match findings.len().saturating_sub(1) {
         0 => String::new(),
         1 => " (and 1 more change)".to_owned(),
@@ -204,7 +338,7 @@ fn banner(call: &HeldCall<'_>, review: &str) -> String {
     };
     let versions = call.versions.say();
     format!(
-        "○ holdpoint — caught a silent change: {subject} {change}{more}.{versions} Held before your agent ran it. {AGENT_STOPS} {review}  [Review · Re-pin · Validate]"
+        "○ holdpoint — caught a silent change{change}{more}.{versions} Held before your agent ran it. {AGENT_STOPS} {review}  [Review · Re-pin · Validate]"
     )
 }
 
@@ -270,20 +404,17 @@ fn hint(path: &str) -> &'static str {
     }
 }
 
-/// What within the entry a finding is about: a parameter, or the whole of it.
-fn subject(path: &str, parameter: Option<&str>) -> String {
-    match parameter {
-        Some(name) => format!("the parameter {name}"),
-        None if path.starts_with("/inputSchema") => "its input".to_owned(),
-        None => "it".to_owned(),
-    }
-}
-
 /// A title or a description that was added, removed or changed; any other text only as described differently.
 fn describes(finding: &Finding, parameter: Option<&str>) -> String {
     let path = finding.path.as_str();
     let is_about_input = path.starts_with("/inputSchema/");
     let text = match (parameter, path.strip_prefix("/inputSchema").unwrap_or(path)) {
+        (Some(name), _) if path.starts_with("/outputSchema/") => {
+            return format!("describes {name} in results differently");
+        }
+        (None, _) if path.starts_with("/outputSchema/") => {
+            return "describes its results differently".to_owned();
+        }
         (Some(name), _) => return format!("describes the parameter {name} differently"),
         (None, "/description") => "description",
         (None, "/title" | "/annotations/title") => "title",
@@ -303,6 +434,8 @@ fn describes(finding: &Finding, parameter: Option<&str>) -> String {
 fn place_of_text(path: &str, parameter: Option<&str>) -> String {
     let own = path.strip_prefix("/inputSchema").unwrap_or(path);
     match (parameter, own) {
+        (Some(name), _) if path.starts_with("/outputSchema/") => format!("about {name} in results"),
+        (None, _) if path.starts_with("/outputSchema/") => "about its results".to_owned(),
         (Some(name), _) => format!("about the parameter {name}"),
         (None, "/description") => "in its description".to_owned(),
         (None, "/title" | "/annotations/title") => "in its title".to_owned(),
@@ -311,21 +444,13 @@ fn place_of_text(path: &str, parameter: Option<&str>) -> String {
     }
 }
 
-/// The parameter that a pointer leads to or into, with dots for what is nested.
+/// The parameter that a pointer leads to or into, as [`DottedName`] writes it.
 fn parameter(path: &str) -> String {
-    let steps: Vec<String> =
-        path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
-    let mut names = Vec::new();
-    let mut rest = steps.as_slice();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        let [name, after @ ..] = tail else { break };
-        if matches!(first.as_str(), "properties" | "$defs" | "definitions") {
-            names.push(name.as_str());
-            rest = after;
-        }
+    let mut name = DottedName::default();
+    for step in path.split('/').skip(1) {
+        name.step(&step.replace("~1", "/").replace("~0", "~"));
     }
-    names.join(".")
+    name.text
 }
 
 /// A text for a terminal or a page: nothing in it can move the cursor, reorder letters or hide.

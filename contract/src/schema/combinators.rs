@@ -3,7 +3,7 @@
 use super::compare::{Comparison, Location, Side};
 use super::document::Place;
 use super::type_set::TypeSet;
-use super::view::View;
+use super::view::{View, is_null_schema};
 use crate::canonical::{Position, canonical};
 use crate::change::{ChangeClass, ChangeKind};
 use crate::json::Node;
@@ -66,7 +66,7 @@ impl<'a> Comparison<'a> {
             }
             let required = self.certainly_required(Side::Old, &view);
             let location = Location { level, old_required: Rc::new(required), ..location.clone() };
-            self.views(&view, new, &location);
+            self.inside_branch(|comparison| comparison.views(&view, new, &location));
         }
         // One branch is narrower than all of them together: what only looks wider compared with it is not a finding.
         let is_type_wider = !new_types.is_within(whole);
@@ -142,7 +142,7 @@ impl<'a> Comparison<'a> {
         }
         let matched = self.matched(&old.all_of, &new.all_of);
         for (before, after) in &matched.pairs {
-            self.branch(before, after, location);
+            self.inside_branch(|comparison| comparison.branch(before, after, location));
         }
         let before =
             View { all_of: Vec::new(), any_of: Vec::new(), one_of: Vec::new(), ..old.clone() };
@@ -158,7 +158,8 @@ impl<'a> Comparison<'a> {
             }
             // Its words are new with it; what it refuses is what counts.
             let after = self.view(Side::New, after);
-            self.views(&before.clone().speaking_like(&after), &after, &inner);
+            let before = before.clone().speaking_like(&after);
+            self.inside_branch(|comparison| comparison.views(&before, &after, &inner));
         }
         for before in &matched.lost {
             self.report_change(ChangeKind::ConstraintWidened, Some(before), None);
@@ -200,8 +201,14 @@ impl<'a> Comparison<'a> {
         location: &Location<'a>,
     ) -> Matched<'a> {
         let matched = self.matched(old, new);
+        // Next to null alone a branch speaks of every other value.
+        let others = |places: &[Place<'a>]| places.iter().filter(|at| !is_null_schema(at)).count();
+        let is_alone = others(old) == 1 && others(new) == 1;
         for (before, after) in &matched.pairs {
-            self.branch(before, after, location);
+            match is_alone {
+                true => self.branch(before, after, location),
+                false => self.inside_branch(|inside| inside.branch(before, after, location)),
+            }
         }
         let (old_types, new_types) = (self.types_of(Side::Old, old), self.types_of(Side::New, new));
         for before in &matched.lost {

@@ -8,6 +8,7 @@ use super::view::{View, Viewer};
 use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_WEIGHT};
 use crate::canonical::{Position, bounded_text, canonical, is_same, write_members};
 use crate::change::{ChangeClass, ChangeKind, Finding};
+use crate::detail::{Detail, TypeChange};
 use crate::diff::Budget;
 use crate::json::Node;
 use std::borrow::Cow;
@@ -69,6 +70,8 @@ pub(super) struct Comparison<'a> {
     pub(super) work: u64,
     pointer: &'a str,
     pub(super) reading: Reading,
+    /// How many branches the comparison is inside of that do not speak of every value on their own.
+    branches: usize,
 }
 
 impl<'a> Comparison<'a> {
@@ -92,6 +95,7 @@ impl<'a> Comparison<'a> {
             work: WORK_BASE + weight * WORK_PER_WEIGHT,
             pointer,
             reading: Reading::Arguments,
+            branches: 0,
         }
     }
 
@@ -162,6 +166,28 @@ impl<'a> Comparison<'a> {
         let Some(place) = new.or(old) else { return };
         let path = place.path.clone();
         self.report(kind, &path, old.map(|place| place.node), new.map(|place| place.node));
+    }
+
+    /// Reports a change with what exactly it is, unless it is in one branch of several.
+    pub(super) fn report_detail(
+        &mut self,
+        kind: ChangeKind,
+        old: Option<&Place<'a>>,
+        new: Option<&Place<'a>>,
+        detail: Detail,
+    ) {
+        let found = self.findings.len();
+        self.report_change(kind, old, new);
+        if let (Some(finding), 0) = (self.findings.get_mut(found), self.branches) {
+            finding.detail = Some(detail);
+        }
+    }
+
+    /// Compares inside of a branch, where a keyword does not speak of every value on its own.
+    pub(super) fn inside_branch(&mut self, compare: impl FnOnce(&mut Self)) {
+        self.branches += 1;
+        compare(self);
+        self.branches -= 1;
     }
 
     /// Compares two schemas of one instance location, which may be a part that other branches speak of too.
@@ -295,10 +321,11 @@ impl<'a> Comparison<'a> {
                     Some(&old.place),
                     Some(&new.place),
                 ),
-                (false, true) => self.report_change(
+                (false, true) => self.report_detail(
                     ChangeKind::ConstraintNarrowed,
                     Some(&old.place),
                     Some(&new.place),
+                    Detail::Types(TypeChange { before: Vec::new(), after: Vec::new() }),
                 ),
                 _ => {}
             }
@@ -307,6 +334,19 @@ impl<'a> Comparison<'a> {
         if self.expand_lost_branches(old, new, location) {
             return;
         }
+        // What stands next to branches may have moved into them or out of them, and speaks of no value on its own.
+        match old.has_combinator() || new.has_combinator() {
+            true => self.inside_branch(|inside| inside.keywords(old, new, location)),
+            false => self.keywords(old, new, location),
+        }
+        match old.says_only_branches() && new.says_only_branches() {
+            true => self.combinators(old, new, location),
+            false => self.inside_branch(|inside| inside.combinators(old, new, location)),
+        }
+    }
+
+    /// Compares everything but the branches.
+    fn keywords(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         let old_types = self.effective_types(Side::Old, old);
         self.types(old, new, old_types);
         self.values(old, new, old_types);
@@ -319,7 +359,6 @@ impl<'a> Comparison<'a> {
         }
         self.listed_values(old, new, location);
         self.opaque(old, new);
-        self.combinators(old, new, location);
     }
 
     /// Objects and arrays listed in `enum` have parts that no schema declares: then only equal schemas match.
@@ -389,7 +428,8 @@ impl<'a> Comparison<'a> {
         };
         if form(&old.header) != form(&new.header) {
             let (before, after) = (old.header.as_ref(), new.header.as_ref());
-            self.report_change(ChangeKind::HeaderBindingChanged, before, after);
+            let kind = ChangeKind::HeaderBindingChanged;
+            self.report_detail(kind, before, after, Detail::Keyword);
         }
     }
 
@@ -459,7 +499,7 @@ impl<'a> Comparison<'a> {
             (None, Some(only)) | (Some(only), None) if is_null(only) => ChangeKind::MetadataChanged,
             _ => ChangeKind::DefaultChanged,
         };
-        self.report_change(kind, old, new);
+        self.report_detail(kind, old, new, Detail::Keyword);
     }
 
     /// Definitions that nothing refers to, and the names of all: they say nothing of an instance, but are read.

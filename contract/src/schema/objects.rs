@@ -5,6 +5,7 @@ use super::document::Place;
 use super::speakers::Part;
 use super::view::View;
 use crate::change::ChangeKind;
+use crate::detail::Detail;
 use crate::json::{Kind, Node};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -157,10 +158,12 @@ impl<'a> Comparison<'a> {
         match (before, after) {
             _ if was_free && is_free => {}
             (_, Some(_)) if was_free => {
-                self.report_change(ChangeKind::ConstraintNarrowed, before, after);
+                let kind = ChangeKind::ConstraintNarrowed;
+                self.report_detail(kind, before, after, Detail::Keyword);
             }
             (Some(_), _) if is_free => {
-                self.report_change(ChangeKind::ConstraintWidened, before, after);
+                let kind = ChangeKind::ConstraintWidened;
+                self.report_detail(kind, before, after, Detail::Keyword);
             }
             (Some(before), Some(after)) => {
                 let part = Part::AnyMember(&location.old_speakers);

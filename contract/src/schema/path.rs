@@ -29,6 +29,11 @@ impl<'a> Path<'a> {
         self.step(index.to_string())
     }
 
+    /// The last step.
+    pub(super) fn last(&self) -> Option<String> {
+        self.0.as_ref().map(|step| step.name.clone().into_owned())
+    }
+
     /// Whether the last step is this one.
     pub(super) fn ends_with(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|step| step.name == name)

@@ -3,7 +3,8 @@
 
 use super::compare::Reading;
 use super::{compare_as, compare_within};
-use crate::change::{ChangeClass, Finding, Meaning};
+use crate::change::{ChangeClass, ChangeKind, Finding, Meaning};
+use crate::detail::Detail;
 use crate::diff::Budget;
 use crate::json::Node;
 
@@ -14,7 +15,12 @@ pub struct Results {
     pub said: Vec<Finding>,
     /// How the results that the new schema allows relate to those of the old one, unless they are the same.
     pub change: Option<Meaning>,
+    /// What exactly is allowed differently.
+    pub detail: Option<Detail>,
 }
+
+/// The most changes of results that are told one by one.
+const MOST_PARTS: usize = 8;
 
 /// Compares two output schemas. `pointer` is where they stand in their entry.
 pub fn compare_results(old: Node<'_>, new: Node<'_>, pointer: &str) -> Results {
@@ -33,10 +39,22 @@ pub(crate) fn compare_results_within(
     let says_only =
         |finding: &Finding| matches!(finding.class, ChangeClass::Text | ChangeClass::Metadata);
     if said.iter().chain(&back).all(says_only) {
-        return Results { said, change: None };
+        return Results { said, change: None, detail: None };
     }
-    said.retain(|finding| finding.class == ChangeClass::Text);
     let is_outside = back.iter().any(|finding| Reading::Results.is_broken_by(finding));
     let change = if is_outside { Meaning::ResultsOutside } else { Meaning::ResultsWithin };
-    Results { said, change: Some(change) }
+    let mut parts: Vec<Finding> =
+        said.iter().filter(|finding| !says_only(finding)).cloned().collect();
+    parts.sort_by_key(|part| !allows_more(part));
+    let more = parts.len().saturating_sub(MOST_PARTS);
+    parts.truncate(MOST_PARTS);
+    said.retain(|finding| finding.class == ChangeClass::Text);
+    Results { said, change: Some(change), detail: Some(Detail::Results(parts, more)) }
+}
+
+/// Whether a change of an output schema may allow results that were not allowed: those matter most.
+fn allows_more(finding: &Finding) -> bool {
+    let may_be = [ChangeKind::RemovedParam, ChangeKind::TypeChanged, ChangeKind::DefaultChanged];
+    matches!(finding.class, ChangeClass::Widening | ChangeClass::FailSafe)
+        || may_be.contains(&finding.kind)
 }

@@ -3,12 +3,14 @@
 use super::compare::{Comparison, Side};
 use super::document::Place;
 use super::type_set::TypeSet;
-use super::view::View;
+use super::view::{AllowedValues, View};
 use crate::canonical::{Position, canonical};
 use crate::change::ChangeKind;
 use crate::decimal::Decimal;
+use crate::detail::{Detail, LimitChange, LimitValue, Limited, Listed, TypeChange, ValueChange};
 use crate::json::Kind;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// A limit that a value must keep to, where it says one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +57,7 @@ impl Direction {
 
 /// A pair of limits of one kind of value: the keywords, the types they are about, and the value that means none.
 struct Limit {
+    of: Limited,
     keyword: &'static str,
     exclusive: Option<&'static str>,
     direction: Direction,
@@ -63,17 +66,30 @@ struct Limit {
 }
 
 const LIMITS: [Limit; 8] = [
-    limit("minimum", Some("exclusiveMinimum"), Direction::AtLeast, TypeSet::NUMBER),
-    limit("maximum", Some("exclusiveMaximum"), Direction::AtMost, TypeSet::NUMBER),
-    limit("minLength", None, Direction::AtLeast, TypeSet::STRING),
-    limit("maxLength", None, Direction::AtMost, TypeSet::STRING),
-    limit("minItems", None, Direction::AtLeast, TypeSet::ARRAY),
-    limit("maxItems", None, Direction::AtMost, TypeSet::ARRAY),
-    limit("minProperties", None, Direction::AtLeast, TypeSet::OBJECT),
-    limit("maxProperties", None, Direction::AtMost, TypeSet::OBJECT),
+    limit(
+        Limited::Minimum,
+        "minimum",
+        Some("exclusiveMinimum"),
+        Direction::AtLeast,
+        TypeSet::NUMBER,
+    ),
+    limit(
+        Limited::Maximum,
+        "maximum",
+        Some("exclusiveMaximum"),
+        Direction::AtMost,
+        TypeSet::NUMBER,
+    ),
+    limit(Limited::MinLength, "minLength", None, Direction::AtLeast, TypeSet::STRING),
+    limit(Limited::MaxLength, "maxLength", None, Direction::AtMost, TypeSet::STRING),
+    limit(Limited::MinItems, "minItems", None, Direction::AtLeast, TypeSet::ARRAY),
+    limit(Limited::MaxItems, "maxItems", None, Direction::AtMost, TypeSet::ARRAY),
+    limit(Limited::MinProperties, "minProperties", None, Direction::AtLeast, TypeSet::OBJECT),
+    limit(Limited::MaxProperties, "maxProperties", None, Direction::AtMost, TypeSet::OBJECT),
 ];
 
 const fn limit(
+    of: Limited,
     keyword: &'static str,
     exclusive: Option<&'static str>,
     direction: Direction,
@@ -84,7 +100,7 @@ const fn limit(
         Direction::AtLeast if is_count => Some(0),
         _ => None,
     };
-    Limit { keyword, exclusive, direction, types, says_nothing }
+    Limit { of, keyword, exclusive, direction, types, says_nothing }
 }
 
 impl Limit {
@@ -101,6 +117,23 @@ impl Limit {
             |bound: &Bound| nothing.as_ref().is_none_or(|nothing| bound.value > *nothing);
         bounds.filter(|(bound, _)| says_something(bound)).collect()
     }
+}
+
+/// Whether two bounds that admit the same are not the same keyword with the same number.
+fn is_spelled_differently(
+    old: &Option<(Bound, Place<'_>)>,
+    new: &Option<(Bound, Place<'_>)>,
+) -> bool {
+    let spelled = |bound: &Option<(Bound, Place<'_>)>| {
+        bound.as_ref().map(|(_, place)| (place.path.last(), Decimal::parse(place.node.raw())))
+    };
+    spelled(old) != spelled(new)
+}
+
+/// The values of one list that the other does not have.
+fn listed_without(list: Option<&AllowedValues>, other: Option<&AllowedValues>) -> Listed {
+    let is_missing = |value: &&Vec<u8>| other.is_none_or(|other| !other.contains_key(*value));
+    Listed::of(list.into_iter().flat_map(BTreeMap::keys).filter(is_missing))
 }
 
 /// Whether every number that a schema accepts is an integer: by its types, its listed values, or what it is a multiple of.
@@ -121,9 +154,13 @@ impl<'a> Comparison<'a> {
         let (before, after) = (place(old), place(new));
         // What `enum` and `const` leave out is reported as values, not as types.
         if !old_types.is_within(new.types) {
-            self.report_change(ChangeKind::TypeChanged, Some(&before), Some(&after));
+            let detail = TypeChange { before: old_types.names(), after: new.types.names() };
+            let kind = ChangeKind::TypeChanged;
+            self.report_detail(kind, Some(&before), Some(&after), Detail::Types(detail));
         } else if !new.types.is_within(old.types) && !new_types.is_within(old_types) {
-            self.report_change(ChangeKind::TypeWidened, Some(&before), Some(&after));
+            let detail = TypeChange { before: old_types.names(), after: new_types.names() };
+            let kind = ChangeKind::TypeWidened;
+            self.report_detail(kind, Some(&before), Some(&after), Detail::Types(detail));
         }
     }
 
@@ -133,9 +170,17 @@ impl<'a> Comparison<'a> {
         if self.work == 0 {
             return;
         }
-        match (old.allowed_values(), new.allowed_values()) {
+        let (was, is) = (old.allowed_values(), new.allowed_values());
+        let detail = Detail::Values(ValueChange {
+            was_listed: was.is_some(),
+            is_listed: is.is_some(),
+            removed: listed_without(was.as_ref(), is.as_ref()),
+            added: listed_without(is.as_ref(), was.as_ref()),
+        });
+        let mut report = |kind: ChangeKind| self.report_detail(kind, before, after, detail.clone());
+        match (was, is) {
             (None, None) => {}
-            (Some(_), None) => self.report_change(ChangeKind::EnumValuesAdded, before, after),
+            (Some(_), None) => report(ChangeKind::EnumValuesAdded),
             (None, Some(allowed)) => {
                 // Types with few values can be listed in full.
                 let is_listed = |value: &[u8]| allowed.contains_key(value);
@@ -145,15 +190,15 @@ impl<'a> Comparison<'a> {
                     _ => false,
                 });
                 if !is_complete {
-                    self.report_change(ChangeKind::EnumValuesRemoved, before, after);
+                    report(ChangeKind::EnumValuesRemoved);
                 }
             }
             (Some(old_allowed), Some(new_allowed)) => {
                 if old_allowed.keys().any(|value| !new_allowed.contains_key(value)) {
-                    self.report_change(ChangeKind::EnumValuesRemoved, before, after);
+                    report(ChangeKind::EnumValuesRemoved);
                 }
                 if new_allowed.keys().any(|value| !old_allowed.contains_key(value)) {
-                    self.report_change(ChangeKind::EnumValuesAdded, before, after);
+                    report(ChangeKind::EnumValuesAdded);
                 }
             }
         }
@@ -226,11 +271,23 @@ impl<'a> Comparison<'a> {
             (Some((old, _)), Some((new, _))) => match limit.direction.tightening(old, new) {
                 Ordering::Greater => ChangeKind::ConstraintNarrowed,
                 Ordering::Less => ChangeKind::ConstraintWidened,
+                // Another keyword, or a number that is spelled differently and admits the same.
+                Ordering::Equal if is_spelled_differently(&before, &after) => {
+                    ChangeKind::MetadataChanged
+                }
                 Ordering::Equal => return,
             },
         };
+        let value = |bound: &Option<(Bound, Place<'a>)>| {
+            bound.as_ref().map(|(bound, _)| LimitValue {
+                number: bound.value.to_string(),
+                is_exclusive: bound.is_exclusive,
+            })
+        };
+        let change = LimitChange { of: limit.of, before: value(&before), after: value(&after) };
         let place = |bound: Option<(Bound, Place<'a>)>| bound.map(|(_, place)| place);
-        self.report_change(kind, place(before).as_ref(), place(after).as_ref());
+        let (before, after) = (place(before), place(after));
+        self.report_detail(kind, before.as_ref(), after.as_ref(), Detail::Limit(change));
     }
 
     fn multiple_of(&mut self, old: &View<'a>, new: &View<'a>) {
@@ -258,7 +315,7 @@ impl<'a> Comparison<'a> {
                 }
             }
         };
-        self.report_change(kind, before, after);
+        self.report_keyword(kind, before, after);
     }
 
     /// `pattern` and `format`: a word that is the same or is not.
@@ -273,7 +330,7 @@ impl<'a> Comparison<'a> {
             (Some(_), None) => ChangeKind::ConstraintWidened,
             _ => ChangeKind::ConstraintNarrowed,
         };
-        self.report_change(kind, before, after);
+        self.report_keyword(kind, before, after);
     }
 
     fn unique_items(&mut self, old: &View<'a>, new: &View<'a>) {
@@ -291,6 +348,15 @@ impl<'a> Comparison<'a> {
         {
             return;
         }
-        self.report_change(kind, before, after);
+        self.report_keyword(kind, before, after);
+    }
+
+    fn report_keyword(
+        &mut self,
+        kind: ChangeKind,
+        before: Option<&Place<'a>>,
+        after: Option<&Place<'a>>,
+    ) {
+        self.report_detail(kind, before, after, Detail::Keyword);
     }
 }

@@ -1,6 +1,7 @@
 //! JSON Schema's types as a set. `number` is `integer` and everything between integers, so inclusion is plain.
 
 use crate::decimal::Decimal;
+use crate::detail::TypeChange;
 use crate::json::{Kind, Node};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +73,23 @@ impl TypeSet {
 
     pub(super) const fn overlaps(self, other: TypeSet) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// The names of the types in the set, as [`TypeChange::ALL`] lists them; integers apart where no other number is.
+    pub(super) fn names(self) -> Vec<&'static str> {
+        let named = |name: &&'static str| match *name {
+            "string" => self.overlaps(TypeSet::STRING),
+            "number" => self.overlaps(TypeSet::NUMBER),
+            "boolean" => self.overlaps(TypeSet::BOOLEAN),
+            "object" => self.overlaps(TypeSet::OBJECT),
+            "array" => self.overlaps(TypeSet::ARRAY),
+            _ => self.overlaps(TypeSet::NULL),
+        };
+        let spelled = |name: &'static str| match name {
+            "number" if !self.overlaps(TypeSet::FRACTION) => "integer",
+            _ => name,
+        };
+        TypeChange::ALL.into_iter().filter(named).map(spelled).collect()
     }
 
     /// Each type in the set, as a set of its own.

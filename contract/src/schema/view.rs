@@ -66,6 +66,11 @@ impl<'a> View<'a> {
 
     /// Whether it accepts every value.
     pub(super) fn is_anything(&self) -> bool {
+        self.says_only_branches() && !self.has_combinator()
+    }
+
+    /// Whether it accepts every value that its branches accept.
+    pub(super) fn says_only_branches(&self) -> bool {
         !self.is_never
             && self.types == TypeSet::ALL
             && self.values.is_empty()
@@ -73,7 +78,6 @@ impl<'a> View<'a> {
             && self.properties.is_empty()
             && self.keywords.is_empty()
             && self.opaque.is_empty()
-            && !self.has_combinator()
     }
 
     /// Whether merging would change what a keyword of either is about: some speak of what their own schema does not
@@ -176,7 +180,7 @@ impl<'a> View<'a> {
     }
 
     /// The values that `enum` and `const` leave, as canonical bytes; nothing where neither is said.
-    pub(super) fn allowed_values(&self) -> Option<BTreeMap<Vec<u8>, TypeSet>> {
+    pub(super) fn allowed_values(&self) -> Option<AllowedValues> {
         let mut sets = self.values.iter().map(|place| {
             listed_values(place)
                 .into_iter()
@@ -191,6 +195,9 @@ impl<'a> View<'a> {
         Some(allowed)
     }
 }
+
+/// Values as canonical bytes, each with its type.
+pub(super) type AllowedValues = BTreeMap<Vec<u8>, TypeSet>;
 
 /// Builds views over one document, counting the work.
 #[derive(Debug)]
@@ -403,7 +410,7 @@ fn listed_values<'a>(place: &Place<'a>) -> Vec<Node<'a>> {
     }
 }
 
-fn is_null_schema(place: &Place<'_>) -> bool {
+pub(super) fn is_null_schema(place: &Place<'_>) -> bool {
     place.node.is_object()
         && place.node.get("type").is_some_and(|kind| kind.is_text("null"))
         && place.node.members().all(|(name, _)| {

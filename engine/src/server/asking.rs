@@ -5,7 +5,7 @@
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
 use gate::judge::Judgement;
-use gate::words::{Audience, escape_hidden, say};
+use gate::words::{Audience, escape_hidden, say_of};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wire::envelope::members;
@@ -88,7 +88,8 @@ fn in_full(judgement: &Judgement) -> String {
     let mut lines =
         vec![format!("holdpoint: what changed of {}", escape_hidden(&judgement.id.key))];
     lines.extend(judgement.findings.iter().map(|finding| {
-        format!("- {} {}", escape_hidden(&judgement.id.key), say(finding, Audience::Person))
+        let name = escape_hidden(&judgement.id.key);
+        format!("- {}", say_of(&name, finding, Audience::Person))
     }));
     for (name, entry) in [("before (approved)", &judgement.before), ("now", &judgement.after)] {
         let text = entry.as_ref().map_or("nothing", Entry::raw);

@@ -5,7 +5,7 @@ use contract::surface::EntryId;
 use gate::judge::SurfaceJudgement;
 use gate::naming::Approved;
 use gate::posture::Posture;
-use gate::words::{Audience, deciding, entry_name, say};
+use gate::words::{Audience, deciding, entry_name, say_of};
 use std::collections::HashSet;
 
 /// The most notes that are remembered as told.
@@ -36,10 +36,10 @@ impl Notes {
             let audience = Audience::Model(&approved);
             let name = entry_name(judged.id.entry_type, &judged.id.key, is_accepted, audience);
             let change = deciding(&judged.findings, judged.verdict).map_or_else(
-                || "could not be compared with what was accepted".to_owned(),
-                |finding| say(finding, audience),
+                || format!("{name} could not be compared with what was accepted"),
+                |finding| say_of(&name, finding, audience),
             );
-            notes.push(format!("○ holdpoint — noted, not held (posture monitor): {name} {change}"));
+            notes.push(format!("○ holdpoint — noted, not held (posture monitor): {change}"));
         }
         notes
     }

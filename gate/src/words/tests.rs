@@ -135,7 +135,11 @@ fn a_person_sees_what_is_hidden() {
 fn nested_parameters_are_named_with_dots() {
     assert_eq!(parameter("/inputSchema/properties/a/properties/b/type"), "a.b");
     assert_eq!(parameter("/inputSchema/properties/properties"), "properties");
-    assert_eq!(parameter("/inputSchema/properties/a~1b/items/properties/c"), "a/b.c");
+    assert_eq!(parameter("/inputSchema/properties/a~1b/items/properties/c"), "a/b[].c");
+    assert_eq!(parameter("/inputSchema/properties/a/items/maximum"), "a[]");
+    assert_eq!(parameter("/inputSchema/properties/a/prefixItems/0/type"), "a[]");
+    assert_eq!(parameter("/inputSchema/properties/a/additionalProperties/type"), "a.*");
+    assert_eq!(parameter("/inputSchema/properties/a/anyOf/0/properties/items"), "a.items");
     assert_eq!(parameter("/inputSchema/required"), "");
     assert_eq!(parameter("/description"), "");
 }
@@ -167,4 +171,42 @@ fn what_nobody_accepted_and_what_no_call_depends_on_are_said_plainly() {
     assert_eq!(say(&icons, Audience::Person), "changed in a part that no call depends on");
     let instructions = finding(ChangeKind::InstructionsChanged, "");
     assert_eq!(say(&instructions, Audience::Person), "changed");
+}
+
+#[test]
+fn a_sentence_about_a_part_of_an_entry_stands_after_its_name() {
+    let narrowed = finding(ChangeKind::ConstraintNarrowed, "/inputSchema/properties/title/pattern");
+    let said = refused(
+        Reason::ContractDrift,
+        Verdict::Hold,
+        std::slice::from_ref(&narrowed),
+        Versions::default(),
+    );
+    let expected = "caught a silent change in `make_report`: `title` may now refuse values";
+    assert!(said.contains(expected), "{said}");
+    assert_eq!(
+        say_of("make_report", &narrowed, Audience::Person),
+        "make_report: `title` may now refuse values that it accepted"
+    );
+    let removed = finding(ChangeKind::ToolRemoved, "");
+    assert_eq!(
+        say_of("make_report", &removed, Audience::Person),
+        "make_report is not offered any more"
+    );
+}
+
+#[test]
+fn metadata_of_a_schema_is_said_by_its_keyword_and_a_property_of_that_name_is_not() {
+    let said = |path: &str| {
+        say(&Finding::new(ChangeKind::MetadataChanged, path, None, Some("1")), Audience::Person)
+    };
+    assert_eq!(said("/inputSchema/$schema"), "its input now names its dialect of JSON Schema");
+    assert_eq!(
+        said("/inputSchema/properties/a/title"),
+        "`a` has another title, which only spells its name"
+    );
+    assert_eq!(
+        said("/inputSchema/properties/title"),
+        "`title` is written differently and means the same"
+    );
 }
