@@ -383,9 +383,14 @@ impl Stage {
         self.server.texts().into_iter().filter(|text| text.contains("tools/call")).collect()
     }
 
+    /// The server shows other tools to those who list them from now on.
+    pub(crate) fn change_unsaid(&self, tools: String) {
+        self.script.lock().expect("a lock").tools = tools;
+    }
+
     /// The server says something else from now on, and says so.
     pub(crate) fn change(&self, tools: String) {
-        self.script.lock().expect("a lock").tools = tools;
+        self.change_unsaid(tools);
         self.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     }
 

@@ -23,8 +23,9 @@ fn what_one_view_lacks_is_no_removal_for_another() {
     let stage = Stage::new(Setting { script, ..Setting::default() });
     stage.greet(&json!({"elicitation": {}}));
     assert_eq!(stage.list(1).len(), 2);
+    // The tools of the new view are listed as soon as it is there.
+    stage.change_unsaid(only_add());
     stage.greet(&json!({}));
-    stage.change(only_add());
     assert_eq!(stage.list(2).len(), 1);
     assert!(stage.call(3, "add", json!({})).get("result").is_some());
     assert_eq!(status(&stage), Some(ServerStatus::Verified));
