@@ -275,6 +275,7 @@ fn open_server(
         sentinel,
         driver,
         errors: ErrorLog::new(home.path().join("errors.jsonl")),
+        alarm: Box::new(|| {}),
         remark: Box::new(|_| {}),
     }));
     let looked_after = Driver::new(server.clone(), Box::new(|| None));

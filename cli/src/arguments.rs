@@ -93,7 +93,9 @@ pub(crate) enum Command {
     )]
     Check(CheckCommand),
     /// Show servers, their pins, and the entries that are held or waiting
-    #[command(after_help = "Examples:\n  holdpoint status\n  holdpoint status files --json")]
+    #[command(
+        after_help = "Examples:\n  holdpoint status\n  holdpoint status files --json\n  holdpoint status --short"
+    )]
     Status(StatusCommand),
     /// Show changes side by side, with the commands that accept or stop them
     #[command(after_help = "Examples:\n  holdpoint review\n  holdpoint review files -i")]
@@ -311,6 +313,9 @@ pub(crate) struct CheckCommand {
 pub(crate) struct StatusCommand {
     /// One server only
     pub(crate) id: Option<ServerId>,
+    /// One line for a prompt or a status bar, or nothing; exits with 10 if something is held
+    #[arg(long)]
+    pub(crate) short: bool,
     #[command(flatten)]
     pub(crate) text: TextArguments,
 }

@@ -54,6 +54,11 @@ impl Configuration {
         self.general().approve.unattended
     }
 
+    /// Whether a notice on the desktop tells that something of a server is held.
+    pub(crate) fn notifies(&self, server: &ServerId) -> bool {
+        self.of(server).notify.desktop.unwrap_or(true)
+    }
+
     /// How receipts are written.
     pub(crate) fn receipts(&self) -> receipts::Settings {
         let keys = &self.general().receipts;

@@ -5,6 +5,7 @@ mod approver;
 mod arguments;
 mod commands;
 mod configuration;
+mod desktop;
 mod disk;
 mod failure;
 mod gate_program;

@@ -115,6 +115,7 @@ fn captures_and_their_comparison() {
 /// All that can happen to a server, from a capture to a release.
 fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("status", bench, &["status"], 0);
+    schemas.run("status-short", bench, &["status", "--short"], 0);
     schemas.run("review", bench, &["review"], 0);
     let file = |command, name| [command, "--server", ID, "--file", name];
     schemas.run("verdict", bench, &file("check", "old.json"), 10);
@@ -123,6 +124,7 @@ fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("verdict", bench, &file("check", "old.json"), 0);
     schemas.run("verdict", bench, &file("check", "new.json"), 10);
     let status = schemas.run("status", bench, &["status", ID], 0);
+    schemas.run("status-short", bench, &["status", "--short"], 10);
     schemas.run("review", bench, &["review", ID], 10);
     schemas.run("review", bench, &["review", ID, "--server-text"], 10);
     schemas.run("status", bench, &["status", "--server-text"], 0);

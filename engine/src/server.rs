@@ -91,6 +91,8 @@ pub(crate) enum Cause {
 
 /// Takes a sentence for the person who runs the gate.
 pub type Remark = dyn Fn(&str) + Send + Sync;
+/// Tells a person that something of the server began to be held. It must return at once.
+pub type Alarm = dyn Fn() + Send + Sync;
 
 /// What a server is made of.
 pub struct ServerParts {
@@ -105,6 +107,7 @@ pub struct ServerParts {
     pub driver: Sender<Wake>,
     pub errors: ErrorLog,
     pub remark: Box<Remark>,
+    pub alarm: Box<Alarm>,
 }
 
 impl std::fmt::Debug for ServerParts {
@@ -158,6 +161,9 @@ pub struct Server {
     driver: Sender<Wake>,
     pub(crate) errors: ErrorLog,
     remark: Box<Remark>,
+    alarm: Box<Alarm>,
+    /// Whether a call was held in this process.
+    has_held: AtomicBool,
 }
 
 impl std::fmt::Debug for Server {
@@ -178,6 +184,7 @@ impl Server {
             driver,
             errors,
             remark,
+            alarm,
         } = parts;
         let admission = match settings.admission_max_age {
             Some(_) => Admittance::Unknown,
@@ -200,6 +207,8 @@ impl Server {
             driver,
             errors,
             remark,
+            alarm,
+            has_held: AtomicBool::new(false),
         };
         add_view(&mut lock(&server.views), Seen::default(), begun);
         server
@@ -217,6 +226,18 @@ impl Server {
     /// A sentence for the person who runs the gate.
     pub(crate) fn remark(&self, sentence: &str) {
         (self.remark)(sentence);
+    }
+
+    /// Something began to be held.
+    pub(crate) fn alarm(&self) {
+        (self.alarm)();
+    }
+
+    /// A call was held. An agent may try again and again, so that only the first one is worth telling.
+    pub(crate) fn alarm_once(&self) {
+        if !self.has_held.swap(true, Ordering::Relaxed) {
+            self.alarm();
+        }
     }
 
     /// Does some work that is about no session. A panic is noted, and `None` is returned.

@@ -307,6 +307,7 @@ impl Session {
                 if !self.settle_refusal(passage, ticket) {
                     return;
                 }
+                self.server.alarm_once();
                 self.follow_hold(&call, standing);
                 let message = self.input_required(passage, standing).unwrap_or_else(|| {
                     let tool = call.target.map(|target| target.key);

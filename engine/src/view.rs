@@ -31,6 +31,7 @@ use gate::posture::{Posture, Settings};
 use gate::reason::Reason;
 use gate::server::{ServerId, ServerStatus};
 use gate::shown::{ListMode, shown};
+use gate::stub::{Stub, stubs};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -103,6 +104,9 @@ impl View {
             let of_type = places.entry(judgement.id.entry_type).or_default();
             of_type.insert(judgement.id.key.as_str().into(), Place::Changed(standing));
         }
+        let Materials { server, book, surface, judgement, mode, .. } = *materials;
+        let stubs = stubs(server, book, surface, judgement, mode);
+        places.entry(EntryType::Tool).and_modify(|tools| add_stubs(tools, &stubs));
         let stopped = stopped_by_status(materials).or(held_server);
         let closed = stopped.clone().or_else(|| closed_by_scope(materials));
         let mirrorings = mirrored::mirrorings(materials);
@@ -110,7 +114,8 @@ impl View {
         let lists = ListKind::ALL
             .into_iter()
             .filter_map(|list| {
-                Some((list, list_view(materials, list, closed.is_some(), &is_shown)?))
+                let stubs = if list == ListKind::Tools { stubs.as_slice() } else { &[] };
+                Some((list, list_view(materials, list, closed.is_some(), stubs, &is_shown)?))
             })
             .collect();
         let unreadable = unreadable(materials);
@@ -198,6 +203,15 @@ impl View {
     }
 }
 
+/// A call of a stub is a call of the tool that it stands for.
+fn add_stubs(tools: &mut HashMap<Box<str>, Place>, stubs: &[Stub<'_>]) {
+    for stub in stubs.iter().filter(|stub| stub.name != stub.id.key) {
+        if let Some(place) = tools.get(stub.id.key.as_str()).cloned() {
+            tools.entry(stub.name.as_str().into()).or_insert(place);
+        }
+    }
+}
+
 fn held_addresses(
     places: &BTreeMap<EntryType, HashMap<Box<str>, Place>>,
 ) -> HashMap<AddressKey, Arc<Standing>> {
@@ -273,6 +287,7 @@ fn list_view(
     materials: &Materials<'_>,
     list: ListKind,
     is_closed: bool,
+    stubs: &[Stub<'_>],
     is_offered: &dyn Fn(&EntryId) -> bool,
 ) -> Option<ListView> {
     let pages = materials.pages.get(&list);
@@ -288,6 +303,7 @@ fn list_view(
         return Some(ListView::verbatim(list, pages, &[]));
     }
     let mut entries = shown(book, surface, judgement, list, mode);
+    entries.extend(stubs.iter().map(|stub| (stub.id, stub.definition.as_str())));
     entries.retain(|(id, _)| is_offered(id));
     let is_as_sent = || {
         let observed = surface.list(list).map(contract::surface::Entry::raw);

@@ -36,6 +36,8 @@ mod input;
 mod messages;
 #[path = "gate/people.rs"]
 mod people;
+#[path = "gate/stubs.rs"]
+mod stubs;
 #[path = "gate/unreachable.rs"]
 mod unreachable;
 #[path = "gate/views.rs"]

@@ -16,6 +16,7 @@ pub mod server;
 pub mod shell;
 pub mod shown;
 pub mod status;
+pub mod stub;
 pub mod tiers;
 pub mod unseen;
 pub mod verdict;

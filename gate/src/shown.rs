@@ -9,8 +9,10 @@ use contract::surface::{Entry, EntryId, ListKind, Surface};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ListMode {
-    /// Accepted definitions only.
+    /// Accepted definitions, and a stub for each tool that was held when it was first seen ([`crate::stub`]).
     #[default]
+    Stub,
+    /// Accepted definitions only.
     Accepted,
     /// What the server said, as it said it.
     Observed,

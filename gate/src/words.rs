@@ -3,6 +3,7 @@
 //! The voice is "a silent change was caught", never "this tool is unsafe". Text for a model contains nothing
 //! that was not accepted.
 
+use crate::judge::Judgement;
 use crate::naming::{Approved, DottedName, quoted_name, shown_name};
 use crate::reason::Reason;
 use crate::sentences::{self, Values};
@@ -321,8 +322,8 @@ pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
 /// What every refusal says that a person has to settle. The model reads it, so it says what the model has to do: nothing.
 pub const AGENT_STOPS: &str = "Agent: stop, tell your user, and run nothing.";
 
-/// The banner of a call that is held because its contract changed.
-fn banner(call: &HeldCall<'_>, review: &str) -> String {
+/// The banner of a call that is held because of what was found. `caught` says what that is.
+fn banner(caught: &str, call: &HeldCall<'_>, more: &str, review: &str) -> String {
     let HeldCall { subject, findings, .. } = call;
     let change = match deciding(findings, call.verdict) {
         None => format!(": {subject} could not be compared with what you approved"),
@@ -331,15 +332,62 @@ fn banner(call: &HeldCall<'_>, review: &str) -> String {
             Phrase::Sentence(text) => format!(" in {subject}: {text}"),
         },
     };
-    let more = match findings.len().saturating_sub(1) {
+    let versions = call.versions.say();
+    format!(
+        "○ holdpoint — {caught}{change}{more}.{versions} Held before your agent ran it. {AGENT_STOPS} {review}"
+    )
+}
+
+/// How many changes there are besides the one that is told.
+fn and_more_changes(findings: &[Finding]) -> String {
+    match findings.len().saturating_sub(1) {
         0 => String::new(),
         1 => " (and 1 more change)".to_owned(),
         more => format!(" (and {more} more changes)"),
-    };
-    let versions = call.versions.say();
+    }
+}
+
+/// How many markers there are besides the one that is told: of an entry that is new, nothing else is a change.
+fn and_more_places(findings: &[Finding]) -> String {
+    let markers = findings.iter().filter(|finding| finding.class == ChangeClass::Marker);
+    match markers.count().saturating_sub(1) {
+        0 => String::new(),
+        1 => " (and 1 more such place)".to_owned(),
+        more => format!(" (and {more} more such places)"),
+    }
+}
+
+/// Whether a marker decides about an entry that was never accepted.
+fn is_marked_at_first_sight(reason: Reason, findings: &[Finding], verdict: Verdict) -> bool {
+    let is_marker = |finding: &Finding| finding.class == ChangeClass::Marker;
+    reason == Reason::NoPin && deciding(findings, verdict).is_some_and(is_marker)
+}
+
+/// The description of the stub that stands for a tool that was held when it was first seen.
+pub fn stub(server: &str, judged: &Judgement) -> String {
+    let why = why_at_first_sight("the tool", judged);
     format!(
-        "○ holdpoint — caught a silent change{change}{more}.{versions} Held before your agent ran it. {AGENT_STOPS} {review}  [Review · Re-pin · Validate]"
+        "Held by Holdpoint and not available: {why}. If it is needed, tell your user and run nothing. A person decides: \
+         holdpoint review {server}"
     )
+}
+
+/// What the person is told of an entry that is held when it is first seen. It may reach the model, so that no words of the
+/// server are in it.
+pub fn held_at_first_sight(server: &str, judged: &Judgement) -> String {
+    let audience = Audience::Model(&Approved::default());
+    let name = entry_name(judged.id.entry_type, &judged.id.key, false, audience);
+    let why = why_at_first_sight(&name, judged);
+    format!("○ holdpoint — held at first sight: {why}. A person decides: holdpoint review {server}")
+}
+
+fn why_at_first_sight(name: &str, judged: &Judgement) -> String {
+    let audience = Audience::Model(&Approved::default());
+    let why = deciding(&judged.findings, judged.verdict).map_or_else(
+        || format!("{name} is waiting for review"),
+        |finding| say_of(name, finding, audience),
+    );
+    format!("{why}{}", and_more_places(&judged.findings))
 }
 
 /// What the model is told of a held call, whatever holds it.
@@ -348,7 +396,12 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
     let review = format!("A person decides: holdpoint review {server}");
     let said = match reason {
         Reason::ContractDrift | Reason::Marker if !call.findings.is_empty() => {
-            return banner(call, &review);
+            let more = and_more_changes(call.findings);
+            return banner("caught a silent change", call, &more, &review);
+        }
+        Reason::NoPin if is_marked_at_first_sight(reason, call.findings, call.verdict) => {
+            let more = and_more_places(call.findings);
+            return banner("held at first sight", call, &more, &review);
         }
         Reason::ContractDrift | Reason::Marker => format!("{subject} is waiting for review"),
         Reason::NoPin => format!("{subject} has not been accepted on this server yet"),

@@ -43,6 +43,7 @@ tables! {
         limits: Limits,
         admission: Admission,
         approve: Approve,
+        notify: Notify,
         receipts: Receipts,
         export: Export,
         store: Option<Text>,
@@ -91,6 +92,10 @@ tables! {
     Approve {
         unattended: bool,
         in_client: bool,
+    }
+    /// How a person is told that something is held.
+    Notify {
+        desktop: Option<bool>,
     }
     Receipts {
         fsync: Fsync,

@@ -3,6 +3,7 @@
 use crate::approver;
 use crate::arguments::{Options, RunCommand};
 use crate::configuration::Configuration;
+use crate::desktop::HoldNotice;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 use crate::target::{Origin, Reach, Workplace, home_path, renew_origin};
@@ -321,6 +322,7 @@ fn prepare(
     let (driver, wakes) = channel();
     let (to_errands, errands) = channel();
     let is_quiet = options.quiet;
+    let notice = if configuration.notifies(id) { HoldNotice::new(id, home.path()) } else { None };
     let server = Server::new(ServerParts {
         settings,
         path: Path::for_one_server(configuration.preflight(id), allowed),
@@ -335,6 +337,7 @@ fn prepare(
                 screen::remark(format!("holdpoint: {}", screen::readable(sentence)));
             }
         }),
+        alarm: Box::new(move || notice.iter().for_each(HoldNotice::show)),
     });
     let session = Session::open(Parts {
         server: Arc::new(server),

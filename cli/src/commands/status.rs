@@ -1,5 +1,7 @@
 //! `holdpoint status`: servers, their pins and on what basis, what is held or waits and since when.
 
+mod short;
+
 use crate::arguments::{Options, StatusCommand};
 use crate::failure::{Exit, Failure};
 use crate::hosting;
@@ -48,6 +50,9 @@ struct WaitingDocument<'a> {
 }
 
 pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Failure> {
+    if command.short {
+        return short::run(command, options);
+    }
     let workplace = Workplace::open(options)?;
     let ids: Vec<ServerId> = match &command.id {
         Some(id) => vec![id.clone()],

@@ -10,6 +10,7 @@ mod service;
 use crate::arguments::Options;
 use crate::arguments::watch::WatchCommand;
 use crate::commands::wiring;
+use crate::desktop;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, GREEN, YELLOW, styled};
 use crate::target::home_path;
@@ -117,7 +118,7 @@ fn tell(event: &Event, options: &Options) -> Result<(), Failure> {
     let Event { kind, host, host_title, path, server, id, problem } = event;
     let (server, problem) = (server.as_deref(), problem.as_deref());
     if let (Some(name), EventKind::Wired | EventKind::Added) = (server, *kind) {
-        notice::show(&notice::sentence(name, host_title, *kind == EventKind::Wired));
+        desktop::show(&notice::sentence(name, host_title, *kind == EventKind::Wired));
     }
     if options.json {
         let (event, id) = (kind.as_str(), id.as_deref());

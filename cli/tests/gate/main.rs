@@ -31,6 +31,7 @@ mod first_approval;
 mod freshness;
 mod headers;
 mod load;
+mod notices;
 mod panics;
 mod peers;
 mod processes;

@@ -1,11 +1,14 @@
-//! What monitor notes instead of holding: told once for each version of an entry.
+//! What a person is told without a call: what monitor notes instead of holding, and what is held when it is first seen
+//! because of a marker. Told once for each version of an entry.
 
+use contract::change::ChangeKind;
 use contract::hash::EntryHash;
 use contract::surface::EntryId;
-use gate::judge::SurfaceJudgement;
+use gate::judge::{Judgement, SurfaceJudgement};
 use gate::naming::Approved;
 use gate::posture::Posture;
-use gate::words::{Audience, deciding, entry_name, say_of};
+use gate::server::ServerId;
+use gate::words::{Audience, deciding, entry_name, held_at_first_sight, say_of};
 use std::collections::HashSet;
 
 /// The most notes that are remembered as told.
@@ -18,17 +21,20 @@ pub(super) struct Notes {
 
 impl Notes {
     /// The sentences that were not told yet.
-    pub(super) fn take(&mut self, judgement: &SurfaceJudgement) -> Vec<String> {
+    pub(super) fn take(&mut self, server: &ServerId, judgement: &SurfaceJudgement) -> Vec<String> {
         let mut notes = Vec::new();
-        if judgement.posture != Posture::Monitor {
-            return notes;
-        }
+        let is_monitor = judgement.posture == Posture::Monitor;
         for judged in &judgement.entries {
+            let is_told = if is_monitor { judged.is_safety_relevant() } else { is_marked(judged) };
             let version = judged.after.as_ref().map(contract::surface::Entry::entry_hash);
-            if !judged.is_safety_relevant() || self.told.len() >= MAX_TOLD {
+            if !is_told || self.told.len() >= MAX_TOLD {
                 continue;
             }
             if !self.told.insert((judged.id.clone(), version)) {
+                continue;
+            }
+            if !is_monitor {
+                notes.push(held_at_first_sight(server.as_str(), judged));
                 continue;
             }
             let is_accepted = judged.before.is_some();
@@ -43,4 +49,10 @@ impl Notes {
         }
         notes
     }
+}
+
+/// Whether an entry is held for a marker, and nothing of it was ever accepted.
+fn is_marked(judged: &Judgement) -> bool {
+    let has_marker = judged.findings.iter().any(|found| found.kind == ChangeKind::MarkerFound);
+    judged.before.is_none() && judged.verdict.is_held() && has_marker
 }

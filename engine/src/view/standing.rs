@@ -2,6 +2,7 @@
 
 use super::Materials;
 use crate::call::Target;
+use contract::change::Finding;
 use contract::schema::Additions;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 use gate::judge::{Judgement, would_hold};
@@ -66,9 +67,8 @@ impl Standing {
         let approved = Approved::of(judgement.before.as_ref());
         let message = reason
             .map_or_else(String::new, |reason| message(judgement, materials, reason, &approved));
-        let evidence = judgement.findings.iter().take(MAX_EVIDENCE).map(
-            |finding| json!({"kind": finding.kind.as_str(), "path": approved.pointer(finding)}),
-        );
+        let findings = judgement.findings.iter().take(MAX_EVIDENCE);
+        let evidence = findings.map(|finding| evidence(judgement, finding, &approved));
         let mut kinds: Vec<&'static str> =
             judgement.findings.iter().map(|finding| finding.kind.as_str()).collect();
         kinds.sort_unstable();
@@ -183,6 +183,18 @@ impl Standing {
             "review": ["holdpoint", command, server],
         })
     }
+}
+
+/// What was found, with the accepted words that it is about. The words of the server that were not accepted are left out,
+/// and so is how it is started: that is about this machine, and no word of the server.
+fn evidence(judgement: &Judgement, finding: &Finding, approved: &Approved<'_>) -> Value {
+    let mut evidence = json!({"kind": finding.kind.as_str(), "path": approved.pointer(finding)});
+    let is_origin = judgement.id.entry_type == EntryType::Origin;
+    let before = finding.before.as_deref().filter(|_| !is_origin);
+    if let (Some(before), Value::Object(members)) = (before, &mut evidence) {
+        members.insert("before".to_owned(), Value::from(before));
+    }
+    evidence
 }
 
 fn before_after(

@@ -21,6 +21,7 @@ use gate::shown::ListMode;
 use ledger::folder::{ChainId, Folder};
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -202,6 +203,7 @@ pub(crate) struct Stage {
     pub(crate) cut_off: Arrived,
     pub(crate) script: Arc<Mutex<Script>>,
     pub(crate) remarks: Arrived,
+    alarms: Arc<AtomicUsize>,
     keeper: Sender<Wake>,
     keeping: Option<JoinHandle<()>>,
     home: Home,
@@ -235,7 +237,7 @@ impl Stage {
             settings: Settings::with_posture(setting.posture),
             first_use: setting.first_use,
             scope: setting.scope,
-            mode: ListMode::Accepted,
+            mode: ListMode::default(),
             allowed: setting.allowed.clone(),
             mirrors_parameters: false,
             profile: ServerProfile::default(),
@@ -250,6 +252,8 @@ impl Stage {
         let (play, plays) = channel::<Vec<u8>>();
         let end = ClientEnd { arrived: client.clone(), line: Vec::new() };
         let noted = remarks.clone();
+        let alarms = Arc::new(AtomicUsize::new(0));
+        let raised = alarms.clone();
         let gated = Arc::new(Server::new(ServerParts {
             settings: setting.session,
             path: Path::for_one_server(setting.limits, setting.allowed),
@@ -259,6 +263,9 @@ impl Stage {
             sentinel,
             driver: keeper.clone(),
             errors: ErrorLog::new(home.path().join("errors.jsonl")),
+            alarm: Box::new(move || {
+                raised.fetch_add(1, Ordering::Relaxed);
+            }),
             remark: Box::new(move |sentence| noted.push(sentence.as_bytes())),
         }));
         let session = Session::open(Parts {
@@ -300,6 +307,7 @@ impl Stage {
             cut_off,
             script,
             remarks,
+            alarms,
             keeper,
             keeping,
             home,
@@ -319,6 +327,11 @@ impl Stage {
         let answer = self.ask(json!("greeting"), "initialize", params);
         assert!(answer.get("result").is_some(), "{answer}");
         self.client_says(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    }
+
+    /// How often the alarm was raised.
+    pub(crate) fn alarms(&self) -> usize {
+        self.alarms.load(Ordering::Relaxed)
     }
 
     /// Sends a request and waits for its answer.

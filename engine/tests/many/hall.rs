@@ -553,7 +553,7 @@ fn open_server(
         settings: Settings::default(),
         first_use: FirstUsePolicy::Trust,
         scope: DriftScope::Tool,
-        mode: ListMode::Accepted,
+        mode: ListMode::default(),
         allowed: None,
         mirrors_parameters: false,
         profile: ServerProfile::default(),
@@ -571,6 +571,7 @@ fn open_server(
         sentinel,
         driver: driver.clone(),
         errors: ErrorLog::new(home.path().join("errors.jsonl")),
+        alarm: Box::new(|| {}),
         remark: Box::new(|_| {}),
     }));
     let looked_after = Driver::new(server.clone(), Box::new(|| None)).admitting(checker);

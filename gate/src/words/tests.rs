@@ -56,8 +56,7 @@ fn the_banner_names_what_decides_how_much_more_there_is_and_the_versions() {
         refused(Reason::ContractDrift, Verdict::Hold, &findings, versions),
         "○ holdpoint — caught a silent change: `make_report` now requires a new parameter `owner`: existing calls that \
          omit it will fail (and 2 more changes). Version `1.4.0` before, `2.0.0` now. Held before your agent ran it. \
-         Agent: stop, tell your user, and run nothing. A person decides: holdpoint review reports  \
-         [Review · Re-pin · Validate]"
+         Agent: stop, tell your user, and run nothing. A person decides: holdpoint review reports"
     );
     let said = |before, now| Versions { before, now }.say();
     assert_eq!(said(None, Some("2.0.0")), " Server version `2.0.0`.");
@@ -209,4 +208,21 @@ fn metadata_of_a_schema_is_said_by_its_keyword_and_a_property_of_that_name_is_no
         said("/inputSchema/properties/title"),
         "`title` is written differently and means the same"
     );
+}
+
+#[test]
+fn a_marker_at_first_sight_is_named_and_is_no_change() {
+    let findings = [
+        finding(ChangeKind::ToolAdded, ""),
+        finding(ChangeKind::MarkerFound, "/description"),
+        finding(ChangeKind::MarkerFound, "/inputSchema/properties/x/description"),
+    ];
+    assert_eq!(
+        refused(Reason::NoPin, Verdict::Hold, &findings, Versions::default()),
+        "○ holdpoint — held at first sight: `make_report` has wording that is written to steer a model, about its input \
+         (and 1 more such place). Held before your agent ran it. Agent: stop, tell your user, and run nothing. A person \
+         decides: holdpoint review reports"
+    );
+    let added = refused(Reason::NoPin, Verdict::Hold, &findings[..1], Versions::default());
+    assert!(added.contains("has not been accepted"), "{added}");
 }

@@ -87,7 +87,7 @@ fn a_wrong_value_is_refused_with_its_key_and_what_is_expected() {
         ("[limits]\nstart_timeout_seconds = 0", "expected a whole number from 1 to 3600"),
         ("[limits]\nstart_timeout_seconds = 3601", "expected a whole number from 1 to 3600"),
         ("first_use = \"maybe\"", "expected `trust` or `approve`"),
-        ("list = \"all\"", "expected `accepted` or `observed`"),
+        ("list = \"all\"", "expected one of `stub`, `accepted`, `observed`"),
         ("[receipts]\nfsync = \"sometimes\"", "one of `always`, `interval`, `never`"),
         ("[receipts]\nkeep = \"90\"", "`receipts.keep`: expected a size"),
         ("[receipts]\nkeep = 90", "`receipts.keep`: expected a size"),

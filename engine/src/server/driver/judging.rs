@@ -8,10 +8,18 @@ use crate::server::{Cause, ServerView};
 use crate::session::Session;
 use contract::surface::ListKind;
 use gate::counters::Counter;
+use gate::posture::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::StoreError;
 use wire::listing::ListOutcome;
+
+/// What is told of a judgement once no lock is held.
+struct Told {
+    notes: Vec<String>,
+    newly_held: u64,
+    is_monitor: bool,
+}
 
 impl Driver {
     /// Judges what was listed, if it is not what was judged before. Returns whether the view can be relied on.
@@ -53,23 +61,30 @@ impl Driver {
                 Ok(judged) => {
                     let newly_held = judge.newly_held(&seen.view(), &judged.judgement) as u64;
                     self.server.tally.add_many(Counter::HoldsBegun, newly_held);
+                    let is_monitor = judged.judgement.posture == Posture::Monitor;
                     self.server.tally.add_many(Counter::Repinned, judged.repinned as u64);
-                    let notes = self.notes.take(&judged.judgement);
+                    let notes = self.notes.take(&self.server.id, &judged.judgement);
                     view.change(|known| {
                         // Meanwhile the server may have answered another handshake.
                         known.is_unjudged = known.handshake != seen.handshake;
                         known.seen = seen.clone();
                     });
                     self.server.publish(&mut judge, view, judged, Cause::Server);
-                    break Ok((notes, before, judge.version().ok()));
+                    let told = Told { notes, newly_held, is_monitor };
+                    break Ok((told, before, judge.version().ok()));
                 }
             }
         };
         match outcome {
             // Told with no lock held: a client that does not read would stop every call.
-            Ok((notes, before, after)) => {
+            Ok((Told { notes, newly_held, is_monitor }, before, after)) => {
                 self.know(before, after);
-                self.server.tally.add_many(Counter::Notes, notes.len() as u64);
+                if is_monitor {
+                    self.server.tally.add_many(Counter::Notes, notes.len() as u64);
+                }
+                if newly_held > 0 {
+                    self.server.alarm();
+                }
                 let sessions = self.server.sessions_of(view);
                 notes
                     .iter()

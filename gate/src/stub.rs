@@ -1,0 +1,70 @@
+//! What the client is shown in place of a tool that was held when it was first seen: a name and words of ours, so that a
+//! person who misses the tool learns why. Nothing of it is the server's but a name that can carry no message.
+
+use crate::judge::{Judgement, SurfaceJudgement};
+use crate::naming::shown_name;
+use crate::pins::{EntryPins, PinBook};
+use crate::posture::Posture;
+use crate::server::ServerId;
+use crate::shown::ListMode;
+use crate::words;
+use contract::json::escape_into;
+use contract::surface::{EntryId, ListKind, Surface};
+
+/// The most stubs of a list: a server cannot fill the client's list with tools that it may not use.
+pub const MAX_STUBS: usize = 10;
+
+/// A tool that stands for a held one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stub<'a> {
+    /// The tool that it stands for.
+    pub id: &'a EntryId,
+    /// The name that the client sees: the tool's own, if a refusal may show it, else `held_` and the beginning of its hash.
+    pub name: String,
+    /// The definition that the client is shown.
+    pub definition: String,
+}
+
+/// The stubs of a server's list of tools, in the order of the list.
+pub fn stubs<'a>(
+    server: &ServerId,
+    book: &PinBook,
+    surface: &'a Surface,
+    judgement: &SurfaceJudgement,
+    mode: ListMode,
+) -> Vec<Stub<'a>> {
+    if mode != ListMode::Stub || judgement.posture == Posture::Monitor || book.lost.is_some() {
+        return Vec::new();
+    }
+    let tools = surface.list(ListKind::Tools);
+    let held = tools.filter_map(|entry| {
+        let judged = judgement.of(entry.id()).filter(|judged| judged.verdict.is_held())?;
+        is_first_sight(book, judged).then(|| stub(server, entry.id(), judged))
+    });
+    let is_taken = |stub: &Stub<'_>| {
+        stub.name != stub.id.key
+            && surface.list(ListKind::Tools).any(|entry| entry.key() == stub.name)
+    };
+    held.filter(|stub| !is_taken(stub)).take(MAX_STUBS).collect()
+}
+
+/// Whether nothing of the entry was ever accepted, and its pins are not to blame for that.
+fn is_first_sight(book: &PinBook, judged: &Judgement) -> bool {
+    let accepted = book.get(&judged.id).and_then(EntryPins::accepted);
+    accepted.is_none() && judged.before.is_none() && !book.tampered.contains_key(&judged.id)
+}
+
+fn stub<'a>(server: &ServerId, id: &'a EntryId, judged: &Judgement) -> Stub<'a> {
+    let shown = shown_name(&id.key, false);
+    let name = if shown == id.key { shown } else { format!("held_{shown}") };
+    let mut description = Vec::new();
+    escape_into(&words::stub(server.as_str(), judged), &mut description);
+    let definition = format!(
+        r#"{{"name":"{name}","description":{},"inputSchema":{{"type":"object","properties":{{}}}}}}"#,
+        String::from_utf8_lossy(&description)
+    );
+    Stub { id, name, definition }
+}
+
+#[cfg(test)]
+mod tests;
