@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod attest;
 pub(crate) mod doctor;
+mod groups;
 pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod incident;
@@ -14,7 +15,7 @@ pub(crate) mod store;
 pub(crate) mod uninstall;
 pub(crate) mod watch;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use gate::posture::Posture;
 use gate::server::ServerId;
 use std::ffi::OsString;
@@ -36,7 +37,21 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// What was typed.
     pub(crate) fn read() -> clap::error::Result<Arguments> {
-        run::read(std::env::args_os()).map_or_else(Arguments::try_parse, Ok)
+        run::read(std::env::args_os()).map_or_else(Arguments::read_any, Ok)
+    }
+
+    /// What was typed, as one of all commands.
+    fn read_any() -> clap::error::Result<Arguments> {
+        let mut command = Arguments::definition();
+        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+
+    /// All commands, with a general help that groups them.
+    pub(crate) fn definition() -> clap::Command {
+        let command = Arguments::command();
+        let template = groups::template(&command);
+        command.help_template(template)
     }
 }
 
@@ -97,6 +112,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint status\n  holdpoint status files --json\n  holdpoint status --short"
     )]
     Status(StatusCommand),
+    /// Show what a server says of itself, as it is pinned
+    #[command(after_help = "Examples:\n  holdpoint show files\n  holdpoint show files write_file")]
+    Show(ShowServerCommand),
     /// Show changes side by side, with the commands that accept or stop them
     #[command(after_help = "Examples:\n  holdpoint review\n  holdpoint review files -i")]
     Review(ReviewCommand),
@@ -139,7 +157,7 @@ pub(crate) enum Command {
     Attest(attest::AttestCommand),
     /// List, export, verify and prove the receipts of every call
     #[command(
-        after_help = "Examples:\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts verify\n  holdpoint receipts export --format ocsf -o events.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
+        after_help = "Examples:\n  holdpoint receipts list --decision held --since yesterday\n  holdpoint receipts verify\n  holdpoint receipts export --format ocsf -o events.json\n  holdpoint receipts prove --heads > kept-elsewhere.txt"
     )]
     Receipts(receipts::ReceiptsCommand),
     /// Show the configurations of MCP hosts, their servers, and which are guarded
@@ -356,6 +374,16 @@ pub(crate) struct HistoryCommand {
     pub(crate) show: Option<i64>,
     #[command(flatten)]
     pub(crate) text: TextArguments,
+    #[command(flatten)]
+    pub(crate) pager: PagerArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowServerCommand {
+    pub(crate) id: ServerId,
+    /// One entry by name, or by type and name (`prompt:summary`) [default: all]
+    #[arg(value_name = "[TYPE:]KEY")]
+    pub(crate) key: Option<String>,
     #[command(flatten)]
     pub(crate) pager: PagerArguments,
 }

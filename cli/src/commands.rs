@@ -20,6 +20,7 @@ pub(crate) mod pin;
 pub(crate) mod receipts;
 pub(crate) mod review;
 pub(crate) mod run;
+pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod store;

@@ -23,7 +23,7 @@ pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
 }
 
 /// The same, where the rest of the line begins at a column of the caller's choice.
-fn wrapped_at(line: &str, width: usize, hanging: usize) -> Vec<String> {
+pub(crate) fn wrapped_at(line: &str, width: usize, hanging: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];
     }

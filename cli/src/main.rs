@@ -16,6 +16,7 @@ mod layout;
 mod mistyped;
 mod observation;
 mod pager;
+mod people_events;
 mod relaunch;
 mod report;
 mod scenario;
@@ -86,6 +87,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Pin(command) => commands::pin::run(command, options),
         Command::Check(command) => commands::check::run(command, options),
         Command::Status(command) => commands::status::run(command, options),
+        Command::Show(command) => commands::show::run(command, options),
         Command::Review(command) => commands::review::run(command, options),
         Command::Approve(command) => commands::approve::run(command, options),
         Command::Quarantine(command) => commands::lifecycle::quarantine(command, options),

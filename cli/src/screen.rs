@@ -30,6 +30,16 @@ pub(crate) fn say(line: impl std::fmt::Display) {
     }
 }
 
+/// Prints a line for a person, and says whether there was still a reader.
+pub(crate) fn try_say(line: &str) -> std::io::Result<()> {
+    let line = one_line(line);
+    let pieces = match line_columns() {
+        Some(width) => layout::wrapped(&line, width),
+        None => vec![line],
+    };
+    pieces.iter().try_for_each(|piece| writeln!(anstream::stdout(), "{piece}"))
+}
+
 /// Prints a line that was laid out to fit.
 pub(crate) fn say_fitted(line: impl std::fmt::Display) {
     print_line(&one_line(&line.to_string()));

@@ -48,6 +48,14 @@ pub(crate) fn show(before: Option<&Entry>, after: Option<&Entry>, headings: [&st
     rows.iter().flat_map(|row| row.lines(column)).for_each(screen::say_fitted);
 }
 
+/// The lines of one entry.
+pub(crate) fn show_entry(entry: &Entry) {
+    let width = screen::width().saturating_sub(4);
+    for line in lines_of(Some(entry)).iter().flat_map(|line| folded(line, width)) {
+        screen::say_fitted(format!("    {line}"));
+    }
+}
+
 /// One line of each side. `None` on both sides is a gap.
 #[derive(Debug, PartialEq, Eq)]
 enum Row {

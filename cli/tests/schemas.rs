@@ -121,6 +121,8 @@ fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("verdict", bench, &file("check", "old.json"), 10);
     schemas.run("pin", bench, &file("pin", "old.json"), 0);
     schemas.run("status", bench, &["status"], 0);
+    schemas.run("show", bench, &["show", ID], 0);
+    schemas.run("error", bench, &["show", ID, "unheard_of"], 2);
     schemas.run("verdict", bench, &file("check", "old.json"), 0);
     schemas.run("verdict", bench, &file("check", "new.json"), 10);
     let status = schemas.run("status", bench, &["status", ID], 0);

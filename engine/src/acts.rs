@@ -6,6 +6,7 @@
 
 mod approve;
 mod error;
+mod holds;
 pub mod incident;
 mod lifecycle;
 mod pin;
@@ -15,6 +16,7 @@ mod review;
 pub(crate) use approve::approve_in_client;
 pub use approve::{Choice, NotAHash, ReviewedHash, approve};
 pub use error::{ActError, Among};
+pub(crate) use holds::held_changes;
 pub use lifecycle::{Quarantine, RolledBack, observe, quarantine, release, rollback};
 pub use pin::{PinDraft, PinQuestion, Pinned, pin};
 pub use recorded::RecordedServer;

@@ -12,7 +12,6 @@ mod view;
 pub use view::{Freshness, Known, ServerView};
 
 use crate::admission::{Admittance, Checked};
-use crate::call::Target;
 use crate::decide::Path;
 use crate::error_log::ErrorLog;
 use crate::judge::{Again, Instance, Judge, Judged, Seen, ViewKey};
@@ -23,15 +22,11 @@ use crate::session::Session;
 use crate::session::boundary::{Faults, lock};
 use crate::situation::Situation;
 use crate::tally::Tally;
-use crate::view::Found;
 use contract::client::ClientCapabilities;
-use contract::hash::sha256_hex;
-use contract::surface::{EntryId, ListKind};
+use contract::surface::ListKind;
 use driver::Wake;
-use gate::reason::Reason;
 use gate::server::ServerId;
-use serde_json::json;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -39,8 +34,6 @@ use std::time::{Duration, Instant};
 use store::StoreError;
 use wire::listing::is_offered;
 
-/// The most entries of a server whose holds are followed to what a person decides.
-pub const MAX_FOLLOWED_HOLDS: usize = 1_000;
 /// The most views of one server. A view without a session makes room for another.
 pub const MAX_VIEWS: usize = 200;
 
@@ -78,15 +71,6 @@ impl Default for ServerSettings {
             greets_before_check: false,
         }
     }
-}
-
-/// What caused a new situation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// What the server says changed.
-    Server,
-    /// A person wrote to the store.
-    Person,
 }
 
 /// Takes a sentence for the person who runs the gate.
@@ -156,8 +140,6 @@ pub struct Server {
     views: Mutex<Views>,
     sessions: Mutex<BTreeMap<SessionKey, Weak<Session>>>,
     next_session: AtomicU64,
-    /// Entries that a call was held for, until a person decides, and the views that it was held in.
-    held: Mutex<HashMap<EntryId, HashSet<ViewKey>>>,
     driver: Sender<Wake>,
     pub(crate) errors: ErrorLog,
     remark: Box<Remark>,
@@ -203,7 +185,6 @@ impl Server {
             views: Mutex::new(Views { by_key: HashMap::new(), admission, checked: None }),
             sessions: Mutex::default(),
             next_session: AtomicU64::new(0),
-            held: Mutex::default(),
             driver,
             errors,
             remark,
@@ -358,7 +339,7 @@ impl Server {
                     known.situation = Arc::new(Situation { switches, ..before });
                 }),
                 Again::Judged(judged) => {
-                    self.publish(&mut judge, &view, *judged, Cause::Person);
+                    self.publish(&judge, &view, *judged);
                     // Entries that could be pinned again are, with the next list.
                     view.change(|known| known.is_unjudged = true);
                 }
@@ -368,15 +349,8 @@ impl Server {
     }
 
     /// Calls are decided on this from now on. The caller holds the judge, so an older judgement never replaces a newer one.
-    pub(crate) fn publish(
-        &self,
-        judge: &mut Judge,
-        view: &Arc<ServerView>,
-        judged: Judged,
-        cause: Cause,
-    ) {
+    pub(crate) fn publish(&self, _judge: &Judge, view: &Arc<ServerView>, judged: Judged) {
         let Judged { mut situation, book, has_baseline, .. } = judged;
-        self.end_holds(judge, view, &situation, cause);
         let changed: Vec<ListKind> = view.change(|known| {
             situation.admission = known.situation.admission.clone();
             let situation = Arc::new(situation);
@@ -399,46 +373,10 @@ impl Server {
         is_news
     }
 
-    /// Follows a hold to what a person decides.
-    pub(crate) fn follow_hold(&self, id: EntryId, view: &ServerView) {
-        let mut held = lock(&self.held);
-        if held.len() < MAX_FOLLOWED_HOLDS || held.contains_key(&id) {
-            held.entry(id).or_default().insert(view.key.clone());
-        }
-    }
-
     /// Has the clients of a view told that these lists changed.
     fn wake_changed(&self, view: &Arc<ServerView>, changed: Vec<ListKind>) {
         if !changed.is_empty() {
             self.wake(Wake::Published { view: view.clone(), changed });
-        }
-    }
-
-    /// Records what a person decided about holds that stopped a call: the gate is measured by that.
-    fn end_holds(&self, judge: &mut Judge, view: &ServerView, situation: &Situation, cause: Cause) {
-        let stopped = situation.view.stopped();
-        let is_confirmed =
-            stopped.is_some_and(|standing| standing.reason == Some(Reason::ServerQuarantined));
-        let is_ended = |id: &EntryId| {
-            let target = Target { entry_type: id.entry_type, key: &id.key };
-            is_confirmed
-                || match situation.view.find(target) {
-                    Found::Changed(standing) => !standing.is_held(),
-                    Found::Unchanged(_) => true,
-                    Found::Unknown => false,
-                }
-        };
-        // A view that did not show the change knows nothing of its end. One decision ends the hold in every view.
-        let is_ended =
-            |id: &EntryId, views: &mut HashSet<ViewKey>| views.contains(&view.key) && is_ended(id);
-        let ended: Vec<_> = lock(&self.held).extract_if(is_ended).map(|(id, _)| id).collect();
-        let name = if is_confirmed { "outcome.confirmed" } else { "outcome.overridden" };
-        // A server that went back to what was approved is no person's doing.
-        for id in ended.into_iter().filter(|_| cause == Cause::Person) {
-            let data = json!({"entry": sha256_hex(id.key.as_bytes()), "type": id.entry_type});
-            if let Err(error) = judge.witness(name, &data, now()) {
-                self.remark(&format!("what became of a hold could not be recorded: {error}"));
-            }
         }
     }
 

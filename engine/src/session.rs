@@ -256,12 +256,6 @@ impl Session {
         self.server.look_for_changes(&self.is_current, begun)
     }
 
-    fn follow_hold(&self, call: &Call<'_>, standing: &Standing) {
-        if let Some(target) = call.target.filter(|_| is_settleable(standing)) {
-            self.server.follow_hold(EntryId::new(target.entry_type, target.key), &self.view());
-        }
-    }
-
     fn decide(&self, call: &Call<'_>, met: &Met) -> Ruling {
         self.server.path.decide(call, &met.principal, &met.situation, Instant::now())
     }
@@ -308,7 +302,6 @@ impl Session {
                     return;
                 }
                 self.server.alarm_once();
-                self.follow_hold(&call, standing);
                 let message = self.input_required(passage, standing).unwrap_or_else(|| {
                     let tool = call.target.map(|target| target.key);
                     let server = situation.server.as_str();

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::record::{Launch, Observation, Revision};
+use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES};
 use gate::pins::Basis;
 use gate::server::{ServerId, ServerStatus};
@@ -27,6 +28,35 @@ pub struct NewPin {
     pub basis: Basis,
 }
 
+/// A change that is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldChange {
+    pub entry: EntryId,
+    /// The kinds of its findings, each once.
+    pub kinds: Vec<&'static str>,
+    pub before: Option<EntryHash>,
+    pub after: Option<EntryHash>,
+}
+
+/// What a person made of changes that were held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldDecision {
+    /// The server was stopped because of them.
+    Confirmed,
+    /// They were approved.
+    Overridden,
+}
+
+impl HoldDecision {
+    /// The ledger's name for it.
+    pub const fn event(self) -> &'static str {
+        match self {
+            HoldDecision::Confirmed => "outcome.confirmed",
+            HoldDecision::Overridden => "outcome.overridden",
+        }
+    }
+}
+
 /// One act on one server. Members that are empty change nothing.
 #[derive(Debug, Clone)]
 pub struct Act<'a> {
@@ -48,6 +78,10 @@ pub struct Act<'a> {
     /// the book as a whole is lost, so is every older pin: nothing tells a good one from one that was put back.
     pub reseal: bool,
     pub detail: Option<String>,
+    /// The held changes that the act is about: with a decision those that it decides on, else those that it found. They
+    /// go into the ledger, and not into the database.
+    pub held: Vec<HeldChange>,
+    pub decision: Option<HoldDecision>,
     /// How often the ledger has seen the server's record sealed. One that was sealed less often is an older copy.
     pub(crate) seals_seen: i64,
 }
@@ -67,6 +101,8 @@ impl<'a> Act<'a> {
             withdraw: Vec::new(),
             reseal: false,
             detail: None,
+            held: Vec::new(),
+            decision: None,
             seals_seen: 0,
         }
     }

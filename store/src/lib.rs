@@ -30,8 +30,8 @@ mod witnessed;
 mod write;
 
 pub use act::{
-    Act, MAX_CAPTURE_BYTES, MAX_DETAIL_BYTES, MAX_LAUNCH_BYTES, MAX_NAME_BYTES, MAX_NOTES_BYTES,
-    MAX_PINS_PER_ACT, NewPin,
+    Act, HeldChange, HoldDecision, MAX_CAPTURE_BYTES, MAX_DETAIL_BYTES, MAX_LAUNCH_BYTES,
+    MAX_NAME_BYTES, MAX_NOTES_BYTES, MAX_PINS_PER_ACT, NewPin,
 };
 pub use api_key::{
     ActorType, ApiKey, ApiKeyHash, ApiKeyId, ApiKeyStore, MAX_API_KEYS, MAX_GROUPS,

@@ -3,7 +3,7 @@
 //!
 //! The database says what holds now, the ledger what was. Neither can be put back alone without the other telling.
 
-use crate::act::Act;
+use crate::act::{Act, HeldChange, HoldDecision};
 use crate::by::StoreEvent;
 use crate::error::StoreError;
 use crate::receipts::{Journal, ReceiptsError};
@@ -13,6 +13,7 @@ use crate::record::{
 use crate::write::{OBSERVE, OLDER_COPY};
 use crate::{Home, LaunchKey, Revision, Store};
 use contract::surface::{EntryId, EntryType};
+use gate::naming::shown_name;
 use gate::pins::{Basis, PinBook};
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
@@ -247,9 +248,10 @@ impl Store for Witnessed {
         let (name, by, at, server, seals_seen) =
             (act.name, act.by, act.at, act.server, act.seals_seen);
         let said = said(&act);
+        let (held, decision) = (std::mem::take(&mut act.held), act.decision);
         let recorded = self.store.record(act)?;
-        // What was seen again and sealed nothing is no event.
-        if name == OBSERVE && recorded.seal_count <= seals_seen {
+        // What was seen again and sealed nothing is no event, unless it is held.
+        if name == OBSERVE && recorded.seal_count <= seals_seen && held.is_empty() {
             return Ok(recorded);
         }
         // A count that is behind shows nothing, and must not stand for what an index that is gone had seen.
@@ -265,6 +267,12 @@ impl Store for Witnessed {
             data: Some(&data),
         };
         journal.append(&event).map_err(unwitnessed)?;
+        // INVARIANT: a decision on a hold is in the ledger whether or not a gate runs, once for each held change.
+        for change in decision.iter().flat_map(|_| &held) {
+            let (name, data) = (decision.map_or(name, HoldDecision::event), held_in_words(change));
+            let event = Event { name, data: Some(&data), ..event.clone() };
+            journal.append(&event).map_err(unwitnessed)?;
+        }
         Ok(recorded)
     }
 
@@ -325,15 +333,40 @@ fn said(act: &Act<'_>) -> Value {
         let id = pin.entry.id();
         json!({"basis": pin.basis.as_str(), "entry_hash": pin.entry.entry_hash(), "key": short(id), "type": id.entry_type})
     });
+    // Those that a person decides on have events of their own.
+    let found = if act.decision.is_none() { act.held.as_slice() } else { &[] };
     let withdrawn = act.withdraw.iter().take(MAX_NAMED_ENTRIES);
     let withdrawn = withdrawn.map(|id| json!({"key": short(id), "type": id.entry_type}));
     json!({
+        "held": found.iter().take(MAX_NAMED_ENTRIES).map(held_in_words).collect::<Vec<_>>(),
+        "held_count": found.len(),
         "pinned": pinned.collect::<Vec<_>>(),
         "pinned_count": act.pins.len(),
         "status": act.status,
         "surface_hash": act.observation.map(|observation| observation.surface_hash),
         "withdrawn": withdrawn.collect::<Vec<_>>(),
         "withdrawn_count": act.withdraw.len(),
+    })
+}
+
+/// A held change: its entry, its kinds and its hashes, no other text of the server's. A name that nobody accepted is told
+/// as in a refusal.
+fn held_in_words(change: &HeldChange) -> Value {
+    let HeldChange { entry, kinds, before, after } = change;
+    let key = match entry.entry_type {
+        EntryType::Resource | EntryType::Template => short(entry),
+        EntryType::Tool
+        | EntryType::Prompt
+        | EntryType::Instructions
+        | EntryType::Identity
+        | EntryType::Origin => shown_name(&entry.key, before.is_some()),
+    };
+    json!({
+        "entry": contract::hash::sha256_hex(entry.key.as_bytes()),
+        "entry_hash": { "before": before, "after": after },
+        "key": key,
+        "kinds": kinds,
+        "type": entry.entry_type,
     })
 }
 

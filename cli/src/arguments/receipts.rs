@@ -18,7 +18,7 @@ pub(crate) struct ReceiptsCommand {
 pub(crate) enum ReceiptsSubcommand {
     /// Show the newest receipts, and follow them
     #[command(
-        after_help = "Examples:\n  holdpoint receipts list\n  holdpoint receipts list --decision deny --since 2d\n  holdpoint receipts list -f --server files"
+        after_help = "Examples:\n  holdpoint receipts list\n  holdpoint receipts list --decision held --since yesterday\n  holdpoint receipts list -f --server files"
     )]
     List(ListCommand),
     /// Show one receipt in full, with its place in the ledger

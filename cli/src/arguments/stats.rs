@@ -16,13 +16,21 @@ pub(crate) struct StatsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct DigestCommand {
-    /// A date in UTC, such as 2026-11-16 [default: today]
+    /// A date in UTC such as 2026-11-16, `today` or `yesterday` [default: today]
     #[arg(long, value_name = "DATE", value_parser = read_day)]
     pub(crate) day: Option<Day>,
 }
 
 fn read_day(text: &str) -> Result<Day, String> {
+    let today = Day::of(crate::observation::now());
+    match text {
+        "today" => return Ok(today),
+        "yesterday" => return Ok(Day(today.0.saturating_sub(1))),
+        _ => {}
+    }
     let is_date = text.len() == "2026-11-16".len();
     let moment = Timestamp::parse(text).filter(|_| is_date);
-    moment.map(Day::of).ok_or_else(|| "expected a date such as 2026-11-16".to_owned())
+    moment
+        .map(Day::of)
+        .ok_or_else(|| "expected a date such as 2026-11-16, `today` or `yesterday`".to_owned())
 }

@@ -1,6 +1,7 @@
 //! `holdpoint demo`: a silent change, caught by the real gate in front of a real server, with nothing installed and nothing
 //! kept. `--all` plays the whole drift battery.
 
+mod poisoned;
 mod session;
 mod story;
 mod table;

@@ -5,6 +5,7 @@ use crate::arguments::stats::DigestCommand;
 use crate::commands::stats::date;
 use crate::failure::{Exit, Failure};
 use crate::observation::now;
+use crate::people_events::people_events;
 use crate::report::{EntryDocument, count, name_of, state_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
 use crate::server_text::ServerText;
@@ -13,10 +14,12 @@ use engine::acts::Review;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use happening::{Happening, What, happenings};
+use held::{HeldChange, WhatOfHold, held_changes};
 use serde::Serialize;
 use store::{Day, Store, StoreEvent};
 
 mod happening;
+mod held;
 
 /// `digest --json`.
 #[derive(Debug, Serialize)]
@@ -36,6 +39,8 @@ struct ServerDigest<'a> {
     server: &'a ServerId,
     status: ServerStatus,
     happened: &'a [Happening],
+    /// Safety-relevant changes that were held or decided on that day.
+    changes: &'a [HeldChange],
     /// What waits for a person now; of today only.
     waiting: Vec<EntryDocument<'a>>,
 }
@@ -61,11 +66,12 @@ struct Told {
     id: ServerId,
     judged: Review,
     happened: Vec<Happening>,
+    changes: Vec<HeldChange>,
 }
 
 impl Told {
     fn waiting(&self, is_today: bool) -> impl Iterator<Item = &gate::judge::Judgement> {
-        self.judged.waiting().filter(move |_| is_today)
+        self.judged.waiting().filter(move |entry| is_today && entry.is_safety_relevant())
     }
 }
 
@@ -92,6 +98,7 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
                 server: &told.id,
                 status: told.judged.status(),
                 happened: &told.happened,
+                changes: &told.changes,
                 waiting: told
                     .waiting(is_today)
                     .map(|entry| EntryDocument::of(entry, text))
@@ -132,13 +139,20 @@ fn gather(
     at: Timestamp,
 ) -> Result<(Vec<Told>, usize), Failure> {
     let (mut told, mut benign) = (Vec::new(), 0);
+    let events = people_events(workplace)?;
     for server in workplace.store.servers()? {
         let history = workplace.store.history(&server.id)?;
         let judged = workplace.review(&server.id, at)?;
-        let (happened, accepted) = happenings(&history, day, judged.judgement.posture);
+        let (mut happened, accepted) = happenings(&history, day, judged.judgement.posture);
         benign += accepted;
-        let server = Told { id: server.id, judged, happened };
-        if !server.happened.is_empty() || server.waiting(is_today).next().is_some() {
+        let changes = held_changes(&events, server.id.as_str(), day);
+        if !changes.is_empty() {
+            // Each change is named below.
+            happened.retain(|happening| happening.what != What::Held);
+        }
+        let server = Told { id: server.id, judged, happened, changes };
+        let is_told = !server.happened.is_empty() || !server.changes.is_empty();
+        if is_told || server.waiting(is_today).next().is_some() {
             told.push(server);
         }
     }
@@ -150,6 +164,7 @@ fn say_server(told: &Told, is_today: bool, text: ServerText, options: &Options) 
     for happening in &told.happened {
         screen::say(format!("    {}", happening_line(happening)));
     }
+    told.changes.iter().for_each(say_change);
     let mut is_waiting = false;
     for entry in told.waiting(is_today) {
         is_waiting = true;
@@ -166,16 +181,28 @@ fn say_server(told: &Told, is_today: bool, text: ServerText, options: &Options) 
     }
 }
 
+fn say_change(held: &HeldChange) {
+    let HeldChange { at, by, what, change } = held;
+    let style = match what {
+        WhatOfHold::Held | WhatOfHold::Confirmed => RED.bold(),
+        WhatOfHold::Overridden => BOLD,
+    };
+    let by = by.as_ref().map(|by| styled(DIM, format!("  by {}", screen::readable(by))));
+    let (kind, key) = (screen::readable(&change.entry_type), screen::name(&change.key));
+    let (what, by) = (styled(style, what.words()), by.unwrap_or_default());
+    screen::say(format!("    {at}  {what}  {kind} {key}: {}{by}", change.kinds.join(", ")));
+    for (word, hash) in [("before", &change.entry_hash.before), ("after", &change.entry_hash.after)]
+    {
+        let hash = hash.as_deref().map_or("none".into(), screen::readable);
+        screen::say(styled(DIM, format!("        {word:<6} {hash}")));
+    }
+}
+
 fn happening_line(happening: &Happening) -> String {
     let what = happening.what;
     let style = match what {
         What::Held | What::Quarantined | What::Discarded | What::Unwired => RED.bold(),
-        What::Noted
-        | What::Changed
-        | What::Pinned
-        | What::Approved
-        | What::Released
-        | What::RolledBack => BOLD,
+        What::Noted | What::Pinned | What::Approved | What::Released | What::RolledBack => BOLD,
     };
     let names: Vec<String> = happening.entries.iter().map(|name| screen::readable(name)).collect();
     let more = happening.entry_count.saturating_sub(names.len());

@@ -10,9 +10,10 @@ use crate::arguments::Options;
 use crate::arguments::doctor::DoctorCommand;
 use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
-use crate::screen::{self, DIM, GREEN, RED, YELLOW, styled};
+use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use codes::{Code, FindingState};
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The result of one check.
@@ -22,11 +23,13 @@ struct Finding {
     sentence: String,
     /// The command or the edit that fixes it.
     fix: Option<String>,
+    /// The host whose file it is about.
+    host: Option<&'static str>,
 }
 
 impl Finding {
     fn new(code: Code, sentence: impl Into<String>) -> Finding {
-        Finding { code, sentence: sentence.into(), fix: None }
+        Finding { code, sentence: sentence.into(), fix: None, host: None }
     }
 
     fn fixed_by(self, fix: impl Into<String>) -> Finding {
@@ -72,7 +75,7 @@ fn report(findings: &[Finding], options: &Options) -> Result<(), Failure> {
         findings.iter().filter(|finding| finding.code.state() == FindingState::Wrong).count();
     if options.json {
         let document = |finding: &Finding| -> serde_json::Value {
-            let Finding { code, sentence, fix } = finding;
+            let Finding { code, sentence, fix, .. } = finding;
             serde_json::json!(FindingDocument {
                 code: code.as_str(),
                 state: code.state().as_str(),
@@ -86,8 +89,13 @@ fn report(findings: &[Finding], options: &Options) -> Result<(), Failure> {
             &serde_json::json!({ "as_expected": wrong == 0, "findings": documents }),
         );
     }
-    for finding in findings {
-        say(finding, options);
+    for finding in findings.iter().filter(|finding| finding.host.is_none()) {
+        say(finding, &finding.sentence, "", options);
+    }
+    let hosts: BTreeSet<&str> = findings.iter().filter_map(|finding| finding.host).collect();
+    for host in hosts {
+        let of_host = findings.iter().filter(|finding| finding.host == Some(host));
+        say_host(host, &of_host.collect::<Vec<_>>(), options);
     }
     if wrong > 0 {
         let things = crate::report::count(wrong, "thing is", "things are");
@@ -96,10 +104,52 @@ fn report(findings: &[Finding], options: &Options) -> Result<(), Failure> {
             styled(RED.bold(), format!("{things} wrong"))
         ));
     }
+    if !options.quiet {
+        say_next(findings);
+    }
     Ok(())
 }
 
-fn say(finding: &Finding, options: &Options) {
+/// One line for a host of which there is one thing to say, else a heading and a line for each.
+fn say_host(host: &str, findings: &[&Finding], options: &Options) {
+    if let [one] = findings {
+        say(one, &one.sentence, "", options);
+        return;
+    }
+    let is_told = |finding: &&&Finding| !options.quiet || finding.code.state() != FindingState::Ok;
+    let told: Vec<&&Finding> = findings.iter().filter(is_told).collect();
+    if !told.is_empty() {
+        screen::say(styled(BOLD, host));
+    }
+    for finding in told {
+        let prefix = format!("{host}: ");
+        let sentence = finding.sentence.strip_prefix(&prefix).unwrap_or(&finding.sentence);
+        say(finding, sentence, "  ", options);
+    }
+}
+
+/// The one command that fixes the most, and where each finding is explained.
+fn say_next(findings: &[Finding]) {
+    let mut fixes: BTreeMap<&str, usize> = BTreeMap::new();
+    let not_fine = findings.iter().filter(|finding| finding.code.state() != FindingState::Ok);
+    for fix in not_fine.clone().filter_map(|finding| finding.fix.as_deref()) {
+        // Without a file, `wire` goes through all of them.
+        let whole = fix.split(" --config ").next().filter(|command| *command == "holdpoint wire");
+        let command = whole.unwrap_or(fix);
+        if command.starts_with("holdpoint ") {
+            *fixes.entry(command).or_default() += 1;
+        }
+    }
+    let most = fixes.iter().max_by_key(|(command, count)| (**count, std::cmp::Reverse(*command)));
+    if let Some((command, _)) = most {
+        screen::say(format!("next: {}", styled(BOLD, screen::readable(command))));
+    }
+    if not_fine.count() > 0 {
+        screen::say(styled(DIM, "what a finding means: holdpoint help doctor#CODE"));
+    }
+}
+
+fn say(finding: &Finding, sentence: &str, indent: &str, options: &Options) {
     let state = finding.code.state();
     if options.quiet && state == FindingState::Ok {
         return;
@@ -110,13 +160,13 @@ fn say(finding: &Finding, options: &Options) {
         FindingState::Wrong => styled(RED.bold(), "✗"),
     };
     let code = styled(DIM, format!("[{}]", finding.code.as_str()));
-    screen::say(format!("{mark} {} {code}", screen::readable(&finding.sentence)));
+    screen::say(format!("{indent}{mark} {} {code}", screen::readable(sentence)));
     if state != FindingState::Ok {
         if let Some(fix) = &finding.fix {
-            screen::say(format!("    type: {}", screen::readable(fix)));
+            screen::say(format!("{indent}    type: {}", screen::readable(fix)));
         }
-        if state == FindingState::Wrong || options.verbose {
-            screen::say(styled(DIM, format!("    see:  {}", finding.code.page())));
+        if options.verbose {
+            screen::say(styled(DIM, format!("{indent}    see:  {}", finding.code.page())));
         }
     }
 }

@@ -5,7 +5,6 @@ use crate::arguments::{Arguments, Options};
 use crate::failure::{Exit, Failure};
 use crate::screen;
 use crate::target::near;
-use clap::CommandFactory;
 
 /// The page that explains every finding of `doctor`. It is part of the binary, because `docs/` is not installed.
 const DOCTOR: &str = include_str!("../../../docs/doctor.md");
@@ -27,7 +26,7 @@ fn text_of(command: &HelpCommand) -> Result<String, Failure> {
         let section = section(DOCTOR, code).ok_or_else(|| unknown_code(code))?;
         return Ok(format!("{}\n", plain(section)));
     }
-    let mut found = Arguments::command();
+    let mut found = Arguments::definition();
     found.build();
     for word in &command.topic {
         let below = found.find_subcommand(word).filter(|below| !below.is_hide_set()).cloned();

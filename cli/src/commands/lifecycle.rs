@@ -16,7 +16,10 @@ use gate::server::{ServerId, ServerStatus};
 pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
     let mut workplace = Workplace::open(options)?;
     let by = approver::name();
-    let words = match acts::quarantine(&mut workplace.store, &command.id, approver::by(&by))? {
+    let review = workplace.review(&command.id, now()).ok();
+    let stopped =
+        acts::quarantine(&mut workplace.store, &command.id, review.as_ref(), approver::by(&by))?;
+    let words = match stopped {
         Quarantine::Stopped => "stopped; it is not served",
         Quarantine::Already => "stopped already",
     };

@@ -10,7 +10,7 @@ use crate::screen::{self, BOLD, DIM, styled};
 use crate::server_text::ServerText;
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::{admit_before_look, checker_for};
-use contract::surface::{EntryId, EntryType};
+use contract::surface::{Entry, EntryId, EntryType};
 use engine::acts::{PinDraft, PinQuestion, Pinned, pin};
 use engine::admission::Admitted;
 use gate::server::ServerId;
@@ -39,9 +39,43 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let draft = PinDraft::new(server, surface, vouched)?;
     remark_unvouched(admitted.as_deref(), options);
     let draft = ask(draft, &target.id, &workplace, options)?;
+    preview(&draft, &target.id, options);
     let by = approver::name();
     let pinned = pin(&mut workplace.store, draft, target.launch.as_ref(), approver::by(&by))?;
     tell(&target.id, &pinned, options)
+}
+
+/// Shows what is about to be approved. A change of a pinned server was shown with the question.
+fn preview(draft: &PinDraft, id: &ServerId, options: &Options) {
+    let is_shown = match &draft.question {
+        PinQuestion::Nothing | PinQuestion::Marked(_) => true,
+        PinQuestion::Change(_) => false,
+    };
+    if options.json || options.quiet || !is_shown || draft.entries().is_empty() {
+        return;
+    }
+    let text = ServerText::on_standard_output(false);
+    screen::say(format!("{} says this of itself:", styled(BOLD, id)));
+    for entry in draft.entries() {
+        let name = match entry.entry_type() {
+            EntryType::Instructions | EntryType::Identity | EntryType::Origin => String::new(),
+            EntryType::Tool | EntryType::Prompt | EntryType::Resource | EntryType::Template => {
+                format!(" {}", screen::name(&text.name(entry.key(), false)))
+            }
+        };
+        let says = first_line(entry).filter(|_| text == ServerText::Shown);
+        let says = says.map(|says| styled(DIM, format!("  \"{}\"", screen::readable(&says))));
+        screen::say(format!("  {}{name}{}", entry.entry_type(), says.unwrap_or_default()));
+    }
+    screen::say(styled(DIM, format!("all of it, once it is pinned: holdpoint show {id}")));
+}
+
+/// The first line of a description, or of the instructions.
+fn first_line(entry: &Entry) -> Option<String> {
+    let document = entry.document().ok()?;
+    let root = document.root();
+    let text = root.as_str().or_else(|| root.get("description").and_then(|text| text.as_str()))?;
+    text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
 /// Says why the signer is not pinned with the server.

@@ -6,19 +6,15 @@ use crate::arguments::Options;
 use crate::arguments::stats::StatsCommand;
 use crate::failure::{Exit, Failure};
 use crate::observation::now;
+use crate::people_events::people_events;
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::target::Workplace;
 use contract::surface::EntryType;
 use gate::posture::Posture;
 use gate::time::Timestamp;
-use ledger::folder::{ChainId, Folder, Listing, SegmentNumber};
-use ledger::receipt::{Entry, Reading};
 use period::{Bound, Days, Period};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::io::{self, Read};
-use store::receipts::DiskFolder;
 use store::{Day, StatisticsStore, Store};
 
 /// `stats --json`.
@@ -82,41 +78,12 @@ fn gather<const N: usize>(
         pinned.entries += entries.len();
         pinned.tools += entries.iter().filter(|(id, _)| id.entry_type == EntryType::Tool).count();
     }
-    let folder = IndexOnly(workplace.store.journal().folder().clone());
-    if folder.0.path().exists() {
-        for (_, entry) in Reading::begin(folder, &BTreeMap::new())? {
-            let Entry::Event(event) = entry else { continue };
-            for (period, _) in periods.iter_mut().zip(spans).filter(|(_, days)| days.has(event.ts))
-            {
-                period.event(&event.name);
-            }
+    for event in people_events(workplace)? {
+        for (period, _) in periods.iter_mut().zip(spans).filter(|(_, days)| days.has(event.ts)) {
+            period.event(&event);
         }
     }
     Ok((pinned, periods))
-}
-
-/// The index of the receipts holds people's acts, so that the lines of calls need not be read.
-struct IndexOnly(DiskFolder);
-
-impl Folder for IndexOnly {
-    fn listing(&self) -> io::Result<Listing> {
-        let mut listing = self.0.listing()?;
-        listing.chains.retain(|chain, _| chain.is_index());
-        Ok(listing)
-    }
-
-    fn segment_from(
-        &self,
-        chain: &ChainId,
-        number: SegmentNumber,
-        offset: u64,
-    ) -> io::Result<Box<dyn Read + Send>> {
-        self.0.segment_from(chain, number, offset)
-    }
-
-    fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>> {
-        self.0.checkpoint(chain, number)
-    }
 }
 
 fn tell(card: &Card, options: &Options) {
@@ -134,19 +101,23 @@ fn tell(card: &Card, options: &Options) {
         }
         return;
     }
-    let heading = format!("{:<34}{:>16}{:>16}", pinned, days_words(card.days), "before that");
+    // Two columns of 16 where there is room.
+    let column = if screen::width() < 66 { 13 } else { 16 };
+    let heading =
+        format!("{:<34}{:>column$}{:>column$}", pinned, days_words(card.days), "before that");
     screen::say(styled(BOLD, heading));
     for row in rows(card) {
         let is_nothing = row.this == "0" && row.before == "0";
         if row.is_always || options.verbose || !is_nothing {
-            screen::say(format!("{:<34}{:>16}{:>16}", row.name, row.this, row.before));
+            screen::say(format!("{:<34}{:>column$}{:>column$}", row.name, row.this, row.before));
         }
     }
     if card.this.servers.len() > 1 {
         screen::say(styled(BOLD, "by server"));
         for (id, calls) in &card.this.servers {
             let checked = format!("{} checked", calls.checked);
-            screen::say(format!("  {id:<32}{checked:>16}{:>16}", format!("{} held", calls.held)));
+            let held = format!("{} held", calls.held);
+            screen::say(format!("  {id:<32}{checked:>column$}{held:>column$}"));
         }
     }
     if !options.quiet {
@@ -185,16 +156,14 @@ fn rows(card: &Card) -> Vec<Row> {
         number("other requests", false, |period| period.requests),
         number("lists asked for by the gate", false, |period| period.relists),
         number("changes held", true, |period| period.changes.held),
-        number("benign changes accepted automatically", true, |period| period.changes.repinned),
+        number("benign changes accepted", true, |period| period.changes.repinned),
         number("changes noted", false, |period| period.changes.noted),
         number("approvals", true, |period| period.people.approvals),
-        number("  of what was held (overridden)", true, |period| period.people.overridden),
         number("quarantines", false, |period| period.people.quarantines),
-        number("  of what was held (confirmed)", false, |period| period.people.confirmed),
         number("releases", false, |period| period.people.releases),
         number("rollbacks", false, |period| period.people.rollbacks),
-        number("holds overridden when asked", false, |period| period.outcomes.overridden),
-        number("holds confirmed when asked", false, |period| period.outcomes.confirmed),
+        number("held changes approved (overridden)", true, |period| period.outcomes.overridden),
+        number("held changes stopped (confirmed)", false, |period| period.outcomes.confirmed),
     ];
     for posture in Posture::ALL {
         let name = format!("{posture} would have held");

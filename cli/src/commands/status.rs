@@ -9,7 +9,7 @@ use crate::last_check::LastCheck;
 use crate::observation::now;
 use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use crate::server_text::ServerText;
+use crate::server_text::{Printable, ServerText};
 use crate::target::{Workplace, unknown_server};
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
@@ -19,6 +19,7 @@ use gate::pins::{Basis, EntryPins};
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
+use gate::words;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{HistoryEvent, IncidentStore, Launch, Store};
@@ -280,10 +281,17 @@ fn waiting_line(entry: &Judgement, since: Option<Timestamp>, text: ServerText) -
     let mut kinds: Vec<&str> = entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let reason = if kinds.is_empty() {
-        entry.reason.map_or("", |reason| reason.as_str()).to_owned()
-    } else {
-        kinds.join(", ")
+    let printable = Printable::new(entry, text);
+    let decides = words::deciding(&entry.findings, entry.verdict);
+    let reason = match decides.map(|finding| printable.say(finding)) {
+        None => entry.reason.map_or("", |reason| reason.as_str()).to_owned(),
+        Some(sentence) => {
+            let more = match entry.findings.len().saturating_sub(1) {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            format!("{sentence}{more} {}", styled(DIM, format!("[{}]", kinds.join(", "))))
+        }
     };
     let since = since.map(|since| styled(DIM, format!(" since {since}"))).unwrap_or_default();
     format!("{state}  {} {}: {reason}{since}", entry.id.entry_type, name_of(entry, text))

@@ -27,6 +27,10 @@ battery![
     "marker_output",
 ];
 
+/// Cases that `demo` tells and that are not part of the battery.
+const STORIES: &[(&str, &str)] =
+    &[("poisoned_description", include_str!("poisoned_description.json"))];
+
 /// The tool that every case has.
 const USUAL_TOOL: &str = "make_report";
 
@@ -46,7 +50,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub(crate) fn find(name: &str) -> Result<Option<Case>, Failure> {
-    let Some((name, text)) = BATTERY.iter().find(|(known, _)| *known == name) else {
+    let mut known = BATTERY.iter().chain(STORIES);
+    let Some((name, text)) = known.find(|(known, _)| *known == name) else {
         return Ok(None);
     };
     let mut document: Value = serde_json::from_str(text)?;

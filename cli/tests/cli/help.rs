@@ -20,8 +20,9 @@ fn help(bench: &Bench, words: &[&str]) -> String {
 
 /// The commands that the general help lists.
 fn commands(general: &str) -> Vec<String> {
-    let listed = general.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = listed.take_while(|line| !line.is_empty());
+    let listed = general.lines().take_while(|line| *line != "Options:");
+    let is_command = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let listed = listed.filter(is_command);
     listed.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }
 

@@ -35,3 +35,4 @@ mod store;
 #[cfg(unix)]
 mod terminal;
 mod unreadable;
+mod widths;

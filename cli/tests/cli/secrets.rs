@@ -209,6 +209,7 @@ fn secrets_of_forty_shapes_are_written_down_and_said_nowhere() {
     for id in ids.iter().take(6) {
         stage.run(&["status", id], 0);
         stage.run(&["history", id], 0);
+        stage.run(&["show", id], 0);
         stage.run(&["check", id], 11);
         stage.run(&["pin", id], 11);
     }

@@ -91,7 +91,7 @@ fn the_card_has_what_was_counted() {
             "requests": 77,
             "relists": 5,
             "changes": { "held": 2, "repinned": 4, "noted": 6 },
-            "people": { "approvals": 0, "quarantines": 0, "releases": 0, "rollbacks": 0, "overridden": 0, "confirmed": 0 },
+            "people": { "approvals": 0, "quarantines": 0, "releases": 0, "rollbacks": 0 },
             "outcomes": { "confirmed": 0, "overridden": 0 },
             "would_hold": { "monitor": 0, "shield": 1, "guard": 3, "strict": 9 },
             "tiers": { "0": 3 },
@@ -158,11 +158,11 @@ fn what_people_did_with_a_hold_is_counted() {
     bench.run(["quarantine", ID]).exits(0);
     let card = card(&bench, &["--days", "2"]);
     let expected = json!({
-        "approvals": 1, "quarantines": 2, "releases": 1, "rollbacks": 1, "overridden": 1, "confirmed": 1,
+        "approvals": 1, "quarantines": 2, "releases": 1, "rollbacks": 1,
     });
     assert_eq!(card["this"]["people"], expected);
     assert_eq!(card["pinned"], json!({ "servers": 1, "tools": 2, "entries": 2 }));
-    bench.run(["stats"]).exits(0).says("of what was held (overridden)").says("(confirmed)");
+    bench.run(["stats"]).exits(0).says("held changes approved (overridden)").says("(confirmed)");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn answers_to_a_hold_are_counted_from_the_ledger() {
     let card = card(&bench, &[]);
     assert_eq!(card["this"]["outcomes"], json!({ "confirmed": 1, "overridden": 1 }));
     assert_eq!(card["before"]["outcomes"], json!({ "confirmed": 0, "overridden": 1 }));
-    bench.run(["stats"]).exits(0).says("holds overridden when asked");
+    bench.run(["stats"]).exits(0).says("held changes approved (overridden)");
 }
 
 /// The tool with one more parameter that need not be given.
@@ -243,7 +243,7 @@ fn an_empty_digest_is_healthy_and_says_so() {
         day,
         json!({ "day": "2024-02-29", "is_empty": true, "servers": [], "events": [], "benign": 0 })
     );
-    for wrong in ["2023-02-29", "today", "2024-02-29T00:00:00Z", "", "9999-12-31"] {
+    for wrong in ["2023-02-29", "tomorrow", "2024-02-29T00:00:00Z", "", "9999-12-31"] {
         bench.run(["digest", "--day", wrong]).exits(2);
     }
 }
@@ -261,9 +261,18 @@ fn a_digest_tells_what_was_held_and_what_people_did() {
         let happened = server["happened"].as_array().unwrap().iter();
         happened.map(|each| each["what"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(whats(server), ["pinned", "held"]);
+    assert_eq!(whats(server), ["pinned"]);
+    let change = &server["changes"][0];
+    assert_eq!((&change["what"], &change["key"]), (&json!("held"), &json!("make_report")));
+    assert_eq!(change["kinds"], json!(["added-required-param"]));
+    assert_eq!(change["entry_hash"]["after"], bench.waiting_hash("make_report"));
     assert_eq!(server["happened"][0]["entries"], json!(["tool:make_report", "tool:send_mail"]));
-    bench.run(["digest", "--day", &day]).exits(0).says("a change began to be held").says("by ada");
+    bench
+        .run(["digest", "--day", &day])
+        .exits(0)
+        .says("held  tool make_report: added-required-param")
+        .says(&bench.waiting_hash("make_report"))
+        .says("by ada");
     // A day on which nothing happened is not told by what happened since.
     assert_eq!(digest(&bench, "2024-01-01")["is_empty"], true);
     let hash = bench.waiting_hash("make_report");
@@ -273,7 +282,10 @@ fn a_digest_tells_what_was_held_and_what_people_did() {
     bench.run(["incident", "revoke", "session", "s3cr3t-session"]).exits(0);
     let answer = bench.run(["digest", "--day", &day, "--json"]).exits(0);
     let found = answer.never_says("s3cr3t").json();
-    assert_eq!(whats(&found["servers"][0]), ["pinned", "held", "approved", "quarantined"]);
+    assert_eq!(whats(&found["servers"][0]), ["pinned", "approved", "quarantined"]);
+    let changes = found["servers"][0]["changes"].as_array().unwrap();
+    let decided = changes.iter().find(|change| change["what"] == "overridden").unwrap();
+    assert_eq!((&decided["by"], &decided["entry_hash"]["after"]), (&json!(WHO), &json!(hash)));
     assert_eq!(found["events"][0]["action"], "incident.on");
     assert_eq!(found["events"][1]["detail"], "session");
     bench.run(["digest", "--day", &day]).exits(0).says("incident.on  a leak").never_says("s3cr3t");

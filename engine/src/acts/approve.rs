@@ -3,7 +3,9 @@
 //! INVARIANT: what is approved is compared by its whole hash. The server chooses the definition that is reviewed and the
 //! one that follows: two whose hashes share their first 16 digits are found within minutes.
 
-use crate::acts::{ActError, Among, RecordedServer, Review, can_be_approved, hash_of};
+use crate::acts::{
+    ActError, Among, RecordedServer, Review, can_be_approved, hash_of, held_changes,
+};
 use contract::hash::{EntryHash, SurfaceHash};
 use contract::surface::{Entry, EntryId, Surface};
 use gate::comparing::Compared;
@@ -13,7 +15,7 @@ use gate::server::ServerStatus;
 use gate::status::Happening;
 use std::fmt;
 use std::str::FromStr;
-use store::{Act, By, NewPin, Store};
+use store::{Act, By, HeldChange, HoldDecision, NewPin, Store};
 
 /// The hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
@@ -164,7 +166,12 @@ pub fn approve(
     let nothing = Surface::default();
     let surface = surface.as_ref().unwrap_or(&nothing);
     let detail = format!("hash {}", choice.hash);
-    record(store, server, surface, entries, detail, by, &mut Compared::default())
+    let held = match server.awaits_first_approval() {
+        true => Vec::new(),
+        false => held_changes(choice.entries.iter().copied()),
+    };
+    let approved = Approved { entries, detail, held };
+    record(store, server, surface, approved, by, &mut Compared::default())
 }
 
 /// Pins one entry that a person approved where the gate asked in their client, if it is still what they were asked about.
@@ -190,18 +197,27 @@ pub(crate) fn approve_in_client(
     }
     let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
     let detail = "asked in the client".to_owned();
-    record(store, server, surface, vec![entry], detail, by, compared)
+    let judgement = server.judge(surface, None);
+    let held = held_changes(judgement.of(id));
+    record(store, server, surface, Approved { entries: vec![entry], detail, held }, by, compared)
+}
+
+/// What is approved, how, and which holds that ends.
+struct Approved {
+    entries: Vec<Entry>,
+    detail: String,
+    held: Vec<HeldChange>,
 }
 
 fn record(
     store: &mut dyn Store,
     server: &RecordedServer,
     surface: &Surface,
-    entries: Vec<Entry>,
-    detail: String,
+    approved: Approved,
     by: By<'_>,
     compared: &mut Compared,
 ) -> Result<ServerStatus, ActError> {
+    let Approved { entries, detail, held } = approved;
     // Of a book that is lost as a whole only what is approved now counts from here on.
     let is_lost = server.pins().lost.is_some();
     let mut book = if is_lost { PinBook::default() } else { server.pins().clone() };
@@ -217,6 +233,8 @@ fn record(
     act.status = Some(status);
     act.reseal = server.pins().is_damaged();
     act.detail = Some(detail);
+    act.held = held;
+    act.decision = Some(HoldDecision::Overridden);
     act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     store.record(act)?;
     Ok(status)

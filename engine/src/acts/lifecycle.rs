@@ -1,12 +1,12 @@
 //! Stopping a server, letting it go again, taking a pin back, and recording what it shows.
 
-use crate::acts::{ActError, Among, RecordedServer, Review};
+use crate::acts::{ActError, Among, RecordedServer, Review, held_changes};
 use contract::surface::{EntryId, Surface};
 use gate::comparing::Compared;
 use gate::judge::SurfaceJudgement;
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
-use store::{Act, By, Observation, Store};
+use store::{Act, By, HoldDecision, Observation, Store};
 
 /// What became of a server that is to be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +16,12 @@ pub enum Quarantine {
     Already,
 }
 
-/// Stops a server.
+/// Stops a server. What is held of it is confirmed by that: `review` is the server as it was last observed, where it can
+/// be judged. A server whose record cannot be read is stopped all the same.
 pub fn quarantine(
     store: &mut dyn Store,
     id: &ServerId,
+    review: Option<&Review>,
     by: By<'_>,
 ) -> Result<Quarantine, ActError> {
     let Some(server) = store.server(id)? else { return Err(ActError::unknown_server(store, id)) };
@@ -28,6 +30,10 @@ pub fn quarantine(
     }
     let mut act = Act::new(id, by.at, by.name, "server.quarantine");
     act.status = Some(ServerStatus::Quarantined);
+    if let Some(review) = review.filter(|review| review.status() == ServerStatus::Changed) {
+        act.held = held_changes(&review.judgement.entries);
+        act.decision = Some(HoldDecision::Confirmed);
+    }
     store.record(act)?;
     Ok(Quarantine::Stopped)
 }
@@ -119,6 +125,11 @@ pub fn observe(
     act.observation = Some(&observation);
     let status = counted.map(|judgement| status_after(server.status(), judgement));
     act.status = status.filter(|status| *status != server.status());
+    let seen = server.snapshot.observation.as_ref();
+    let has_moved = seen.is_none_or(|seen| seen.surface_hash != observation.surface_hash);
+    if let Some(judgement) = counted.filter(|_| has_moved) {
+        act.held = held_changes(&judgement.entries);
+    }
     store.record(act)?;
     Ok(())
 }

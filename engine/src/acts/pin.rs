@@ -1,6 +1,6 @@
 //! Pinning what a server shows now, as approved by the person who asked for it.
 
-use crate::acts::{ActError, RecordedServer};
+use crate::acts::{ActError, RecordedServer, held_changes};
 use crate::anchor::anchor;
 use contract::change::ChangeKind;
 use contract::surface::{Anchor, Entry, EntryId, Surface};
@@ -8,7 +8,7 @@ use gate::judge::{Judgement, SurfaceJudgement, judge_surface};
 use gate::pins::{Basis, PinBook};
 use gate::server::ServerStatus;
 use gate::status::Happening;
-use store::{Act, By, Launch, NewPin, Observation, Store};
+use store::{Act, By, HoldDecision, Launch, NewPin, Observation, Store};
 
 /// What is about to be pinned, for a person to look at.
 #[derive(Debug)]
@@ -81,6 +81,11 @@ impl PinDraft {
         Ok(PinDraft { server, surface, entries, question, left_out: Vec::new() })
     }
 
+    /// What would be pinned.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Leaves the entries with a marker out: they stay unpinned and held, all others are pinned.
     #[must_use]
     pub fn without_marked(mut self) -> PinDraft {
@@ -99,7 +104,7 @@ pub fn pin(
     launch: Option<&Launch>,
     by: By<'_>,
 ) -> Result<Pinned, ActError> {
-    let PinDraft { server, surface, entries, left_out, .. } = draft;
+    let PinDraft { server, surface, entries, left_out, question } = draft;
     let status = server.next(Happening::Approved { is_held: !left_out.is_empty() })?;
     let count = entries.len();
     let observation = Observation::of(&surface, by.at);
@@ -109,6 +114,11 @@ pub fn pin(
     act.status = Some(status);
     act.observation = Some(&observation);
     act.reseal = server.pins().is_damaged();
+    // What is pinned over a change that was held is an approval of it.
+    if let PinQuestion::Change(judgement) = &question {
+        act.held = held_changes(&judgement.entries);
+        act.decision = Some(HoldDecision::Overridden);
+    }
     act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     store.record(act)?;
     Ok(Pinned { status, count, surface, left_out })

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// A home with one server, `files`, and a person.
 struct Bench {
-    _directory: TempDir,
+    directory: TempDir,
     store: Witnessed,
     id: ServerId,
     posture: Posture,
@@ -35,12 +35,7 @@ impl Bench {
         let directory = tempfile::tempdir().unwrap();
         let home = Home::open(&directory.path().join("home")).unwrap();
         let store = Witnessed::new(Box::new(SqliteStore::open(&home).unwrap()), &home);
-        Bench {
-            _directory: directory,
-            store,
-            id: "files".parse().unwrap(),
-            posture: Posture::Guard,
-        }
+        Bench { directory, store, id: "files".parse().unwrap(), posture: Posture::Guard }
     }
 
     /// Pinned as approved by a person.
@@ -199,8 +194,8 @@ fn a_quarantined_server_is_neither_approved_nor_pinned_until_it_is_released() {
         matches!(refused, ActError::NotAllowed { source: NotAllowed::NotQuarantined, .. }),
         "{refused}"
     );
-    assert_eq!(quarantine(&mut bench.store, &id, ada()).unwrap(), Quarantine::Stopped);
-    assert_eq!(quarantine(&mut bench.store, &id, ada()).unwrap(), Quarantine::Already);
+    assert_eq!(quarantine(&mut bench.store, &id, None, ada()).unwrap(), Quarantine::Stopped);
+    assert_eq!(quarantine(&mut bench.store, &id, None, ada()).unwrap(), Quarantine::Already);
     for refused in [bench.approve_all().unwrap_err(), bench.pin(surface(AFTER)).unwrap_err()] {
         assert!(
             matches!(refused, ActError::NotAllowed { source: NotAllowed::IsQuarantined, .. }),
@@ -208,12 +203,13 @@ fn a_quarantined_server_is_neither_approved_nor_pinned_until_it_is_released() {
         );
     }
     for (shown, expected) in [(AFTER, ServerStatus::Changed), (BEFORE, ServerStatus::Verified)] {
-        quarantine(&mut bench.store, &id, ada()).unwrap();
+        quarantine(&mut bench.store, &id, None, ada()).unwrap();
         let server = bench.server();
         assert_eq!(release(&mut bench.store, &server, &surface(shown), ada()).unwrap(), expected);
         assert_eq!(bench.server().status(), expected);
     }
-    let unknown = quarantine(&mut bench.store, &"nobody".parse().unwrap(), ada()).unwrap_err();
+    let unknown =
+        quarantine(&mut bench.store, &"nobody".parse().unwrap(), None, ada()).unwrap_err();
     assert!(matches!(unknown, ActError::UnknownServer { .. }), "{unknown}");
 }
 
@@ -297,4 +293,71 @@ fn what_is_observed_of_an_unknown_server_is_not_recorded() {
     let mut bench = Bench::new();
     bench.show(BEFORE);
     assert_eq!(bench.server().snapshot.server, None);
+}
+
+impl Bench {
+    /// The events of the ledger with one of these names.
+    fn events(&self, names: &[&str]) -> Vec<serde_json::Value> {
+        let folder = self.directory.path().join("home/receipts");
+        let chains = std::fs::read_dir(folder).unwrap().map(|chain| chain.unwrap().path());
+        let files = chains.filter(|chain| chain.is_dir()).flat_map(|chain| {
+            std::fs::read_dir(chain).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>()
+        });
+        let segments = files.filter(|file| file.extension().is_some_and(|end| end == "jsonl"));
+        let text: String = segments.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines
+            .filter(|line: &serde_json::Value| names.iter().any(|name| line["name"] == *name))
+            .collect()
+    }
+}
+
+const OUTCOMES: [&str; 2] = ["outcome.confirmed", "outcome.overridden"];
+
+#[test]
+fn each_held_change_that_is_approved_is_an_outcome_with_its_kinds_and_hashes() {
+    let mut bench = Bench::pinned(&[("read", "Reads."), ("list", "Lists."), ("stat", "Tells.")]);
+    bench.show(&[("read", "Reads all."), ("list", "Lists all."), ("stat", "Tells.")]);
+    let found = bench.events(&["server.observe"]);
+    assert_eq!(found.last().unwrap()["data"]["held_count"], 2, "{found:#?}");
+    let held = &found.last().unwrap()["data"]["held"][0];
+    assert_eq!((&held["key"], &held["kinds"][0]), (&"list".into(), &"description-only".into()));
+    assert!(held["entry_hash"]["before"] != held["entry_hash"]["after"], "{held}");
+    assert_eq!(bench.events(&OUTCOMES), [] as [serde_json::Value; 0]);
+    bench.approve_all().unwrap();
+    let outcomes = bench.events(&OUTCOMES);
+    assert_eq!(outcomes.len(), 2, "{outcomes:#?}");
+    for (outcome, key) in outcomes.iter().zip(["list", "read"]) {
+        assert_eq!(outcome["name"], "outcome.overridden");
+        assert_eq!((&outcome["by"], &outcome["data"]["key"]), (&"ada".into(), &key.into()));
+        assert_eq!(outcome["data"]["kinds"], serde_json::json!(["description-only"]));
+        assert!(outcome["data"]["entry_hash"]["after"].is_string(), "{outcome}");
+    }
+}
+
+#[test]
+fn pinning_over_a_hold_overrides_it_and_a_quarantine_confirms_it() {
+    let mut bench = Bench::pinned(BEFORE);
+    bench.show(AFTER);
+    bench.pin(surface(AFTER)).unwrap();
+    let outcomes = bench.events(&OUTCOMES);
+    assert!(
+        outcomes.iter().all(|outcome| outcome["name"] == "outcome.overridden"),
+        "{outcomes:#?}"
+    );
+    let overridden = outcomes.len();
+    assert!(overridden > 0);
+    bench.show(BEFORE);
+    bench.show(&[("read", "Reads in another way.")]);
+    let (id, review) = (bench.id.clone(), bench.review());
+    let held = review.judgement.held().count();
+    assert!(held > 0, "{:#?}", review.judgement);
+    quarantine(&mut bench.store, &id, Some(&review), ada()).unwrap();
+    let outcomes = bench.events(&["outcome.confirmed"]);
+    assert_eq!(outcomes.len(), held, "{outcomes:#?}");
+    // What is not held is decided by nobody.
+    let mut bench = Bench::pinned(BEFORE);
+    let (id, review) = (bench.id.clone(), bench.review());
+    quarantine(&mut bench.store, &id, Some(&review), ada()).unwrap();
+    assert_eq!(bench.events(&OUTCOMES), [] as [serde_json::Value; 0]);
 }

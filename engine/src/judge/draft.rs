@@ -3,6 +3,7 @@
 
 use super::views::{Removals, ViewKey, ViewMemory};
 use super::{FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, first_basis, of_handshake};
+use crate::acts::held_changes;
 use crate::admission::Admittance;
 use crate::anchor::{anchor, newly_anchored};
 use crate::situation::Situation;
@@ -16,7 +17,7 @@ use gate::status::{Happening, next};
 use gate::time::Timestamp;
 use gate::unseen::{is_changed, judge_server_again};
 use std::sync::Arc;
-use store::{Act, Baseline, Launch, NewPin, Observation, Revision, Sighting};
+use store::{Act, Baseline, HeldChange, Launch, NewPin, Observation, Revision, Sighting};
 
 /// What of the store a judgement rests on.
 #[derive(Debug)]
@@ -62,6 +63,8 @@ pub(super) struct Writing {
     status: Option<ServerStatus>,
     pins: Vec<NewPin>,
     observation: Observation,
+    /// What is held of a surface that was not seen before.
+    held: Vec<HeldChange>,
     at: Timestamp,
 }
 
@@ -73,6 +76,7 @@ impl Writing {
         act.status = self.status;
         act.observation = Some(&self.observation);
         act.pins.clone_from(&self.pins);
+        act.held.clone_from(&self.held);
         act
     }
 }
@@ -145,11 +149,14 @@ impl Draft {
         let is_news = !pins.is_empty()
             || status.is_some()
             || launch.is_some()
-            || baseline.sighting.is_none_or(|seen| seen != Sighting::of(surface));
+            || baseline.sighting.as_ref().is_none_or(|seen| *seen != Sighting::of(surface));
+        let has_moved =
+            baseline.sighting.is_none_or(|seen| seen.surface_hash != surface.surface_hash());
+        let held = if has_moved { held_changes(&judgement.entries) } else { Vec::new() };
         // A record that cannot be trusted is mended by a person, not written over.
         let writing = (is_news && (is_trusted || pins.is_empty())).then(|| {
             let observation = Observation::of(surface, at);
-            Writing { name, expect, launch, status, pins, observation, at }
+            Writing { name, expect, launch, status, pins, observation, held, at }
         });
         let rests_on = record.clone();
         let record = StoreRecord { status: next_status, ..record };

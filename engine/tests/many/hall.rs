@@ -460,7 +460,7 @@ impl Hall {
     pub(crate) fn quarantine(&self, desk: &ServerDesk) {
         let mut store = store_of(&self.home);
         if store.server(&desk.id).expect("a store").is_some() {
-            quarantine(&mut store, &desk.id, by()).expect("a quarantine");
+            quarantine(&mut store, &desk.id, None, by()).expect("a quarantine");
         }
     }
 

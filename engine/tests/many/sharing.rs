@@ -190,8 +190,8 @@ fn one_decision_about_one_entry_is_recorded_once() {
     hall.approve(desk);
     assert!(hall.ask(0, 102, &call_of(0, 2)).get("result").is_some());
     let index = hall.lines(true);
-    let overridden = index.iter().filter(|line| line["name"] == "outcome.overridden").count();
-    assert_eq!(overridden, 1, "{index:#?}");
+    let held = index.iter().filter(|line| line["data"]["held_count"] == 1).count();
+    assert_eq!(held, 1, "a hold that two sessions meet is recorded once: {index:#?}");
 }
 
 fn key() -> SigningKey {

@@ -63,15 +63,23 @@ fn is_or_unasked(asked: &Option<String>, value: Option<&String>) -> bool {
 /// Something that is no moment and no age.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a time: expected a date (`2026-11-16`), a moment in UTC (`2026-11-16T08:00:00Z`) or an age (`90s`, `30m`, `1h`, `2d`, `1w`)"
+    "`{0}` is not a time: expected a date (`2026-11-16`), a moment in UTC (`2026-11-16T08:00:00Z`) `today`, `yesterday` or an age (`90s`, `30m`, `1h`, `2d`, `1w`)"
 )]
 pub struct BadMoment(String);
 
-/// A moment, or how long before `now` it was.
+const DAY_MS: i64 = 86_400_000;
+
+/// A moment, how long before `now` it was, or the beginning of `today` or `yesterday` in UTC.
 pub fn moment(text: &str, now: Timestamp) -> Result<Timestamp, BadMoment> {
     let bad = || BadMoment(text.chars().take(64).collect());
     if let Some(moment) = Timestamp::parse(text) {
         return Ok(moment);
+    }
+    let today = now.0.saturating_sub(now.0.rem_euclid(DAY_MS));
+    match text {
+        "today" => return Ok(Timestamp(today)),
+        "yesterday" => return Ok(Timestamp(today.saturating_sub(DAY_MS))),
+        _ => {}
     }
     let unit = text.chars().next_back().ok_or_else(bad)?;
     let seconds: i64 = match unit {

@@ -31,7 +31,7 @@ pub(crate) struct FilterArguments {
     /// Only of this principal
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
-    /// Only what was decided so: allow, deny or require_approval
+    /// Only calls that were allowed, denied or held
     #[arg(long, value_name = "DECISION", value_parser = read_decision)]
     decision: Option<RulingResult>,
     /// Only with this reason code
@@ -40,7 +40,7 @@ pub(crate) struct FilterArguments {
     /// Only ids that begin with these digits
     #[arg(long = "id", value_name = "DIGITS")]
     id: Option<String>,
-    /// Only from this moment on: a date, a moment in UTC, or an age (1h, 2d)
+    /// Only from this moment on: a date, a moment in UTC, `today`, `yesterday`, or an age (1h, 2d)
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     /// Only before this moment
@@ -70,12 +70,13 @@ impl FilterArguments {
     }
 }
 
+/// People's words for a decision, and the ledger's own.
 fn read_decision(text: &str) -> Result<RulingResult, String> {
     match text {
-        "allow" => Ok(RulingResult::Allow),
-        "deny" => Ok(RulingResult::Deny),
-        "require_approval" => Ok(RulingResult::RequireApproval),
-        _ => Err("expected `allow`, `deny` or `require_approval`".to_owned()),
+        "allowed" | "allow" => Ok(RulingResult::Allow),
+        "denied" | "deny" => Ok(RulingResult::Deny),
+        "held" | "require_approval" => Ok(RulingResult::RequireApproval),
+        _ => Err("expected `allowed`, `denied` or `held`".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one hold that a newcomer must see: pinned, called, changed, held, looked at, approved, called again.
 
-use super::gone_wrong;
 use super::session::{Called, Launch, Session, Stage};
+use super::{gone_wrong, poisoned};
 use crate::approver;
 use crate::arguments::Options;
 use crate::failure::{Exit, Failure};
@@ -68,6 +68,14 @@ impl Ending {
 pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     let teller = Teller { is_silent: options.json };
     let stage = Stage::new(options)?;
+    // What people fear comes first, in the story that is told without an option.
+    let poisoned = match ending {
+        Ending::Announced => Some(poisoned::tell(&teller, &stage)?),
+        Ending::Withheld | Ending::WhileDown => None,
+    };
+    if poisoned.is_some() {
+        teller.heading("A tool gains a required parameter");
+    }
     let id: ServerId = SERVER.parse().map_err(Failure::internal)?;
     let launch = Launch {
         id: &id,
@@ -107,11 +115,11 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     let after = stage.judged(&id)?;
     teller.say(format!("   {}\n", report::summary(&after.judgement)));
     session.end()?;
-    teller.close(&held, &after)
+    teller.close(poisoned.as_ref(), &held, &after)
 }
 
 /// What the client is shown, each tool with its hash.
-fn pinned(session: &mut Session) -> Result<Vec<(String, String)>, Failure> {
+pub(super) fn pinned(session: &mut Session) -> Result<Vec<(String, String)>, Failure> {
     let answer = session.ask("tools/list", &json!({}))?;
     let listed = answer.get("result").map(Value::to_string).unwrap_or_default();
     let surface = read_capture(listed.as_bytes()).map_err(gone_wrong)?;
@@ -158,7 +166,7 @@ fn approve(stage: &Stage, held: &Review) -> Result<String, Failure> {
     Ok(hash.to_string())
 }
 
-fn through(called: Called) -> Result<String, Failure> {
+pub(super) fn through(called: Called) -> Result<String, Failure> {
     match called {
         Called::Through(text) => Ok(format!("{} {text}", styled(GREEN, "answered"))),
         Called::Held(held) => Err(gone_wrong(held.message)),
@@ -167,22 +175,27 @@ fn through(called: Called) -> Result<String, Failure> {
 
 /// Who tells the story, where it is told in words.
 #[derive(Debug)]
-struct Teller {
+pub(super) struct Teller {
     is_silent: bool,
 }
 
 impl Teller {
-    fn say(&self, line: impl std::fmt::Display) {
+    pub(super) fn heading(&self, text: &str) {
+        self.say("");
+        self.say(styled(BOLD, format!("━━ {text} ━━")));
+    }
+
+    pub(super) fn say(&self, line: impl std::fmt::Display) {
         if !self.is_silent {
             line.to_string().split('\n').for_each(screen::say);
         }
     }
 
-    fn step(&self, number: usize, text: &str) {
+    pub(super) fn step(&self, number: usize, text: &str) {
         self.say(format!("\n{} {text}", styled(BOLD, format!("{number}."))));
     }
 
-    fn show(&self, held: &Review) {
+    pub(super) fn show(&self, held: &Review) {
         if self.is_silent {
             return;
         }
@@ -194,11 +207,19 @@ impl Teller {
         }
     }
 
-    fn close(&self, held: &Review, after: &Review) -> Result<Exit, Failure> {
+    fn close(
+        &self,
+        poisoned: Option<&Review>,
+        held: &Review,
+        after: &Review,
+    ) -> Result<Exit, Failure> {
         if self.is_silent {
+            let document =
+                |review: &Review| json!(VerdictDocument::of(&review.judgement, ServerText::Shown));
             screen::print_json(&json!({
-                "held": VerdictDocument::of(&held.judgement, ServerText::Shown),
-                "after_approval": VerdictDocument::of(&after.judgement, ServerText::Shown),
+                "poisoned": poisoned.map(document),
+                "held": document(held),
+                "after_approval": document(after),
             }))?;
         }
         self.say(styled(

@@ -28,8 +28,6 @@ pub(crate) enum What {
     Held,
     /// Something drifted, and the posture monitor serves it all the same.
     Noted,
-    /// Another surface was seen. Something was held already, or nothing of it is.
-    Changed,
     Pinned,
     Approved,
     Quarantined,
@@ -46,7 +44,6 @@ impl What {
         match self {
             What::Held => "a change began to be held",
             What::Noted => "a change was noted, not held (posture monitor)",
-            What::Changed => "changed",
             What::Pinned => "pinned",
             What::Approved => "approved",
             What::Quarantined => "quarantined",
@@ -64,12 +61,7 @@ impl What {
             What::Approved => line.action == "pin.added",
             What::RolledBack => line.action == "pin.withdrawn",
             What::Discarded => line.action == "pin.discarded",
-            What::Held
-            | What::Noted
-            | What::Changed
-            | What::Quarantined
-            | What::Released
-            | What::Unwired => false,
+            What::Held | What::Noted | What::Quarantined | What::Released | What::Unwired => false,
         }
     }
 }
@@ -119,12 +111,6 @@ fn whats(own: &HistoryEvent, lines: &[HistoryEvent], posture: Posture) -> Vec<Wh
             Posture::Monitor => What::Noted,
             Posture::Shield | Posture::Guard | Posture::Strict => What::Held,
         });
-    }
-    let has_moved =
-        own.surface_hash_before.is_some() && own.surface_hash_before != own.surface_hash_after;
-    // What was accepted as benign is counted, and no reason to look.
-    if has_moved && whats.is_empty() && !lines.iter().any(is_auto) {
-        whats.push(What::Changed);
     }
     whats
 }

@@ -42,13 +42,17 @@ pub(super) fn look(
                     let name = format!("{} of {}", screen::name(&server.name), config.host.title);
                     ids.entry(server.id.clone()).or_default().push(name);
                 }
+                let from = findings.len();
                 look_at_file(&config, &servers, record, findings);
+                let own = findings.iter_mut().skip(from);
+                own.for_each(|finding| finding.host = Some(config.host.title));
             }
             Err(error) => {
                 has_servers = true;
                 let (title, path) = (config.host.title, config.path.display());
                 let sentence = format!("{title}: `{path}` {error}");
-                findings.push(Finding::new(Code::HostUnreadable, sentence));
+                let finding = Finding::new(Code::HostUnreadable, sentence);
+                findings.push(Finding { host: Some(title), ..finding });
             }
         }
     }

@@ -3,6 +3,8 @@
 use crate::arguments::Options;
 use crate::failure::Failure;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
+use contract::change::{ChangeKind, Finding};
+use gate::words::{self, Audience};
 use ledger::receipt::{EventReceipt, Item, Note, Receipt, ReceiptState};
 use ledger::record::{OutcomeStatus, RulingResult};
 use std::io::{self, Write};
@@ -51,7 +53,7 @@ pub(crate) fn print(item: &Item, options: &Options) -> Result<Reader, Failure> {
         let text = serde_json::to_string(item)?;
         writeln!(io::stdout(), "{text}")
     } else {
-        writeln!(anstream::stdout(), "{}", line(item))
+        screen::try_say(&line(item))
     };
     reader(written)
 }
@@ -64,17 +66,16 @@ fn line(item: &Item) -> String {
 }
 
 fn receipt_line(receipt: &Receipt) -> String {
-    let id: String = receipt.receipt_id.to_string().chars().take(8).collect();
     let decision = match receipt.decision.result {
-        RulingResult::Allow => styled(GREEN, "ALLOW"),
-        RulingResult::Deny => styled(RED.bold(), "DENY "),
-        RulingResult::RequireApproval => styled(YELLOW.bold(), "ASK  "),
+        RulingResult::Allow => styled(GREEN, "ALLOWED"),
+        RulingResult::Deny => styled(RED.bold(), "DENIED "),
+        RulingResult::RequireApproval => styled(YELLOW.bold(), "HELD   "),
     };
     let what = receipt.mcp.tool_name.as_ref().unwrap_or(&receipt.mcp.method);
     format!(
         "{}  {}  {decision}  {} {}  {}  {}",
         styled(DIM, receipt.ts),
-        styled(DIM, id),
+        styled(DIM, receipt.receipt_id),
         screen::readable(&receipt.mcp.server_id),
         styled(BOLD, screen::readable(what)),
         screen::readable(&receipt.principal.sub),
@@ -96,9 +97,25 @@ pub(crate) fn end(receipt: &Receipt) -> String {
         (None, ReceiptState::NoOutcome) => styled(RED, "no outcome recorded"),
         (None, ReceiptState::Open | ReceiptState::Ended) => styled(YELLOW, "no outcome yet"),
         (None, ReceiptState::Refused) => {
-            screen::readable(&receipt.decision.reason_codes.join(", "))
+            let reasons = screen::readable(&receipt.decision.reason_codes.join(", "));
+            match why(receipt).as_slice() {
+                [] => reasons,
+                [one] => format!("{reasons}: {one}"),
+                [first, others @ ..] => format!("{reasons}: {first} (and {} more)", others.len()),
+            }
         }
     }
+}
+
+/// What had changed, in the words of its kinds. The ledger has no text of a server, so no parameter is named.
+pub(crate) fn why(receipt: &Receipt) -> Vec<String> {
+    let kinds = receipt.drift.iter().flat_map(|drift| &drift.kinds);
+    let known =
+        kinds.filter_map(|kind| ChangeKind::ALL.iter().find(|known| known.as_str() == kind));
+    let finding = |kind: &ChangeKind| Finding::new(*kind, String::new(), None, None);
+    let mut findings: Vec<Finding> = known.map(finding).collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.class));
+    findings.iter().map(|finding| words::say(finding, Audience::Person)).collect()
 }
 
 fn milliseconds(microseconds: u64) -> String {
@@ -112,7 +129,7 @@ fn event_line(event: &EventReceipt) -> String {
     format!(
         "{}  {}  {}  {server}{by}",
         styled(DIM, event.ts),
-        styled(DIM, "event   "),
+        styled(DIM, format!("{:<32}", "event")),
         styled(BOLD, screen::readable(&event.name)),
     )
 }

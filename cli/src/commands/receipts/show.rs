@@ -1,7 +1,7 @@
 //! `holdpoint receipts show ID`: one receipt in full, with both its lines and where they stand.
 
 use super::folder_if_any;
-use super::printing::{end, remark_notes};
+use super::printing::{end, remark_notes, why};
 use crate::arguments::Options;
 use crate::arguments::receipts::{ShowCommand, digits};
 use crate::failure::{Exit, Failure};
@@ -67,6 +67,9 @@ fn say(found: &Found) -> Result<(), Failure> {
         screen::readable(&receipt.mcp.server_id),
         end(receipt),
     ));
+    for words in why(receipt) {
+        screen::say(format!("    why: {words}"));
+    }
     say_members(receipt)?;
     say_line("decision", &receipt.chain, &found.decision);
     if let Some(outcome) = &found.outcome {

@@ -63,7 +63,7 @@ pub(super) fn walk(
                 Chosen::Skip => left += 1,
                 Chosen::Quarantine => {
                     let by = approver::name();
-                    quarantine(&mut workplace.store, id, approver::by(&by))?;
+                    quarantine(&mut workplace.store, id, Some(judged), approver::by(&by))?;
                     screen::say("quarantined");
                     left += 1;
                     break;

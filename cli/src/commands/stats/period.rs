@@ -2,11 +2,13 @@
 
 use gate::counters::{Counter, MAX_ADDED_BUCKET};
 use gate::posture::Posture;
-use gate::server::{ServerId, ServerStatus};
+use gate::server::ServerId;
 use gate::time::Timestamp;
+use ledger::receipt::EventReceipt;
 use serde::Serialize;
 use serde::ser::SerializeMap;
-use std::collections::BTreeMap;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Count, Day, HistoryEvent};
 
 /// Days in UTC, both included.
@@ -38,6 +40,9 @@ impl Days {
 /// All that a period is told by.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Period {
+    /// Held changes that the ledger names: server, entry, and hash of what is held.
+    #[serde(skip)]
+    caught: BTreeSet<(String, String, String)>,
     pub(crate) calls: Calls,
     pub(crate) requests: u64,
     pub(crate) relists: u64,
@@ -73,12 +78,9 @@ pub(crate) struct People {
     pub(crate) quarantines: u64,
     pub(crate) releases: u64,
     pub(crate) rollbacks: u64,
-    /// Approvals of a server of which something was held: the hold was not what the person wanted.
-    pub(crate) overridden: u64,
-    /// Quarantines of a server of which something was held: the hold was right.
-    pub(crate) confirmed: u64,
 }
 
+/// Held changes that people decided on, each counted, from the ledger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Outcomes {
     pub(crate) confirmed: u64,
@@ -191,20 +193,24 @@ impl Period {
 
     /// Adds what people did to one server, of which this is all the history, in these days.
     pub(crate) fn acts(&mut self, history: &[HistoryEvent], days: Days) {
-        let mut was_held = false;
-        for event in history.iter().filter(|event| event.act == event.seq) {
-            if days.has(event.at) {
-                self.people.act(&event.action, was_held);
-            }
-            if let Some(status) = event.status_after {
-                was_held = status == ServerStatus::Changed;
-            }
-        }
+        let acts = history.iter().filter(|event| event.act == event.seq && days.has(event.at));
+        acts.for_each(|event| self.people.act(&event.action));
     }
 
     /// Adds an event of the ledger.
-    pub(crate) fn event(&mut self, name: &str) {
-        match name {
+    pub(crate) fn event(&mut self, event: &EventReceipt) {
+        let held = event.data.as_ref().and_then(|data| data.get("held")?.as_array());
+        for change in held.into_iter().flatten() {
+            let after = change.get("entry_hash").and_then(|hashes| hashes.get("after"));
+            let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
+            let server = event.server_id.clone().unwrap_or_default();
+            self.caught.insert((server, text(change.get("entry")), text(after)));
+        }
+        // A gate counts what it holds each time that it starts. The ledger tells one change from another.
+        if !self.caught.is_empty() {
+            self.changes.held = self.caught.len() as u64;
+        }
+        match event.name.as_str() {
             "outcome.confirmed" => add(&mut self.outcomes.confirmed, 1),
             "outcome.overridden" => add(&mut self.outcomes.overridden, 1),
             _ => {}
@@ -213,17 +219,10 @@ impl Period {
 }
 
 impl People {
-    fn act(&mut self, action: &str, was_held: bool) {
-        let held = u64::from(was_held);
+    fn act(&mut self, action: &str) {
         match action {
-            "server.approve" => {
-                add(&mut self.approvals, 1);
-                add(&mut self.overridden, held);
-            }
-            "server.quarantine" => {
-                add(&mut self.quarantines, 1);
-                add(&mut self.confirmed, held);
-            }
+            "server.approve" => add(&mut self.approvals, 1),
+            "server.quarantine" => add(&mut self.quarantines, 1),
             "server.release" => add(&mut self.releases, 1),
             "server.rollback" => add(&mut self.rollbacks, 1),
             _ => {}

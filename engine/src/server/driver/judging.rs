@@ -4,7 +4,7 @@ use super::Driver;
 use crate::admission::Admittance;
 use crate::judge::{ATTEMPTS, Seen};
 use crate::recorder::now;
-use crate::server::{Cause, ServerView};
+use crate::server::ServerView;
 use crate::session::Session;
 use contract::surface::ListKind;
 use gate::counters::Counter;
@@ -69,7 +69,7 @@ impl Driver {
                         known.is_unjudged = known.handshake != seen.handshake;
                         known.seen = seen.clone();
                     });
-                    self.server.publish(&mut judge, view, judged, Cause::Server);
+                    self.server.publish(&judge, view, judged);
                     let told = Told { notes, newly_held, is_monitor };
                     break Ok((told, before, judge.version().ok()));
                 }

@@ -1,0 +1,27 @@
+//! Held changes as the ledger has them: entry, kinds and hashes.
+
+use contract::surface::Entry;
+use gate::judge::Judgement;
+use store::HeldChange;
+
+/// Those of some entries that are held because of a change or a marker. One that only waits for its first approval, or
+/// could not be read, is no change.
+pub(crate) fn held_changes<'j>(
+    entries: impl IntoIterator<Item = &'j Judgement>,
+) -> Vec<HeldChange> {
+    let is_held = |entry: &&Judgement| entry.verdict.is_held() && !entry.findings.is_empty();
+    entries.into_iter().filter(is_held).map(held_change).collect()
+}
+
+fn held_change(entry: &Judgement) -> HeldChange {
+    let mut kinds: Vec<&'static str> =
+        entry.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    HeldChange {
+        entry: entry.id.clone(),
+        kinds,
+        before: entry.before.as_ref().map(Entry::entry_hash),
+        after: entry.after.as_ref().map(Entry::entry_hash),
+    }
+}
