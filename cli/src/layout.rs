@@ -17,9 +17,21 @@ const END_OF_STYLE: &str = "\u{1b}[0m";
 /// A line in pieces of at most so many columns. A hash is never broken: it is longer than a narrow terminal, and a
 /// person copies it.
 pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let text = line.trim_start_matches(' ');
-    let indent = line.len() - text.len();
+    let (indent, _) = indented(line);
     wrapped_at(line, width, indent + HANGING)
+}
+
+/// How far a line is indented, and the line without its indent. A style may begin before the indent.
+fn indented(line: &str) -> (usize, String) {
+    let mut text = line;
+    let mut styles = String::new();
+    while let Some((style, after)) = text.strip_prefix(ESCAPE).and_then(|rest| rest.split_once('m'))
+    {
+        styles.push_str(&format!("{ESCAPE}{style}m"));
+        text = after;
+    }
+    let rest = text.trim_start_matches(' ');
+    (text.len() - rest.len(), format!("{styles}{rest}"))
 }
 
 /// The same, where the rest of the line begins at a column of the caller's choice.
@@ -27,12 +39,11 @@ pub(crate) fn wrapped_at(line: &str, width: usize, hanging: usize) -> Vec<String
     if display_width(line) <= width {
         return vec![line.to_owned()];
     }
-    let text = line.trim_start_matches(' ');
-    let indent = line.len() - text.len();
+    let (indent, text) = indented(line);
     let room = |taken: usize| width.saturating_sub(taken).max(MIN_TEXT);
     let (first, rest) = (room(indent), room(hanging));
     let mut words: Vec<Word<'_>> = Vec::new();
-    for word in WordSeparator::AsciiSpace.find_words(text) {
+    for word in WordSeparator::AsciiSpace.find_words(&text) {
         if display_width(word.word) > rest && !is_unbreakable(word.word) {
             words.extend(word.break_apart(rest));
         } else {
@@ -68,7 +79,9 @@ fn is_unbreakable(word: &str) -> bool {
     let plain = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '/');
     let is_hash = plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_path = plain.starts_with('/') && plain.bytes().all(|byte| byte.is_ascii_graphic());
-    (is_hash || is_path) && word.len() <= plain.len() + AROUND
+    // The name of a key that signs receipts.
+    let is_key = plain.starts_with("holdpoint/") && plain.len() <= 128;
+    (is_hash || is_path || is_key) && word.len() <= plain.len() + AROUND
 }
 
 /// The styles that are open at the end of a piece: each piece closes them and the next one opens them again, so that
@@ -127,6 +140,17 @@ mod tests {
         let expected = [
             format!("{red}one two three four{END_OF_STYLE}"),
             format!("  {red}five six{END_OF_STYLE} seven"),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn an_indent_is_kept_also_behind_the_beginning_of_a_style() {
+        let dim = "\u{1b}[2m";
+        let lines = wrapped(&format!("{dim}    one two three four five six{END_OF_STYLE}"), 26);
+        let expected = [
+            format!("    {dim}one two three four{END_OF_STYLE}"),
+            format!("      {dim}five six{END_OF_STYLE}"),
         ];
         assert_eq!(lines, expected);
     }

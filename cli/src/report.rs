@@ -241,8 +241,10 @@ fn say_finding(printable: &Printable<'_>, finding: &Finding) {
     }
     let plus = styled(screen::GREEN, "+");
     match (printable.after_of(finding), printable.withheld_of(finding)) {
-        (Some(rule), Some(withheld)) => show(&plus, &format!("{rule}: {}", withheld.words())),
-        (None, Some(withheld)) => show(&plus, &withheld.words()),
+        (Some(rule), Some(withheld)) => {
+            screen::say(format!("        {plus} {rule}: {}", withheld.words()));
+        }
+        (None, Some(withheld)) => screen::say(format!("        {plus} {}", withheld.words())),
         (Some(after), None) => show(&plus, after),
         (None, None) => {}
     }

@@ -88,14 +88,10 @@ fn every_command_has_a_manual_page() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     let general = bench.run(["--help"]).exits(0).out;
+    // A long description goes on in the next line, further in.
     let listed = general.lines().take_while(|line| *line != "Options:");
     let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let listed: Vec<&str> = listed
-        .take_while(|line| !line.is_empty())
-        // A long description goes on in the next line, further in.
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
+    let listed: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(listed.len() > 10, "the list of commands was not found:\n{general}");
     for command in listed {
         assert!(names.contains(&format!("holdpoint-{command}.1")), "no page for `{command}`");

@@ -132,12 +132,15 @@ fn say_host(host: &str, findings: &[&Finding], options: &Options) {
 fn say_next(findings: &[Finding]) {
     let mut fixes: BTreeMap<&str, usize> = BTreeMap::new();
     let not_fine = findings.iter().filter(|finding| finding.code.state() != FindingState::Ok);
-    for fix in not_fine.clone().filter_map(|finding| finding.fix.as_deref()) {
+    for finding in not_fine.clone() {
+        let Some(fix) = finding.fix.as_deref() else { continue };
+        // What is wrong goes before any number of notes.
+        let weight = if finding.code.state() == FindingState::Wrong { 1_000 } else { 1 };
         // Without a file, `wire` goes through all of them.
         let whole = fix.split(" --config ").next().filter(|command| *command == "holdpoint wire");
         let command = whole.unwrap_or(fix);
         if command.starts_with("holdpoint ") {
-            *fixes.entry(command).or_default() += 1;
+            *fixes.entry(command).or_default() += weight;
         }
     }
     let most = fixes.iter().max_by_key(|(command, count)| (**count, std::cmp::Reverse(*command)));

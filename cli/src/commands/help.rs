@@ -3,6 +3,7 @@
 use crate::arguments::help::HelpCommand;
 use crate::arguments::{Arguments, Options};
 use crate::failure::{Exit, Failure};
+use crate::layout::wrapped_at;
 use crate::screen;
 use crate::target::near;
 
@@ -24,7 +25,7 @@ fn text_of(command: &HelpCommand) -> Result<String, Failure> {
         && let Some(code) = topic.strip_prefix("doctor#")
     {
         let section = section(DOCTOR, code).ok_or_else(|| unknown_code(code))?;
-        return Ok(format!("{}\n", plain(section)));
+        return Ok(format!("{}\n", filled(&plain(section))));
     }
     let mut found = Arguments::definition();
     found.build();
@@ -92,6 +93,20 @@ fn plain(text: &str) -> String {
     }
     out.push_str(rest);
     out.replace("**", "")
+}
+
+/// Paragraphs filled to the width of the terminal; lists, tables and blocks as they are.
+fn filled(text: &str) -> String {
+    let Some(width) = screen::line_columns() else { return text.to_owned() };
+    let is_prose = |paragraph: &str| {
+        let is_kept = |line: &str| line.starts_with(['-', '|', ' ']);
+        !paragraph.contains("```") && !paragraph.lines().next().is_some_and(is_kept)
+    };
+    let paragraphs = text.split("\n\n").map(|paragraph| match is_prose(paragraph) {
+        true => wrapped_at(&paragraph.replace('\n', " "), width.min(100), 0).join("\n"),
+        false => paragraph.to_owned(),
+    });
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
 #[cfg(test)]
