@@ -120,7 +120,8 @@ fn two_columns(
             match styles {
                 None => styled(DIM, format!("{left}{padding} {SEPARATOR} {right}")),
                 Some((old, new)) => {
-                    format!("{}{padding} {SEPARATOR} {}", styled(old, left), styled(new, right))
+                    let separator = styled(DIM, SEPARATOR);
+                    format!("{}{padding} {separator} {}", styled(old, left), styled(new, right))
                 }
             }
         })

@@ -144,11 +144,11 @@ fn say_next(findings: &[Finding]) {
         }
     }
     let most = fixes.iter().max_by_key(|(command, count)| (**count, std::cmp::Reverse(*command)));
-    if let Some((command, _)) = most {
-        screen::say(format!("next: {}", styled(BOLD, screen::readable(command))));
-    }
     if not_fine.count() > 0 {
         screen::say(styled(DIM, "what a finding means: holdpoint help doctor#CODE"));
+    }
+    if let Some((command, _)) = most {
+        screen::say(format!("next: {}", styled(BOLD, screen::readable(command))));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::screen::{self, BOLD, DIM, styled};
 use crate::server_text::ServerText;
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::{admit_before_look, checker_for};
+use contract::json::Node;
 use contract::surface::{Entry, EntryId, EntryType};
 use engine::acts::{PinDraft, PinQuestion, Pinned, pin};
 use engine::admission::Admitted;
@@ -74,7 +75,7 @@ fn preview(draft: &PinDraft, id: &ServerId, options: &Options) {
 fn first_line(entry: &Entry) -> Option<String> {
     let document = entry.document().ok()?;
     let root = document.root();
-    let text = root.as_str().or_else(|| root.get("description").and_then(|text| text.as_str()))?;
+    let text = root.as_str().or_else(|| root.get("description").and_then(Node::as_str))?;
     text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 

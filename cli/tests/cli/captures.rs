@@ -226,7 +226,12 @@ fn a_file_without_a_server_id_gets_one_of_its_name() {
 #[test]
 fn the_demonstration_goes_as_it_says() {
     let bench = Bench::new();
-    bench.run(["demo"]).exits(0).says("caught a silent change").says("PROCEED");
+    let demo = bench.run(["demo"]).exits(0).says("caught a silent change").says("PROCEED");
+    // What people fear comes first.
+    let place = |text: &str| demo.out.find(text).unwrap();
+    assert!(place("read ~/.ssh/id_rsa") < place("now requires a new parameter"), "{}", demo.out);
+    assert!(demo.out.contains("holdpoint quarantine notes"), "{}", demo.out);
+    bench.run(["demo", "--restart"]).exits(0).never_says("id_rsa");
     let document = bench.run(["demo", "--json"]).exits(0).json();
     assert_eq!(document["held"]["verdict"], "HOLD");
     assert_eq!(document["after_approval"]["verdict"], "PROCEED");

@@ -211,3 +211,50 @@ fn a_tool_whose_members_only_moved_waits_for_nobody() {
     // The description did not change, so it is context or left out.
     assert!(line.is_none_or(|line| line.matches("Makes a report.").count() == 2), "{review}");
 }
+
+#[test]
+fn a_server_is_shown_as_it_is_pinned() {
+    let bench = Bench::new();
+    let server = poisoned(&bench);
+    server.run(&bench, "check", &[]).exits(10);
+    let shown = bench.run(["show", ID]).exits(0);
+    is_clean(&shown, "show");
+    let shown = shown.says("tool make_report").says("\"Makes a report.\"").says("basis person by ada");
+    shown.says("tool send_mail").says("identity");
+    bench.run(["show", ID, "send_mail"]).exits(0).says("send_mail").never_says("make_report");
+    bench.run(["show", ID, "tool:make_report"]).exits(0).never_says("send_mail");
+    bench.run(["show", ID, "unheard_of"]).exits(2).says("nothing called `unheard_of`");
+    bench.run(["show", "unheard-of"]).exits(2);
+}
+
+#[test]
+fn pin_shows_what_it_is_about_to_approve_before_it_says_so() {
+    let bench = Bench::new();
+    let server = FolderServer::new(&bench, &json!([report_tool(), mail_tool()]));
+    let out = server.run(&bench, "pin", &[]).exits(0).out;
+    let place = |text: &str| out.find(text).unwrap_or_else(|| panic!("no `{text}` in {out}"));
+    assert!(place("tool make_report") < place("approved by you"), "{out}");
+    // Its words are nobody's yet, and this is no terminal.
+    assert!(!out.contains("Makes a report."), "{out}");
+    let quiet = Bench::new();
+    server.run(&quiet, "pin", &["-q"]).exits(0).never_says("tool make_report");
+}
+
+/// The ledger has the kinds of a held call, and people read what they mean.
+#[test]
+fn a_held_call_is_listed_as_held_with_the_words_of_its_change() {
+    let bench = Bench::new();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.run(&bench, "pin", &[]).exits(0);
+    server.lists(&json!([report_tool_with_owner()]));
+    let mut agent = crate::agent::Agent::start(&bench, &server);
+    assert_eq!(agent.call("make_report", &json!({ "title": "a" }))["error"]["code"], -32010);
+    agent.leave();
+    let listed = bench.run(["receipts", "list", "--decision", "held", "--since", "yesterday"]);
+    let listed = listed.exits(0).says("HELD").says("contract_drift: now requires a new parameter");
+    let id = listed.out.lines().find(|line| line.contains("HELD")).unwrap();
+    let id = id.split_whitespace().nth(1).unwrap();
+    assert_eq!(id.len(), 32, "the whole id, which `receipts prove` takes: {id}");
+    bench.run(["receipts", "show", id]).exits(0).says("why: now requires a new parameter");
+    bench.run(["receipts", "prove", id]).exits(0);
+}

@@ -51,7 +51,12 @@ fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
     assert_eq!(finding["mend"], json!(line));
     assert_eq!(finding["page"], "holdpoint help doctor#host_unwired");
     let page = "holdpoint help doctor#host_unwired";
-    station.run(&["doctor"]).exits(15).says("you are less protected").says(page);
+    let shown = station.run(&["doctor"]).exits(15).says("you are less protected");
+    assert_eq!(shown.out.lines().last(), Some("next: holdpoint wire"), "{}", shown.out);
+    // All about one host stands below its name, without repeating it.
+    let below = shown.out.lines().skip_while(|line| *line != "Cursor").nth(1).unwrap();
+    assert!(below.starts_with("  ✗ `time` is not guarded"), "{}", shown.out);
+    station.run(&["doctor", "-v"]).exits(15).says(page);
     station.run(&["help", "doctor#host_unwired"]).exits(0).says("start without Holdpoint");
 }
 

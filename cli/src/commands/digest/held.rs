@@ -1,6 +1,6 @@
 //! Held changes and what people decided on them, as the ledger has them: also of past days.
 
-use contract::change::ChangeKind;
+use contract::change::{ChangeClass, ChangeKind};
 use gate::time::Timestamp;
 use ledger::receipt::EventReceipt;
 use serde::{Deserialize, Serialize};
@@ -91,5 +91,5 @@ fn is_safety_relevant(change: &Change) -> bool {
     let class = |kind: &String| {
         ChangeKind::ALL.iter().find(|known| known.as_str() == kind).map(|kind| kind.class())
     };
-    change.kinds.iter().any(|kind| class(kind).is_none_or(|class| class.is_safety_relevant()))
+    change.kinds.iter().any(|kind| class(kind).is_none_or(ChangeClass::is_safety_relevant))
 }
