@@ -221,7 +221,7 @@ fn an_entry_that_lost_its_gate_to_a_second_command_or_an_address_is_wrong() {
         let finding = finds(&document, "entry_bypassed");
         assert_eq!(finding["state"], "wrong");
         assert!(finding["say"].as_str().unwrap().contains("without the gate"), "{finding}");
-        station.run(&["doctor"]).exits(15).says("help doctor#entry_bypassed");
+        station.run(&["doctor"]).exits(15).says("[entry_bypassed]");
         station.run(&["hosts"]).exits(0).says("names holdpoint, but");
         station.run(&["status"]).exits(0).says("1 server of a host is not guarded");
     }
