@@ -108,7 +108,9 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     teller.show(&held);
     let hash = approve(&stage, &held)?;
     teller.step(4, "It is what the vendor announced, so you approve it, by its hash:");
-    teller.say(format!("   $ holdpoint approve {id} --hash {hash}"));
+    // Too long for one line of most terminals: continued as a shell reads it.
+    teller.say(format!("   $ holdpoint approve {id} \\"));
+    teller.say(format!("       --hash {hash}"));
     teller.step(5, "The next call goes through:");
     let arguments = json!({ "title": "Wednesday", "owner": "you" });
     teller.say(format!("   {}", through(session.call(TOOL, &arguments)?)?));
