@@ -22,7 +22,7 @@ pub enum Position {
 
 impl Position {
     /// What a schema's member is, by its keyword.
-    pub(crate) fn of_keyword(keyword: &str) -> Position {
+    pub fn of_keyword(keyword: &str) -> Position {
         match keyword {
             "required" | "enum" | "type" => Position::Set,
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {

@@ -169,6 +169,11 @@ pub(crate) fn title_change(
     }
 }
 
+/// Whether a title only spells a property's name differently (`User ID` for `user_id`).
+pub fn spells_name(title: Node<'_>, name: &str) -> bool {
+    compare::is_spelling_of(title, Some(name))
+}
+
 /// Whether the schema declares at least one property.
 pub(crate) fn has_properties(schema: Node<'_>) -> bool {
     schema.get("properties").is_some_and(|properties| properties.members().next().is_some())

@@ -3,6 +3,7 @@
 //! Pure like `contract`: time and names of people come in as arguments, nothing goes out but values.
 #![forbid(unsafe_code)]
 
+pub mod by_the_call;
 pub mod comparing;
 pub mod counters;
 pub mod first_use;

@@ -1,0 +1,327 @@
+//! Shield by the call: a change of a tool's input holds the calls that it touches, not the tool.
+//!
+//! A call goes through only if its arguments are valid under the approved, the accepted and the new definition, every
+//! member is one that the approved definition declares, and nothing that the call uses or leaves out changed its meaning.
+//! What cannot be decided is held. [`CallRules`] is made once for a change; a call costs its validation and one walk.
+
+mod applied;
+mod aspects;
+mod bounds;
+mod cache;
+mod numbers;
+mod omission;
+mod places;
+mod sameness;
+mod sayings;
+mod schema;
+mod used;
+mod validators;
+
+pub use bounds::MAX_APPLIED;
+pub use cache::{CallRulesCache, MAX_CACHED_BYTES, MAX_CACHED_RULES};
+pub use schema::{MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_BYTES};
+
+use aspects::Aspects;
+use contract::change::{ChangeClass, ChangeKind, Finding};
+use contract::json::{Document, Node};
+use contract::surface::Entry;
+use places::Places;
+use schema::Schema;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+use used::How;
+use validators::Validators;
+
+/// The most parameters that a held call is explained with.
+const MAX_PARAMETERS: usize = 16;
+
+/// Why a schema cannot be used to decide on calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Undecided {
+    #[error("the definition cannot be read")]
+    Unreadable,
+    #[error("the schema is too large")]
+    TooLarge,
+    #[error("more than {MAX_APPLIED} subschemas apply to one place of a call")]
+    TooManySubschemas,
+    #[error("a reference leads back to itself")]
+    Cycle,
+    #[error("a reference cannot be followed inside the schema")]
+    Reference,
+    #[error("the schema names a dialect that is not draft-07 or 2020-12")]
+    Dialect,
+    #[error("the schema has too many patterns")]
+    Patterns,
+    #[error("the schema has a number that 64 bits cannot hold exactly")]
+    Number,
+    #[error("the schema is not valid, or has a pattern that needs backtracking")]
+    Schema,
+}
+
+/// What decides on a held call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallCause {
+    /// The call uses, or relies on the absence of, a parameter that changed.
+    Touched,
+    /// The arguments have a member that the approved definition does not declare.
+    Undeclared,
+    /// The arguments are not valid under the approved, the accepted or the new definition.
+    Invalid,
+    /// The arguments have a member twice, or a number that cannot be held exactly.
+    Ambiguous,
+    /// The change concerns every call of the tool.
+    WholeTool,
+    /// Whether the change concerns the call cannot be decided.
+    Undecided(Undecided),
+    /// A call of this tool was held in this session before.
+    HeldBefore,
+}
+
+impl CallCause {
+    /// The sentence that says why, for a person or a model. It has no words of the server.
+    pub fn words(self) -> String {
+        match self {
+            CallCause::Touched => "the call depends on a part that changed".to_owned(),
+            CallCause::Undeclared => {
+                "the call uses a parameter that the approved definition does not have".to_owned()
+            }
+            CallCause::Invalid => {
+                "the arguments are not valid under both the approved and the new definition"
+                    .to_owned()
+            }
+            CallCause::Ambiguous => "the arguments can be read in more than one way".to_owned(),
+            CallCause::WholeTool => "the change concerns every call of the tool".to_owned(),
+            CallCause::Undecided(why) => {
+                format!("whether the change concerns the call cannot be decided: {why}")
+            }
+            CallCause::HeldBefore => {
+                "a call of this tool was held in this session before".to_owned()
+            }
+        }
+    }
+}
+
+/// Why one call is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallHold {
+    pub cause: CallCause,
+    /// The changes that it is held for, sorted.
+    pub kinds: Vec<ChangeKind>,
+    /// The parameters of the call that they are about, sorted. Names come from the call or from a definition.
+    pub parameters: Vec<String>,
+}
+
+/// What becomes of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum CallRuling {
+    Proceed,
+    Hold(CallHold),
+}
+
+impl CallRuling {
+    pub fn is_held(&self) -> bool {
+        match self {
+            CallRuling::Proceed => false,
+            CallRuling::Hold(_) => true,
+        }
+    }
+}
+
+/// The definitions of a tool that a call is looked at under, and what changed between them.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolChange<'a> {
+    pub approved: &'a Entry,
+    /// The last accepted definition, which the client is shown.
+    pub accepted: &'a Entry,
+    pub new: &'a Entry,
+    pub findings: &'a [Finding],
+    /// `shield.parameter_text = "defer"`: a parameter's new text holds nothing.
+    pub defers_text: bool,
+}
+
+/// Decides on the calls of one tool while a change of it waits. Schemas are compiled at the first call that needs them.
+#[derive(Debug)]
+pub struct CallRules {
+    approved: Entry,
+    accepted: Entry,
+    new: Entry,
+    /// The kinds of change of the input, each with the parameter that it is about.
+    changes: Vec<(ChangeKind, Option<String>)>,
+    defers_text: bool,
+    compiled: OnceLock<Result<Compiled, Undecided>>,
+}
+
+/// All that is compiled of a change.
+#[derive(Debug)]
+struct Compiled {
+    approved: Validators,
+    accepted: Option<Validators>,
+    new: Validators,
+    /// What changed since the approved definition, and since the accepted one if it is another.
+    places: Vec<Places>,
+}
+
+impl CallRules {
+    pub fn of(change: ToolChange<'_>) -> CallRules {
+        let ToolChange { approved, accepted, new, findings, defers_text } = change;
+        let weighs = |finding: &&Finding| match finding.class {
+            ChangeClass::Text | ChangeClass::Breaking | ChangeClass::FailSafe => {
+                finding.path.starts_with("/inputSchema")
+            }
+            ChangeClass::Metadata
+            | ChangeClass::Widening
+            | ChangeClass::Additive
+            | ChangeClass::Behavioral
+            | ChangeClass::Marker => false,
+        };
+        let changes = findings.iter().filter(weighs);
+        CallRules {
+            approved: approved.clone(),
+            accepted: accepted.clone(),
+            new: new.clone(),
+            changes: changes.map(|finding| (finding.kind, parameter(&finding.path))).collect(),
+            defers_text,
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// Decides on one call, by the bytes of its arguments. Without arguments a call has none.
+    pub fn judge(&self, arguments: Option<&[u8]>) -> CallRuling {
+        let compiled = match self.compiled.get_or_init(|| self.compile()) {
+            Ok(compiled) => compiled,
+            Err(why) => return self.hold(CallCause::Undecided(*why), Vec::new()),
+        };
+        if compiled.places.iter().any(|places| places.unattributed || !places.whole().is_none()) {
+            return self.hold(CallCause::WholeTool, Vec::new());
+        }
+        let arguments = arguments.unwrap_or(b"{}");
+        let Ok(document) = Document::parse_bytes(arguments) else {
+            return self.hold(CallCause::Ambiguous, Vec::new());
+        };
+        let value = serde_json::from_slice::<Value>(arguments);
+        let (true, Ok(value)) = (schema::is_exactly_readable(document.root()), value) else {
+            return self.hold(CallCause::Ambiguous, Vec::new());
+        };
+        if let Some(hold) = self.touched(compiled, document.root()) {
+            return CallRuling::Hold(hold);
+        }
+        compiled.refusing(&value).map_or(CallRuling::Proceed, |validators| {
+            self.hold(CallCause::Invalid, validators.refused(&value, MAX_PARAMETERS))
+        })
+    }
+
+    /// Every later call of a tool of which one was held.
+    pub fn held_before(&self) -> CallHold {
+        let kinds: BTreeSet<ChangeKind> = self.changes.iter().map(|(kind, _)| *kind).collect();
+        let kinds = kinds.into_iter().collect();
+        CallHold { cause: CallCause::HeldBefore, kinds, parameters: Vec::new() }
+    }
+
+    fn touched(&self, compiled: &Compiled, arguments: Node<'_>) -> Option<CallHold> {
+        let mut parameters = BTreeSet::new();
+        let mut kinds = BTreeSet::new();
+        let mut is_declared = true;
+        for places in &compiled.places {
+            for touched in used::touched(places, arguments) {
+                match touched.how {
+                    How::Used(aspects) | How::LeftOut(aspects) => {
+                        kinds.extend(self.kinds_of(aspects, &touched.parameter));
+                    }
+                    How::Added => {
+                        kinds.insert(ChangeKind::AddedOptionalParam);
+                        is_declared = false;
+                    }
+                    How::Undeclared => is_declared = false,
+                }
+                parameters.insert(touched.parameter.into_owned());
+            }
+        }
+        if parameters.is_empty() {
+            return None;
+        }
+        let cause = if is_declared { CallCause::Touched } else { CallCause::Undeclared };
+        let parameters = parameters.into_iter().take(MAX_PARAMETERS).collect();
+        Some(CallHold { cause, kinds: kinds.into_iter().collect(), parameters })
+    }
+
+    /// The kinds that changes of a parameter are told as: those of the comparison where branches changed.
+    fn kinds_of(&self, aspects: Aspects, parameter: &str) -> Vec<ChangeKind> {
+        let is_about =
+            |about: &Option<String>| about.as_deref().is_none_or(|about| about == parameter);
+        let told = self.changes.iter().filter(|(_, about)| is_about(about)).map(|(kind, _)| *kind);
+        let told: Vec<ChangeKind> = told.collect();
+        match aspects.has(Aspects::BRANCHES) && !told.is_empty() {
+            true => told,
+            false => aspects.kinds().collect(),
+        }
+    }
+
+    fn hold(&self, cause: CallCause, parameters: Vec<String>) -> CallRuling {
+        let is_about = |about: &Option<String>| {
+            parameters.is_empty()
+                || about.as_deref().is_none_or(|about| parameters.iter().any(|name| name == about))
+        };
+        let of = |is_wanted: &dyn Fn(&Option<String>) -> bool| -> BTreeSet<ChangeKind> {
+            let changes = self.changes.iter().filter(|(_, about)| is_wanted(about));
+            changes.map(|(kind, _)| *kind).collect()
+        };
+        let mut kinds = of(&is_about);
+        if kinds.is_empty() {
+            kinds = of(&|_| true);
+        }
+        CallRuling::Hold(CallHold { cause, kinds: kinds.into_iter().collect(), parameters })
+    }
+
+    fn compile(&self) -> Result<Compiled, Undecided> {
+        let documents = (read(&self.approved)?, read(&self.accepted)?, read(&self.new)?);
+        let (approved, accepted, new) = &documents;
+        let empty = Document::parse("{}").map_err(|_| Undecided::Unreadable)?;
+        // A tool without an input schema accepts anything, as an empty schema does.
+        let approved = Schema::read(approved.root().get("inputSchema").unwrap_or(empty.root()))?;
+        let accepted = Schema::read(accepted.root().get("inputSchema").unwrap_or(empty.root()))?;
+        let new = Schema::read(new.root().get("inputSchema").unwrap_or(empty.root()))?;
+        [&approved, &accepted, &new].into_iter().try_for_each(bounds::check)?;
+        let mut places = vec![Places::between(&approved, &new)?];
+        let is_other = self.accepted.entry_hash() != self.approved.entry_hash();
+        if is_other {
+            places.push(Places::between(&accepted, &new)?);
+        }
+        if self.defers_text {
+            places.iter_mut().for_each(Places::ignore_text);
+        }
+        Ok(Compiled {
+            approved: Validators::compile(&approved)?,
+            accepted: is_other.then(|| Validators::compile(&accepted)).transpose()?,
+            new: Validators::compile(&new)?,
+            places,
+        })
+    }
+
+    /// The bytes of the definitions that it is made of.
+    fn bytes(&self) -> usize {
+        [&self.approved, &self.accepted, &self.new].iter().map(|entry| entry.raw().len()).sum()
+    }
+}
+
+impl Compiled {
+    /// The validators that refuse some arguments.
+    fn refusing(&self, arguments: &Value) -> Option<&Validators> {
+        let validators = [Some(&self.new), Some(&self.approved), self.accepted.as_ref()];
+        validators.into_iter().flatten().find(|validators| !validators.accept(arguments))
+    }
+}
+
+fn read(entry: &Entry) -> Result<Document<'_>, Undecided> {
+    entry.document().map_err(|_| Undecided::Unreadable)
+}
+
+/// The parameter of a call that a pointer leads to or into.
+fn parameter(path: &str) -> Option<String> {
+    let step = path.strip_prefix("/inputSchema/properties/")?.split('/').next()?;
+    Some(step.replace("~1", "/").replace("~0", "~"))
+}
+
+#[cfg(test)]
+mod tests;

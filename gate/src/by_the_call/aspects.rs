@@ -1,0 +1,56 @@
+//! What of a place of a call changed between two definitions.
+
+use contract::change::ChangeKind;
+
+/// A set of changes of one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Aspects(u8);
+
+impl Aspects {
+    pub(super) const NONE: Aspects = Aspects(0);
+    pub(super) const TEXT: Aspects = Aspects(1);
+    pub(super) const DEFAULT: Aspects = Aspects(2);
+    /// A type of value that was accepted is not any more, or types are others.
+    pub(super) const TYPE: Aspects = Aspects(4);
+    /// Further types of value are accepted.
+    pub(super) const WIDER_TYPE: Aspects = Aspects(8);
+    /// `format`, or one of the `content` keywords.
+    pub(super) const FORMAT: Aspects = Aspects(16);
+    pub(super) const GONE: Aspects = Aspects(32);
+    /// Branches or conditions that are not compared one by one are not the same.
+    pub(super) const BRANCHES: Aspects = Aspects(64);
+
+    pub(super) fn with(self, other: Aspects) -> Aspects {
+        Aspects(self.0 | other.0)
+    }
+
+    pub(super) fn without(self, other: Aspects) -> Aspects {
+        Aspects(self.0 & !other.0)
+    }
+
+    pub(super) fn when(self, is_so: bool) -> Aspects {
+        if is_so { self } else { Aspects::NONE }
+    }
+
+    pub(super) fn has(self, other: Aspects) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn is_none(self) -> bool {
+        self == Aspects::NONE
+    }
+
+    /// The kinds of change that they are told as.
+    pub(super) fn kinds(self) -> impl Iterator<Item = ChangeKind> {
+        const KINDS: [(Aspects, ChangeKind); 7] = [
+            (Aspects::TEXT, ChangeKind::DescriptionOnly),
+            (Aspects::DEFAULT, ChangeKind::DefaultChanged),
+            (Aspects::TYPE, ChangeKind::TypeChanged),
+            (Aspects::WIDER_TYPE, ChangeKind::TypeWidened),
+            (Aspects::FORMAT, ChangeKind::ConstraintNarrowed),
+            (Aspects::GONE, ChangeKind::RemovedParam),
+            (Aspects::BRANCHES, ChangeKind::ConstraintNarrowed),
+        ];
+        KINDS.into_iter().filter(move |(aspect, _)| self.has(*aspect)).map(|(_, kind)| kind)
+    }
+}

@@ -1,0 +1,374 @@
+//! The places of a call, and what of each changed between an older definition and the new one.
+//!
+//! Both schemas are walked side by side along the paths of a call. What is said of one place is compared there, wherever
+//! in the schemas it is written, so that an edit of a definition reaches every parameter that refers to it.
+
+use super::applied::{Applied, Title, types};
+use super::aspects::Aspects;
+use super::omission::speaks_of_omission;
+use super::sameness::Sameness;
+use super::schema::{Schema, properties};
+use super::{Undecided, sayings};
+use contract::json::{Kind, Node};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// The most places of a pair of schemas, and the most subschemas that are looked at to find them.
+const MAX_PLACES: usize = 10_000;
+const MAX_WORK: usize = 100_000;
+
+/// All places of calls. The first one is the arguments as a whole.
+#[derive(Debug)]
+pub(super) struct Places {
+    places: Vec<CallPlace>,
+    /// What changed that belongs to no place: a definition that nothing refers to.
+    pub(super) unattributed: bool,
+}
+
+/// One place of a call.
+#[derive(Debug, Default)]
+pub(super) struct CallPlace {
+    /// What changed of the place itself.
+    pub(super) own: Aspects,
+    /// What changed of it and of everything in it.
+    pub(super) within: Aspects,
+    /// The changes that a call relies on which leaves it out, and everything in it with it.
+    pub(super) left_out: Aspects,
+    pub(super) members: BTreeMap<Box<str>, CallMember>,
+    pub(super) further: Further,
+    pub(super) items: Option<usize>,
+}
+
+/// A member that one of the definitions declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallMember {
+    /// The older definition declares it; it may be gone from the new one.
+    Declared(usize),
+    /// Only the new definition declares it.
+    Added,
+}
+
+/// Members that are not declared by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Further {
+    #[default]
+    Undeclared,
+    /// The older definition says what they are.
+    Open(usize),
+    /// The older definition allows anything, at every level below too.
+    Anything,
+}
+
+impl Places {
+    pub(super) fn get(&self, place: usize) -> Option<&CallPlace> {
+        self.places.get(place)
+    }
+
+    /// What changed of the arguments as a whole.
+    pub(super) fn whole(&self) -> Aspects {
+        self.places.first().map_or(Aspects::BRANCHES, |root| root.own)
+    }
+
+    /// Compares what two definitions say of each place. The bounds of both have been checked.
+    pub(super) fn between<'a>(old: &Schema<'a>, new: &Schema<'a>) -> Result<Places, Undecided> {
+        let mut walk = Walk {
+            old,
+            new,
+            places: Vec::new(),
+            known: HashMap::new(),
+            waiting: Vec::new(),
+            visited: (HashSet::new(), HashSet::new()),
+            sameness: Sameness::new(old, new),
+            work: 0,
+        };
+        walk.place(None, vec![old.root], Some(vec![new.root]))?;
+        while let Some(pair) = walk.waiting.pop() {
+            walk.look_into(&pair)?;
+        }
+        let (old_visited, new_visited) = (&walk.visited.0, &walk.visited.1);
+        let unattributed = sayings::apart(old, old_visited) != sayings::apart(new, new_visited);
+        let mut places = Places { places: walk.places, unattributed };
+        places.gather();
+        Ok(places)
+    }
+
+    /// Adds what changed below to each place. Places that lead back to an earlier one need more than one round.
+    fn gather(&mut self) {
+        for place in &mut self.places {
+            place.within = place.own;
+        }
+        loop {
+            let mut is_stable = true;
+            for at in (0..self.places.len()).rev() {
+                let Some(place) = self.places.get(at) else { continue };
+                let (mut within, mut left_out) = (place.within, place.left_out);
+                let of = |next: usize| self.places.get(next);
+                for member in place.members.values() {
+                    let CallMember::Declared(next) = *member else { continue };
+                    let Some(next) = of(next) else { continue };
+                    within = within.with(next.within);
+                    left_out = left_out.with(next.left_out);
+                }
+                let further = match place.further {
+                    Further::Open(next) => Some(next),
+                    Further::Undeclared | Further::Anything => None,
+                };
+                for next in further.into_iter().chain(place.items).filter_map(of) {
+                    within = within.with(next.within);
+                }
+                is_stable &= (within, left_out) == (place.within, place.left_out);
+                if let Some(place) = self.places.get_mut(at) {
+                    (place.within, place.left_out) = (within, left_out);
+                }
+            }
+            if is_stable {
+                return;
+            }
+        }
+    }
+
+    /// Takes changes of text out: they hold nothing where a parameter's text is deferred.
+    pub(super) fn ignore_text(&mut self) {
+        for place in &mut self.places {
+            for aspects in [&mut place.own, &mut place.within, &mut place.left_out] {
+                *aspects = aspects.without(Aspects::TEXT);
+            }
+        }
+    }
+}
+
+/// Two sides of one place, to be looked into. Without a new side the place is gone.
+struct Pair<'a> {
+    place: usize,
+    name: Option<Box<str>>,
+    old: Vec<Node<'a>>,
+    new: Option<Vec<Node<'a>>>,
+}
+
+type PairKey = (Option<Box<str>>, Vec<u32>, Option<Vec<u32>>);
+
+struct Walk<'s, 'a> {
+    old: &'s Schema<'a>,
+    new: &'s Schema<'a>,
+    places: Vec<CallPlace>,
+    known: HashMap<PairKey, usize>,
+    waiting: Vec<Pair<'a>>,
+    /// The subschemas of each side that belong to a place.
+    visited: (HashSet<u32>, HashSet<u32>),
+    sameness: Sameness<'s, 'a>,
+    work: usize,
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// The place where these schemas apply; one that is new is looked into later.
+    fn place(
+        &mut self,
+        name: Option<&str>,
+        old: Vec<Node<'a>>,
+        new: Option<Vec<Node<'a>>>,
+    ) -> Result<usize, Undecided> {
+        let indexes = |nodes: &[Node<'a>]| nodes.iter().map(|node| node.index()).collect();
+        let name: Option<Box<str>> = name.map(Into::into);
+        let key = (name.clone(), indexes(&old), new.as_deref().map(indexes));
+        let next = self.places.len();
+        let place = *self.known.entry(key).or_insert(next);
+        if place == next {
+            if next >= MAX_PLACES {
+                return Err(Undecided::TooLarge);
+            }
+            self.places.push(CallPlace::default());
+            self.waiting.push(Pair { place, name, old, new });
+        }
+        Ok(place)
+    }
+
+    fn look_into(&mut self, pair: &Pair<'a>) -> Result<(), Undecided> {
+        let old = Applied::of(self.old, &pair.old)?;
+        let new = pair.new.as_ref().map(|new| Applied::of(self.new, new)).transpose()?;
+        self.work += old.schemas.len() + old.branches.len();
+        self.work += new.as_ref().map_or(0, |new| new.schemas.len() + new.branches.len());
+        if self.work > MAX_WORK {
+            return Err(Undecided::TooLarge);
+        }
+        self.visited.0.extend(old.schemas.iter().map(|node| node.index()));
+        let new_schemas = new.iter().flat_map(|new| &new.schemas);
+        self.visited.1.extend(new_schemas.map(|node| node.index()));
+        if new.is_none() {
+            // Alternatives go with the place that they were alternatives for.
+            self.visited.0.extend(reached(self.old, pair.old.clone())?.into_keys());
+        }
+        let own = self.compare(pair, &old, new.as_ref())?;
+        let mut found = CallPlace { own, ..CallPlace::default() };
+        found.left_out = left_out(own, &old, new.as_ref());
+        if own.has(Aspects::BRANCHES) {
+            // Nothing below is compared: all of it counts as changed with the place.
+            found.left_out = found.left_out.with(self.left_out_anywhere(&old, new.as_ref())?);
+        }
+        self.look_into_members(pair, &old, new.as_ref(), &mut found)?;
+        if let Some(place) = self.places.get_mut(pair.place) {
+            *place = found;
+        }
+        Ok(())
+    }
+
+    /// What changed of the place itself.
+    fn compare(
+        &mut self,
+        pair: &Pair<'a>,
+        old: &Applied<'a>,
+        new: Option<&Applied<'a>>,
+    ) -> Result<Aspects, Undecided> {
+        let (Some(new), Some(new_place)) = (new, &pair.new) else { return Ok(Aspects::GONE) };
+        let title = match (&pair.name, pair.place) {
+            (Some(name), _) => Title::OfProperty(name),
+            (None, 0) => Title::OfRoot,
+            (None, _) => Title::Other,
+        };
+        let old_types = types(self.old, &pair.old)?;
+        let new_types = types(self.new, new_place)?;
+        let is_lost = old_types & !new_types != 0;
+        let is_same = self.sameness.of_loose(&old.loose, &new.loose)?;
+        if !is_same {
+            self.visit_all(&old.loose, &new.loose)?;
+        }
+        Ok(Aspects::TEXT
+            .when(old.texts(title) != new.texts(title))
+            .with(Aspects::DEFAULT.when(old.defaults() != new.defaults()))
+            .with(Aspects::TYPE.when(is_lost))
+            .with(Aspects::WIDER_TYPE.when(!is_lost && old_types != new_types))
+            .with(Aspects::FORMAT.when(old.formats() != new.formats()))
+            .with(Aspects::BRANCHES.when(!is_same)))
+    }
+
+    /// The subschemas of alternatives that changed belong to the place that they are alternatives for.
+    fn visit_all(&mut self, old: &Loose<'a>, new: &Loose<'a>) -> Result<(), Undecided> {
+        for (schema, loose, visited) in
+            [(self.old, old, &mut self.visited.0), (self.new, new, &mut self.visited.1)]
+        {
+            let parts =
+                loose.iter().flat_map(|(keyword, value)| super::schema::parts(keyword, *value));
+            visited.extend(reached(schema, parts.collect())?.into_keys());
+        }
+        Ok(())
+    }
+
+    /// What a call relies on that leaves out a place whose alternatives changed: any default in it, any text about one.
+    fn left_out_anywhere(
+        &self,
+        old: &Applied<'a>,
+        new: Option<&Applied<'a>>,
+    ) -> Result<Aspects, Undecided> {
+        let mut found = Aspects::NONE;
+        let sides = [(self.old, Some(old)), (self.new, new)];
+        for (schema, applied) in sides {
+            let nodes = applied.map(|applied| applied.declaring().collect()).unwrap_or_default();
+            for node in reached(schema, nodes)?.into_values() {
+                let alone = Applied { schemas: vec![node], ..Applied::default() };
+                let is_speaking = alone.sentences().any(|text| speaks_of_omission(&text));
+                found = found
+                    .with(Aspects::DEFAULT.when(!alone.defaults().is_empty()))
+                    .with(Aspects::TEXT.when(is_speaking));
+            }
+        }
+        Ok(found)
+    }
+
+    fn look_into_members(
+        &mut self,
+        pair: &Pair<'a>,
+        old: &Applied<'a>,
+        new: Option<&Applied<'a>>,
+        found: &mut CallPlace,
+    ) -> Result<(), Undecided> {
+        let (old_named, new_named) = (named(Some(old)), named(new));
+        let names: BTreeSet<&str> =
+            old_named.keys().chain(new_named.keys()).map(AsRef::as_ref).collect();
+        for name in names {
+            let member = match (old_named.get(name), new_named.get(name)) {
+                (Some(old), new) => {
+                    CallMember::Declared(self.place(Some(name), old.clone(), new.cloned())?)
+                }
+                (None, Some(new)) => {
+                    // Nothing compares it: what it says is new with it.
+                    self.visited.1.extend(reached(self.new, new.clone())?.into_keys());
+                    CallMember::Added
+                }
+                (None, None) => continue,
+            };
+            found.members.insert(name.into(), member);
+        }
+        let further = of_keyword(Some(old), "additionalProperties");
+        let new_further = of_keyword(new, "additionalProperties");
+        let is_open = |node: &Node<'a>| node.kind() != Kind::False;
+        found.further = if further.iter().any(is_anything) {
+            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
+            Further::Anything
+        } else if further.iter().any(is_open) {
+            let new = new.map(|_| new_further);
+            Further::Open(self.place(None, further, new)?)
+        } else {
+            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
+            Further::Undeclared
+        };
+        let (items, new_items) = (of_keyword(Some(old), "items"), of_keyword(new, "items"));
+        if !items.is_empty() || !new_items.is_empty() {
+            let new = new.map(|_| new_items);
+            found.items = Some(self.place(pair.name.as_deref(), items, new)?);
+        }
+        Ok(())
+    }
+}
+
+type Loose<'a> = [(std::borrow::Cow<'a, str>, Node<'a>)];
+
+/// The changes of a place that matter to a call that leaves it out.
+fn left_out(own: Aspects, old: &Applied<'_>, new: Option<&Applied<'_>>) -> Aspects {
+    let sentences = old.sentences().chain(new.into_iter().flat_map(Applied::sentences));
+    let is_speaking = || sentences.into_iter().any(|text| speaks_of_omission(&text));
+    if own.has(Aspects::GONE) {
+        return Aspects::GONE.when(!old.defaults().is_empty() || is_speaking());
+    }
+    let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && is_speaking());
+    Aspects::DEFAULT.when(own.has(Aspects::DEFAULT)).with(text)
+}
+
+fn named<'a>(applied: Option<&Applied<'a>>) -> BTreeMap<Box<str>, Vec<Node<'a>>> {
+    let mut named: BTreeMap<Box<str>, Vec<Node<'a>>> = BTreeMap::new();
+    for schema in applied.into_iter().flat_map(Applied::declaring) {
+        for (name, schema) in properties(schema) {
+            named.entry(name.as_ref().into()).or_default().push(schema);
+        }
+    }
+    named
+}
+
+/// The schemas that a keyword holds, of all that apply.
+fn of_keyword<'a>(applied: Option<&Applied<'a>>, keyword: &str) -> Vec<Node<'a>> {
+    let schemas = applied.into_iter().flat_map(Applied::declaring);
+    schemas.filter_map(|schema| schema.get(keyword)).filter(|value| !value.is_array()).collect()
+}
+
+fn is_anything(node: &Node<'_>) -> bool {
+    node.kind() == Kind::True || node.is_object() && node.members().next().is_none()
+}
+
+/// Every subschema in some schemas, by its index, references followed.
+fn reached<'a>(
+    schema: &Schema<'a>,
+    nodes: Vec<Node<'a>>,
+) -> Result<HashMap<u32, Node<'a>>, Undecided> {
+    let mut found = HashMap::new();
+    let mut waiting = nodes;
+    while let Some(node) = waiting.pop() {
+        if found.insert(node.index(), node).is_some() {
+            continue;
+        }
+        for (name, value) in node.members() {
+            match name.as_str().as_deref() {
+                Some("$ref") => waiting.push(schema.resolve(value)?),
+                Some("$defs" | "definitions") | None => {}
+                Some(keyword) => waiting.extend(super::schema::parts(keyword, value)),
+            }
+        }
+    }
+    Ok(found)
+}

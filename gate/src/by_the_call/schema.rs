@@ -1,0 +1,196 @@
+//! One input schema: what is in it, where its references lead, and whether it is within the bounds.
+//!
+//! References are followed inside the document and never fetched. A schema whose references cannot be followed by
+//! JSON Pointer alone (a nested `$id`, an anchor, a dynamic reference) is undecided.
+
+use super::Undecided;
+use super::numbers::is_exact;
+use contract::canonical::Position;
+use contract::json::{Kind, Node};
+use contract::percent::percent_decoded;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+/// A schema over this many bytes is not compiled.
+pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
+/// The most regular expressions of one schema, and the most bytes of all of them.
+pub const MAX_PATTERNS: usize = 64;
+pub const MAX_PATTERN_BYTES: usize = 16 * 1024;
+
+/// How a schema is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Draft7,
+    Draft2020,
+}
+
+impl Dialect {
+    const BOTH: &[Dialect] = &[Dialect::Draft2020, Dialect::Draft7];
+}
+
+/// An input schema that was looked through.
+#[derive(Debug)]
+pub(super) struct Schema<'a> {
+    pub(super) root: Node<'a>,
+    /// Every subschema, by its index in the document.
+    schemas: HashSet<u32>,
+    patterns: usize,
+    pattern_bytes: usize,
+    /// The members of large objects that references lead through: finding each one by one would cost their square.
+    members: RefCell<HashMap<u32, HashMap<Cow<'a, str>, Node<'a>>>>,
+}
+
+/// From so many slots on, an object's members are looked up by their names.
+const LARGE: u32 = 64;
+
+impl<'a> Schema<'a> {
+    pub(super) fn read(root: Node<'a>) -> Result<Schema<'a>, Undecided> {
+        if root.raw().len() > MAX_SCHEMA_BYTES {
+            return Err(Undecided::TooLarge);
+        }
+        let mut schema = Schema {
+            root,
+            schemas: HashSet::new(),
+            patterns: 0,
+            pattern_bytes: 0,
+            members: RefCell::default(),
+        };
+        schema.look_through(root)?;
+        match has_inexact_number(root) {
+            true => Err(Undecided::Number),
+            false => Ok(schema),
+        }
+    }
+
+    /// The dialects that the schema has to be read in: both if it names none.
+    pub(super) fn dialects(&self) -> Result<&'static [Dialect], Undecided> {
+        let Some(declared) = self.root.get("$schema") else { return Ok(Dialect::BOTH) };
+        let uri = declared.as_str().unwrap_or_default();
+        match uri.trim_end_matches('#').split_once("://") {
+            Some(("http" | "https", "json-schema.org/draft-07/schema")) => Ok(&[Dialect::Draft7]),
+            Some(("http" | "https", "json-schema.org/draft/2020-12/schema")) => {
+                Ok(&[Dialect::Draft2020])
+            }
+            _ => Err(Undecided::Dialect),
+        }
+    }
+
+    fn look_through(&mut self, node: Node<'a>) -> Result<(), Undecided> {
+        self.schemas.insert(node.index());
+        let is_root = node.index() == self.root.index();
+        for (name, value) in node.members() {
+            let keyword = name.as_str().unwrap_or_default();
+            match keyword.as_ref() {
+                "$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor"
+                | "$recursiveAnchor" | "$vocabulary" => return Err(Undecided::Reference),
+                "$id" | "id" if !is_root && value.kind() == Kind::String => {
+                    return Err(Undecided::Reference);
+                }
+                "$schema" if !is_root => return Err(Undecided::Dialect),
+                "pattern" => self.count_pattern(value)?,
+                "patternProperties" => {
+                    value.members().try_for_each(|(name, _)| self.count_pattern(name))?;
+                }
+                _ => {}
+            }
+            parts(&keyword, value).into_iter().try_for_each(|part| self.look_through(part))?;
+        }
+        Ok(())
+    }
+
+    fn count_pattern(&mut self, pattern: Node<'_>) -> Result<(), Undecided> {
+        self.patterns += 1;
+        self.pattern_bytes += pattern.raw().len();
+        match self.patterns > MAX_PATTERNS || self.pattern_bytes > MAX_PATTERN_BYTES {
+            true => Err(Undecided::Patterns),
+            false => Ok(()),
+        }
+    }
+
+    /// The schema that a `$ref` leads to.
+    pub(super) fn resolve(&self, reference: Node<'a>) -> Result<Node<'a>, Undecided> {
+        let text = reference.as_str().ok_or(Undecided::Reference)?;
+        let fragment = text.strip_prefix('#').ok_or(Undecided::Reference)?;
+        let decoded = percent_decoded(fragment).ok_or(Undecided::Reference)?;
+        let mut node = self.root;
+        if !decoded.is_empty() && !decoded.starts_with('/') {
+            return Err(Undecided::Reference);
+        }
+        for step in decoded.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let next = match node.is_array() {
+                true => step.parse().ok().and_then(|index| node.items().nth(index)),
+                false => self.member(node, &step),
+            };
+            node = next.ok_or(Undecided::Reference)?;
+        }
+        match self.schemas.contains(&node.index()) {
+            true => Ok(node),
+            false => Err(Undecided::Reference),
+        }
+    }
+
+    fn member(&self, node: Node<'a>, name: &str) -> Option<Node<'a>> {
+        if node.size() < LARGE {
+            return node.get(name);
+        }
+        let mut known = self.members.borrow_mut();
+        let members = known.entry(node.index()).or_insert_with(|| {
+            let members = node.members();
+            members.map(|(name, value)| (name.as_str().unwrap_or_default(), value)).collect()
+        });
+        members.get(name).copied()
+    }
+
+    /// Every subschema, the root first.
+    pub(super) fn all(&self) -> Vec<Node<'a>> {
+        let mut found = Vec::new();
+        let mut waiting = vec![self.root];
+        while let Some(node) = waiting.pop() {
+            found.push(node);
+            for (name, value) in node.members() {
+                waiting.extend(parts(&name.as_str().unwrap_or_default(), value));
+            }
+        }
+        found
+    }
+}
+
+/// The subschemas directly in the value of a keyword.
+pub(super) fn parts<'a>(keyword: &str, value: Node<'a>) -> Vec<Node<'a>> {
+    match Position::of_keyword(keyword) {
+        Position::SchemaMap => value.members().map(|(_, schema)| schema).collect(),
+        // In `dependencies`, lists of names are no schemas.
+        Position::SetMap => {
+            value.members().map(|(_, schema)| schema).filter(|schema| is_schema(*schema)).collect()
+        }
+        Position::SchemaList if value.is_array() => value.items().collect(),
+        Position::Schema | Position::SchemaList => vec![value],
+        Position::Plain | Position::Set => Vec::new(),
+    }
+}
+
+pub(super) fn is_schema(node: Node<'_>) -> bool {
+    matches!(node.kind(), Kind::Object | Kind::True | Kind::False)
+}
+
+/// The properties that one schema declares by name.
+pub(super) fn properties<'a>(schema: Node<'a>) -> impl Iterator<Item = (Cow<'a, str>, Node<'a>)> {
+    let members = schema.get("properties").into_iter().flat_map(Node::members);
+    members.map(|(name, schema)| (name.as_str().unwrap_or_default(), schema))
+}
+
+fn has_inexact_number(node: Node<'_>) -> bool {
+    match node.kind() {
+        Kind::Number => !node.as_number().is_some_and(is_exact),
+        Kind::Array => node.items().any(has_inexact_number),
+        Kind::Object => node.members().any(|(_, value)| has_inexact_number(value)),
+        Kind::Null | Kind::False | Kind::True | Kind::String => false,
+    }
+}
+
+/// Whether any number in a value cannot be held exactly, so that two readers may take it for two values.
+pub(super) fn is_exactly_readable(node: Node<'_>) -> bool {
+    !has_inexact_number(node)
+}

@@ -1,0 +1,91 @@
+//! What a call uses and leaves out, looked up in the places of a comparison.
+
+use super::aspects::Aspects;
+use super::places::{CallMember, CallPlace, Further, Places};
+use contract::json::{Kind, Node};
+
+/// What holds a call: a parameter, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Touched<'a> {
+    /// The parameter that it is about: the first step of the path.
+    pub(super) parameter: std::borrow::Cow<'a, str>,
+    pub(super) how: How,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// The call uses it, and it changed, or something above or below it.
+    Used(Aspects),
+    /// The call leaves it out and relies on what that means, which changed.
+    LeftOut(Aspects),
+    /// Only the new definition has it.
+    Added,
+    /// The approved definition does not have it.
+    Undeclared,
+}
+
+/// Everything that holds a call with these arguments; nothing if none of it changed.
+pub(super) fn touched<'a>(places: &'a Places, arguments: Node<'a>) -> Vec<Touched<'a>> {
+    let mut found = Vec::new();
+    let Some(root) = places.get(0) else { return found };
+    for (name, value) in arguments.members() {
+        let parameter = name.as_str().unwrap_or_default();
+        let how = match root.members.get(parameter.as_ref()) {
+            Some(CallMember::Declared(next)) => used(places, *next, value),
+            Some(CallMember::Added) => Some(How::Added),
+            None => undeclared(places, root, value),
+        };
+        found.extend(how.map(|how| Touched { parameter, how }));
+    }
+    // Parameters whose absence means something else are few: most calls look none of them up.
+    for (name, member) in &root.members {
+        let CallMember::Declared(next) = member else { continue };
+        let aspects = places.get(*next).map_or(Aspects::BRANCHES, |place| place.left_out);
+        if !aspects.is_none() && arguments.get(name).is_none() {
+            let how = How::LeftOut(aspects);
+            found.push(Touched { parameter: name.as_ref().into(), how });
+        }
+    }
+    found
+}
+
+/// Whether a used place, or anything in it, changed, and whether the value has members that are not declared.
+fn used(places: &Places, at: usize, value: Node<'_>) -> Option<How> {
+    let Some(place) = places.get(at) else { return Some(How::Used(Aspects::BRANCHES)) };
+    match place.within.is_none() {
+        true => is_undeclared_in(places, at, value),
+        false => Some(How::Used(place.within)),
+    }
+}
+
+fn undeclared(places: &Places, place: &CallPlace, value: Node<'_>) -> Option<How> {
+    match place.further {
+        Further::Undeclared => Some(How::Undeclared),
+        Further::Anything => None,
+        Further::Open(next) => used(places, next, value),
+    }
+}
+
+/// Whether a value has a member, at any level, that the older definition does not declare.
+fn is_undeclared_in(places: &Places, at: usize, value: Node<'_>) -> Option<How> {
+    let place = places.get(at)?;
+    match value.kind() {
+        Kind::Object => value.members().find_map(|(name, value)| {
+            match place.members.get(name.as_str().unwrap_or_default().as_ref()) {
+                Some(CallMember::Declared(next)) => is_undeclared_in(places, *next, value),
+                Some(CallMember::Added) => Some(How::Added),
+                None => undeclared(places, place, value),
+            }
+        }),
+        Kind::Array => value.items().find_map(|item| match place.items {
+            Some(next) => is_undeclared_in(places, next, item),
+            // Nothing says what the elements are, so no member of theirs is declared.
+            None => has_members(item).then_some(How::Undeclared),
+        }),
+        Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::String => None,
+    }
+}
+
+fn has_members(value: Node<'_>) -> bool {
+    value.members().next().is_some() || value.items().any(has_members)
+}
