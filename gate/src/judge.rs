@@ -1,5 +1,6 @@
 //! The one place where a contract is judged: pins on one side, what the server says now on the other.
 
+use crate::by_the_call::{CallRules, CallRulesCache, ToolChange};
 use crate::comparing::{Compared, Comparer};
 use crate::pins::{EntryPins, Pin, PinBook};
 use crate::posture::{Circumstances, Posture, Ruling, Settings};
@@ -10,8 +11,9 @@ use contract::diff::mark_renames;
 use contract::inert::{NotInert, not_inert};
 use contract::json::{Document, Node};
 use contract::markers::ToolNames;
-use contract::surface::{Entry, EntryId, Surface};
+use contract::surface::{Entry, EntryId, EntryType, Surface};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// More automatic pins of a server in a day than this are held, so that a person looks.
 pub const MAX_AUTO_PINS_A_DAY: usize = 20;
@@ -24,6 +26,8 @@ pub struct Judgement {
     pub reason: Option<Reason>,
     /// The client goes on seeing the approved definition, and the new one waits.
     pub is_deferred: bool,
+    /// Each call of the tool is decided on its own, by what it uses. The verdict is HOLD: some calls are held.
+    pub is_by_the_call: bool,
     /// The change is inert: the entry is to be pinned automatically, on the basis `auto`.
     pub is_accepted: bool,
     /// The approved pin's entry, where there is one.
@@ -225,6 +229,7 @@ fn fault(
         verdict: held_unless_monitor(settings),
         reason: Some(reason),
         is_deferred: false,
+        is_by_the_call: false,
         is_accepted: false,
         before: pins.and_then(EntryPins::approved).map(|pin| pin.entry.clone()),
         after: observed.cloned(),
@@ -249,12 +254,15 @@ fn compare(
         return None;
     }
     let before = approved.map(|pin| pin.entry.clone());
-    let ruling = settings.strongest(&findings, Circumstances::of(before.as_ref()));
+    let circumstances = Circumstances::of(before.as_ref());
+    let ruling = settings.strongest(&findings, circumstances);
+    let verdict = settings.verdict(&findings, circumstances);
     let mut judgement = Judgement {
         id: id.clone(),
-        verdict: Verdict::Proceed,
+        verdict,
         reason: None,
         is_deferred: false,
+        is_by_the_call: false,
         is_accepted: false,
         before,
         after: observed.cloned(),
@@ -263,9 +271,11 @@ fn compare(
         renamed_to: None,
         detail: None,
     };
-    judgement.verdict = ruling.verdict();
     match ruling {
         Ruling::Hold | Ruling::Inconclusive | Ruling::Note => {}
+        Ruling::ByTheCall => {
+            judgement.is_by_the_call = observed.is_some() && judgement.before.is_some();
+        }
         Ruling::Defer => judgement.is_deferred = observed.is_some(),
         Ruling::AcceptIfInert => {
             accept_if_inert(&mut judgement, accepted, settings, comparer.tools());
@@ -295,14 +305,49 @@ pub fn would_hold(judgement: &Judgement, book: &PinBook, settings: &Settings) ->
     Posture::ALL.map(|posture| {
         let settings = Settings { posture, ..settings.clone() };
         let is_holding = held_unless_monitor(&settings).is_held();
-        let ruling = settings.strongest(&judgement.findings, circumstances);
-        is_holding && (is_fault || is_unpinned) || !is_fault && ruling.verdict().is_held()
+        let verdict = settings.verdict(&judgement.findings, circumstances);
+        is_holding && (is_fault || is_unpinned) || !is_fault && verdict.is_held()
     })
+}
+
+/// The rules that shield would decide on single calls of a tool by, whatever the posture: nothing where it would hold all
+/// of them, or none.
+pub fn call_rules(
+    judgement: &Judgement,
+    book: &PinBook,
+    settings: &Settings,
+    cache: &CallRulesCache,
+) -> Option<Arc<CallRules>> {
+    let (approved, new) = (judgement.before.as_ref()?, judgement.after.as_ref()?);
+    let accepted = book.get(&judgement.id).and_then(EntryPins::accepted)?;
+    let is_fault =
+        matches!(judgement.reason, Some(Reason::BaselineLost | Reason::SurfaceUnreadable));
+    if judgement.id.entry_type != EntryType::Tool || is_fault {
+        return None;
+    }
+    let shield = Settings { posture: Posture::Shield, ..settings.clone() };
+    match shield.strongest(&judgement.findings, Circumstances::of(Some(approved))) {
+        Ruling::ByTheCall => Some(cache.rules(ToolChange {
+            approved,
+            accepted: &accepted.entry,
+            new,
+            findings: &judgement.findings,
+            defers_text: settings.defer_parameter_text,
+        })),
+        Ruling::AcceptIfInert
+        | Ruling::Defer
+        | Ruling::Note
+        | Ruling::Inconclusive
+        | Ruling::Hold => None,
+    }
 }
 
 impl Circumstances {
     fn of(approved: Option<&Entry>) -> Circumstances {
-        Circumstances { is_approved_read_only: approved.is_some_and(is_read_only) }
+        Circumstances {
+            is_approved: approved.is_some(),
+            is_approved_read_only: approved.is_some_and(is_read_only),
+        }
     }
 }
 

@@ -85,16 +85,19 @@ pub enum Ruling {
     Defer,
     /// Goes on, with a note.
     Note,
+    /// Each call is decided on its own, by what it uses; the client goes on seeing the approved definition.
+    ByTheCall,
     Inconclusive,
     Hold,
 }
 
 impl Ruling {
+    /// A change that is decided by the call holds some calls, so its verdict is the one of a hold.
     pub(crate) fn verdict(self) -> Verdict {
         match self {
             Ruling::AcceptIfInert | Ruling::Defer | Ruling::Note => Verdict::Proceed,
             Ruling::Inconclusive => Verdict::Inconclusive,
-            Ruling::Hold => Verdict::Hold,
+            Ruling::ByTheCall | Ruling::Hold => Verdict::Hold,
         }
     }
 }
@@ -115,6 +118,8 @@ pub struct Settings {
 /// What else of an entry bears on a ruling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Circumstances {
+    /// There is an approved definition, so that a call can be looked at under it.
+    pub is_approved: bool,
     /// The approved definition says that the tool only reads.
     pub is_approved_read_only: bool,
 }
@@ -169,6 +174,11 @@ impl Settings {
             (Posture::Shield | Posture::Guard | Posture::Strict, ChangeClass::Behavioral) => {
                 Ruling::Inconclusive
             }
+            (Posture::Shield, ChangeClass::Breaking)
+                if circumstances.is_approved && is_of_input(finding.kind) =>
+            {
+                Ruling::ByTheCall
+            }
             (
                 Posture::Shield | Posture::Guard | Posture::Strict,
                 ChangeClass::Breaking | ChangeClass::FailSafe | ChangeClass::Marker,
@@ -179,7 +189,18 @@ impl Settings {
     /// What the posture does with an entry: what it does with the finding that weighs most.
     pub(crate) fn strongest(&self, findings: &[Finding], circumstances: Circumstances) -> Ruling {
         let rulings = findings.iter().map(|finding| self.rule(finding, circumstances));
-        rulings.max().unwrap_or(Ruling::Hold)
+        match rulings.max().unwrap_or(Ruling::Hold) {
+            Ruling::ByTheCall if describes_itself_differently(findings, circumstances) => {
+                Ruling::Hold
+            }
+            ruling => ruling,
+        }
+    }
+
+    /// The verdict of an entry: the strongest of its findings' verdicts.
+    pub(crate) fn verdict(&self, findings: &[Finding], circumstances: Circumstances) -> Verdict {
+        let rulings = findings.iter().map(|finding| self.rule(finding, circumstances));
+        rulings.map(Ruling::verdict).max().unwrap_or(Verdict::Hold)
     }
 
     fn guard_benign(&self, finding: &Finding) -> Ruling {
@@ -194,11 +215,12 @@ impl Settings {
     }
 
     /// A parameter's text tells a model what to put into a call: only where the tool is known to read alone can it wait.
+    /// Elsewhere it concerns the calls that use the parameter.
     fn shield_text(&self, finding: &Finding, circumstances: Circumstances) -> Ruling {
         let is_parameter_text = finding.kind == ChangeKind::DescriptionOnly
             && finding.path.starts_with("/inputSchema/");
         if is_parameter_text && !circumstances.is_approved_read_only && !self.defer_parameter_text {
-            Ruling::Hold
+            Ruling::ByTheCall
         } else {
             Ruling::Defer
         }
@@ -208,6 +230,31 @@ impl Settings {
 /// Whether a finding is about the title of an input or output schema as a whole, which frameworks generate.
 fn is_generated_title(finding: &Finding) -> bool {
     matches!(finding.path.as_str(), "/inputSchema/title" | "/outputSchema/title")
+}
+
+/// Whether a breaking change is one of a tool's input, which single calls can be held against.
+fn is_of_input(kind: ChangeKind) -> bool {
+    matches!(
+        kind,
+        ChangeKind::AddedRequiredParam
+            | ChangeKind::RequiredSetExpanded
+            | ChangeKind::RemovedParam
+            | ChangeKind::TypeChanged
+            | ChangeKind::EnumValuesRemoved
+            | ChangeKind::ConstraintNarrowed
+            | ChangeKind::DefaultChanged
+    )
+}
+
+/// Whether a tool that may write describes itself differently together with a breaking change: what every call does may
+/// have changed with it.
+fn describes_itself_differently(findings: &[Finding], circumstances: Circumstances) -> bool {
+    let is_own = |finding: &Finding| {
+        finding.kind == ChangeKind::DescriptionOnly && finding.path == "/description"
+    };
+    !circumstances.is_approved_read_only
+        && findings.iter().any(is_own)
+        && findings.iter().any(|finding| finding.class == ChangeClass::Breaking)
 }
 
 #[cfg(test)]

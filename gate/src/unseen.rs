@@ -78,6 +78,7 @@ pub fn is_changed(
 
 fn wait(judgement: &mut Judgement) {
     judgement.is_accepted = false;
+    judgement.is_by_the_call = false;
     judgement.is_deferred = !judgement.verdict.is_held() && judgement.after.is_some();
 }
 

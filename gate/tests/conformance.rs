@@ -142,6 +142,7 @@ What each posture makes of each kind of change, read from the gate's own table.
 accept        PROCEED; pinned anew if what is new is inert, deferred if not
 defer         PROCEED with the approved definition; the new one waits
 note          PROCEED, and it is told
+by the call   HOLD for the calls that the change touches; the others go through
 INCONCLUSIVE  held until behaviour can be observed
 HOLD          held
 
@@ -244,13 +245,15 @@ impl Row {
             meaning: self.meaning,
             ..Finding::new(self.kind, self.path, None, None)
         };
-        let circumstances = Circumstances { is_approved_read_only: self.is_read_only };
+        let circumstances =
+            Circumstances { is_approved: true, is_approved_read_only: self.is_read_only };
         let rulings = Posture::ALL.map(|posture| {
             let settings = Settings { posture, ..self.settings.clone() };
             match settings.rule(&finding, circumstances) {
                 Ruling::AcceptIfInert => "accept",
                 Ruling::Defer => "defer",
                 Ruling::Note => "note",
+                Ruling::ByTheCall => "by the call",
                 Ruling::Inconclusive => Verdict::Inconclusive.as_str(),
                 Ruling::Hold => Verdict::Hold.as_str(),
             }

@@ -29,6 +29,7 @@ fn judgement(verdict: Verdict, kind: ChangeKind) -> Judgement {
         verdict,
         reason: None,
         is_deferred: false,
+        is_by_the_call: false,
         is_accepted: false,
         before: None,
         after: None,
