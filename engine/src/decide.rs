@@ -11,7 +11,7 @@ use crate::call::{Call, Method};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
-use crate::view::Standing;
+use crate::view::{HeldTools, Standing};
 use attest::ToolAllowlist;
 use checks::{
     AdmissionCheck, AllowlistCheck, DriftCheck, IncidentCheck, InventoryCheck, MirrorCheck,
@@ -56,6 +56,8 @@ pub struct Question<'a> {
     pub call: &'a Call<'a>,
     pub principal: &'a Principal,
     pub situation: &'a Situation,
+    /// The tools of which this session had a call held by the call.
+    pub held_tools: &'a HeldTools,
     /// When the request is decided on; rates and expiries are measured against it.
     pub now: Instant,
 }
@@ -139,9 +141,10 @@ impl Path {
         call: &Call<'_>,
         principal: &Principal,
         situation: &Situation,
+        held_tools: &HeldTools,
         now: Instant,
     ) -> Ruling {
-        let question = Question { call, principal, situation, now };
+        let question = Question { call, principal, situation, held_tools, now };
         for (concerns, check) in &self.checks {
             if !concerns.include(call.kind) {
                 continue;

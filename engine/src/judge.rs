@@ -9,7 +9,7 @@ pub use draft::{Draft, Drafted};
 pub use settings::FirstUsePolicy;
 pub use views::{Instance, ViewKey};
 
-use draft::judged;
+use draft::{Judging, judged};
 use views::{Removals, ViewMemory, Views};
 
 use crate::acts::{ActError, RecordedServer, approve_in_client};
@@ -20,6 +20,7 @@ use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
+use gate::by_the_call::CallRulesCache;
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::{Basis, PinBook};
 use gate::posture::Settings;
@@ -129,6 +130,8 @@ pub struct Judge {
     rules: Rules,
     launch: Option<Launch>,
     views: Views,
+    /// What decides on single calls, of every change that waits.
+    call_rules: CallRulesCache,
 }
 
 /// What became of what was seen before.
@@ -160,7 +163,13 @@ impl StoreRecord {
 
 impl Judge {
     pub fn new(store: Witnessed, rules: Rules, launch: Option<Launch>) -> Judge {
-        Judge { store, rules, launch, views: Views::default() }
+        Judge {
+            store,
+            rules,
+            launch,
+            views: Views::default(),
+            call_rules: CallRulesCache::default(),
+        }
     }
 
     pub fn rules(&self) -> &Rules {
@@ -201,7 +210,8 @@ impl Judge {
         let removals = self.removals(&view, seen, &baseline);
         let is_changed_elsewhere = self.views.is_changed_elsewhere(&view);
         let of_view = draft::OfView { view, memory, removals, is_changed_elsewhere };
-        Ok(Draft { rules, record, baseline, auto_pins, launch, of_view, at })
+        let call_rules = self.call_rules.clone();
+        Ok(Draft { rules, call_rules, record, baseline, auto_pins, launch, of_view, at })
     }
 
     /// Writes the outcome of a judgement. [`StoreError::Changed`] if the record was written since it was read: then
@@ -259,7 +269,7 @@ impl Judge {
         // Only the driver pins again, with the list that it has just fetched.
         judgement.defer_accepted();
         let now = StoreRecord { status, ..now };
-        let judged = judged(&self.rules, seen, &surface, &baseline.pins, judgement, &now, 0);
+        let judged = judged(self.judging(), seen, &surface, &baseline.pins, judgement, &now, 0);
         self.views.memory(&view).record = Some(now);
         Ok(Again::Judged(Box::new(judged)))
     }
@@ -276,7 +286,7 @@ impl Judge {
         };
         let record = StoreRecord { status: baseline.status(), ..record };
         let (pins, surface) = (&baseline.pins, Surface::default());
-        let judged = judged(&self.rules, seen, &surface, pins, nothing, &record, 0);
+        let judged = judged(self.judging(), seen, &surface, pins, nothing, &record, 0);
         self.views.memory(&seen.view()).record = Some(record);
         Ok(Judged { has_baseline: judged.has_baseline || baseline.has_pins, ..judged })
     }
@@ -289,6 +299,10 @@ impl Judge {
         let removals = self.removals(&seen.view(), seen, &baseline);
         removals.apply(&mut baseline.pins, &surface);
         Ok((surface, baseline))
+    }
+
+    fn judging(&self) -> Judging<'_> {
+        Judging { rules: &self.rules, call_rules: &self.call_rules }
     }
 
     fn read_record(&self) -> Result<StoreRecord, StoreError> {

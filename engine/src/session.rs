@@ -40,7 +40,7 @@ use crate::requests::{
 use crate::server::driver::{SessionWake, Wake};
 use crate::server::{Known, Server, ServerView, ViewError};
 use crate::situation::Situation;
-use crate::view::Standing;
+use crate::view::{HeldTools, Standing};
 use boundary::Faults;
 use contract::surface::EntryId;
 use gate::counters::Counter;
@@ -79,6 +79,8 @@ pub struct Session {
     is_closing: AtomicBool,
     /// How many threads go on with a request that waited.
     resuming: AtomicUsize,
+    /// The tools of which a call was held by the call.
+    held_tools: HeldTools,
     errands: Arc<Errands>,
 }
 
@@ -182,6 +184,7 @@ impl Session {
             has_unsettled: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             resuming: AtomicUsize::new(0),
+            held_tools: HeldTools::default(),
             errands,
         }))
     }
@@ -257,7 +260,8 @@ impl Session {
     }
 
     fn decide(&self, call: &Call<'_>, met: &Met) -> Ruling {
-        self.server.path.decide(call, &met.principal, &met.situation, Instant::now())
+        let Met { principal, situation, .. } = met;
+        self.server.path.decide(call, principal, situation, &self.held_tools, Instant::now())
     }
 
     /// Decides on a request, records it, and passes it on or refuses it.
@@ -270,6 +274,7 @@ impl Session {
     fn carry_out(&self, passage: &Passage<'_>, met: &Met, ruling: &Ruling) {
         let situation = &met.situation;
         let (begun, call, id) = (passage.begun, passage.request.call, passage.request.id);
+        self.remember_hold(&call, ruling);
         if let Ruling::Hold(standing) = ruling
             && self.may_ask(passage, standing)
             && self.ask(passage, standing)
@@ -325,6 +330,17 @@ impl Session {
             self.server.tally.call(&call, ruling, Some(situation.view.find(target)), ours);
         } else {
             self.server.tally.add(Counter::Requests);
+        }
+    }
+
+    /// Once a call was held by the call, every call of its tool is held for the session.
+    fn remember_hold(&self, call: &Call<'_>, ruling: &Ruling) {
+        let Ruling::Hold(standing) = ruling else { return };
+        let approved = standing.before.map(|before| before.entry);
+        if let Some((target, approved)) = call.target.zip(approved)
+            && standing.is_by_the_call()
+        {
+            self.held_tools.remember(target.key, approved);
         }
     }
 

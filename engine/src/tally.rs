@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::decide::Ruling;
-use crate::view::Found;
+use crate::view::{Found, Standing};
 use contract::surface::EntryType;
 use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
 use gate::posture::Posture;
@@ -45,6 +45,12 @@ impl Tally {
 
     /// Counts a gated call that was decided.
     pub fn call(&self, call: &Call<'_>, ruling: &Ruling, found: Option<Found<'_>>, ours: Duration) {
+        let standing = match (ruling, found) {
+            (Ruling::Hold(standing), _) => Some(standing),
+            (_, Some(Found::Changed(standing))) => Some(standing),
+            _ => None,
+        };
+        let would_hold = standing.map(|standing| would_hold(call, ruling, standing));
         let mut counts = self.lock();
         let mut count = |counter| counts.add(counter, 1);
         count(Counter::Calls);
@@ -54,18 +60,9 @@ impl Tally {
             Ruling::Hold(_) => count(Counter::Held),
             Ruling::Deny(_) => count(Counter::Denied),
         }
-        let standing = match (ruling, found) {
-            (Ruling::Hold(standing), _) => Some(standing),
-            (_, Some(Found::Changed(standing))) => Some(standing),
-            _ => None,
-        };
-        if let Some(standing) = standing {
+        if let (Some(standing), Some(would_hold)) = (standing, would_hold) {
             let provenance = standing.surfaced.provenance();
             count(Counter::Tier(provenance.map_or(0, |provenance| provenance.tier_reached)));
-            // What is deferred is held where a call needs it, under every posture but monitor.
-            let is_needed = matches!(ruling, Ruling::Hold(_)) && standing.is_deferred();
-            let would_hold =
-                if is_needed { [false, true, true, true] } else { standing.would_hold };
             for (posture, would_hold) in Posture::ALL.into_iter().zip(would_hold) {
                 if would_hold {
                     count(Counter::WouldHold(posture));
@@ -92,6 +89,27 @@ impl Tally {
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Which postures would have held a call, in the order of [`Posture::ALL`].
+fn would_hold(call: &Call<'_>, ruling: &Ruling, standing: &Standing) -> [bool; 4] {
+    let is_held = matches!(ruling, Ruling::Hold(_));
+    // What is deferred is held where a call needs it, under every posture but monitor.
+    if is_held && standing.is_deferred() {
+        return [false, true, true, true];
+    }
+    let mut would_hold = standing.would_hold;
+    // Shield decides by the call: what it would have done with this one counts, whatever the posture is.
+    let by_the_call = match standing.is_by_the_call() {
+        true => Some(is_held),
+        false => standing.call_ruling(call.arguments).map(|ruling| ruling.is_held()),
+    };
+    for (posture, would_hold) in Posture::ALL.into_iter().zip(&mut would_hold) {
+        if posture == Posture::Shield {
+            *would_hold = by_the_call.unwrap_or(*would_hold);
+        }
+    }
+    would_hold
 }
 
 impl Counts {

@@ -4,6 +4,7 @@
 //! and is never changed.
 
 mod address;
+mod by_the_call;
 mod handshake;
 mod lists;
 mod mirrored;
@@ -11,6 +12,7 @@ mod shape;
 mod standing;
 mod visible;
 
+pub use by_the_call::{HeldTools, MAX_HELD_TOOLS};
 pub use handshake::shaped_handshake;
 pub use lists::{ListView, Page};
 pub use mirrored::Mirroring;
@@ -25,6 +27,7 @@ use crate::call::Target;
 use crate::situation::{DriftScope, Situation};
 use attest::ToolAllowlist;
 use contract::surface::{EntryId, EntryType, ListKind, Surface};
+use gate::by_the_call::CallRulesCache;
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::PinBook;
 use gate::posture::{Posture, Settings};
@@ -52,6 +55,8 @@ pub struct Materials<'a> {
     pub mirrors: bool,
     /// The answers of the server to each list, as they came.
     pub pages: &'a BTreeMap<ListKind, Arc<Vec<Arc<str>>>>,
+    /// The rules that were made for changes before.
+    pub call_rules: &'a CallRulesCache,
 }
 
 /// Where an entry stands.

@@ -22,6 +22,8 @@ mod names;
 mod admission;
 #[path = "gate/asking.rs"]
 mod asking;
+#[path = "gate/by_the_call.rs"]
+mod by_the_call;
 #[path = "gate/cancelling.rs"]
 mod cancelling;
 #[path = "gate/endings.rs"]

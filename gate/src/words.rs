@@ -3,6 +3,7 @@
 //! The voice is "a silent change was caught", never "this tool is unsafe". Text for a model contains nothing
 //! that was not accepted.
 
+use crate::by_the_call::CallCause;
 use crate::judge::Judgement;
 use crate::naming::{Approved, DottedName, quoted_name, shown_name};
 use crate::reason::Reason;
@@ -322,8 +323,27 @@ pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
 /// What every refusal says that a person has to settle. The model reads it, so it says what the model has to do: nothing.
 pub const AGENT_STOPS: &str = "Agent: stop, tell your user, and run nothing.";
 
+/// What a refusal by the call says in addition: the agent must not look for arguments that pass.
+pub const NO_OTHER_ARGUMENTS: &str =
+    "Do not try other arguments: every call of this tool is held for the rest of the session.";
+
 /// The banner of a call that is held because of what was found. `caught` says what that is.
 fn banner(caught: &str, call: &HeldCall<'_>, more: &str, review: &str) -> String {
+    let change = change_of(caught, call, more);
+    format!("{change} Held before your agent ran it. {AGENT_STOPS} {review}")
+}
+
+/// What the model is told of one call that is held because of what it uses.
+pub fn held_by_the_call(call: &HeldCall<'_>, cause: CallCause) -> String {
+    let change = change_of("caught a silent change", call, &and_more_changes(call.findings));
+    let (why, server) = (cause.words(), call.server);
+    format!(
+        "{change} Held before your agent ran it: {why}. {AGENT_STOPS} {NO_OTHER_ARGUMENTS} A person decides: holdpoint review {server}"
+    )
+}
+
+/// The change that decides, how many more there are, and the versions.
+fn change_of(caught: &str, call: &HeldCall<'_>, more: &str) -> String {
     let HeldCall { subject, findings, .. } = call;
     let change = match deciding(findings, call.verdict) {
         None => format!(": {subject} could not be compared with what you approved"),
@@ -333,9 +353,7 @@ fn banner(caught: &str, call: &HeldCall<'_>, more: &str, review: &str) -> String
         },
     };
     let versions = call.versions.say();
-    format!(
-        "○ holdpoint — {caught}{change}{more}.{versions} Held before your agent ran it. {AGENT_STOPS} {review}"
-    )
+    format!("○ holdpoint — {caught}{change}{more}.{versions}")
 }
 
 /// How many changes there are besides the one that is told.

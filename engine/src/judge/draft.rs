@@ -9,6 +9,7 @@ use crate::anchor::{anchor, newly_anchored};
 use crate::situation::Situation;
 use crate::view::{Materials, View, is_stateless};
 use contract::surface::{Entry, Surface};
+use gate::by_the_call::CallRulesCache;
 use gate::first_use::{FirstUse, first_use};
 use gate::judge::SurfaceJudgement;
 use gate::pins::{Basis, Pin, PinBook};
@@ -23,6 +24,7 @@ use store::{Act, Baseline, HeldChange, Launch, NewPin, Observation, Revision, Si
 #[derive(Debug)]
 pub struct Draft {
     pub(super) rules: Rules,
+    pub(super) call_rules: CallRulesCache,
     pub(super) record: StoreRecord,
     pub(super) baseline: Baseline,
     /// How often entries were pinned again during the last day without asking.
@@ -84,7 +86,7 @@ impl Writing {
 impl Draft {
     /// Judges what a server says now: what is pinned at first use, what is pinned again, what is held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
-        let Draft { rules, record, baseline, auto_pins, launch, of_view, at } = self;
+        let Draft { rules, call_rules, record, baseline, auto_pins, launch, of_view, at } = self;
         let OfView { view, mut memory, removals, is_changed_elsewhere } = of_view;
         anchor(surface, seen.vouched(), &baseline.pins);
         let surface = &*surface;
@@ -160,7 +162,8 @@ impl Draft {
         });
         let rests_on = record.clone();
         let record = StoreRecord { status: next_status, ..record };
-        let judged = judged(&rules, seen, surface, &book, judgement, &record, repinned);
+        let judging = Judging { rules: &rules, call_rules: &call_rules };
+        let judged = judged(judging, seen, surface, &book, judgement, &record, repinned);
         Drafted { judged, rests_on, record, writing, view, memory }
     }
 }
@@ -179,9 +182,16 @@ fn next_status(rules: &Rules, status: ServerStatus, is_first: bool, is_held: boo
     next(status, Happening::Judged { is_held }).unwrap_or(status)
 }
 
+/// How a server is judged, and what is kept between judgements.
+#[derive(Clone, Copy)]
+pub(super) struct Judging<'a> {
+    pub(super) rules: &'a Rules,
+    pub(super) call_rules: &'a CallRulesCache,
+}
+
 /// The situation that calls are decided on.
 pub(super) fn judged(
-    rules: &Rules,
+    Judging { rules, call_rules }: Judging<'_>,
     seen: &Seen,
     surface: &Surface,
     book: &PinBook,
@@ -207,6 +217,7 @@ pub(super) fn judged(
         allowed: rules.allowed.as_deref(),
         mirrors: rules.mirrors_parameters && is_stateless(seen.handshake.as_deref()),
         pages: &seen.pages(),
+        call_rules,
     });
     let situation = Situation {
         server: rules.server.clone(),

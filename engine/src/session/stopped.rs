@@ -48,7 +48,9 @@ impl Session {
         };
         let principal = self.state().client.principal.clone();
         let receipt_id = dispatched.receipt_id.to_string();
-        let refusal = match self.server.path.decide(&any, &principal, situation, Instant::now()) {
+        let ruling =
+            self.server.path.decide(&any, &principal, situation, &self.held_tools, Instant::now());
+        let refusal = match ruling {
             Ruling::Hold(standing) => Refusal::held(&standing, server, None, &receipt_id),
             Ruling::Deny(denial) => Refusal::denied(&denial, server, &receipt_id),
             Ruling::Allow => {

@@ -1,10 +1,12 @@
 //! Where one entry stands, with all that a refusal and a receipt say of it. Made once a judgement, not once a call.
 
 use super::Materials;
+use super::by_the_call::CallsOfChange;
 use crate::call::Target;
 use contract::change::Finding;
 use contract::schema::Additions;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
+use gate::by_the_call::{CallHold, CallRuling};
 use gate::judge::{Judgement, would_hold};
 use gate::naming::{Approved, shown_name};
 use gate::pins::{EntryPins, PinBook};
@@ -17,7 +19,7 @@ use std::sync::Arc;
 /// The version of what `data` of a refusal says.
 const VERDICT_CONTRACT_VERSION: &str = "1.0.0";
 /// The most findings that a refusal lists.
-const MAX_EVIDENCE: usize = 20;
+pub(super) const MAX_EVIDENCE: usize = 20;
 
 /// The hashes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,18 +53,23 @@ pub struct Standing {
     /// What only the new definition has, where the approved one goes on being served.
     additions: Additions,
     is_deferred: bool,
+    /// What shield decides on single calls by, whatever the posture is.
+    calls: Option<Arc<CallsOfChange>>,
+    is_by_the_call: bool,
 }
 
 impl Standing {
     pub(super) fn of(judgement: &Judgement, materials: &Materials<'_>) -> Standing {
         // A new entry that waits has no approved definition to go on with.
         let is_new = judgement.is_deferred && judgement.before.is_none();
-        let is_held = judgement.verdict.is_held();
+        let is_by_the_call = judgement.is_by_the_call;
+        let is_held = judgement.verdict.is_held() && !is_by_the_call;
         let held = is_held.then(|| judgement.reason.unwrap_or(Reason::ContractDrift));
         let reason = held.or(is_new.then_some(Reason::NoPin));
-        let surfaced = match is_new {
-            true => held_verdict(judgement.is_safety_relevant()),
-            false => judgement.surfaced(),
+        let surfaced = match (is_new, is_by_the_call) {
+            (true, _) => held_verdict(judgement.is_safety_relevant()),
+            (false, true) => passing_verdict(judgement.is_safety_relevant()),
+            (false, false) => judgement.surfaced(),
         };
         let approved = Approved::of(judgement.before.as_ref());
         let message = reason
@@ -84,6 +91,8 @@ impl Standing {
             message,
             additions: additions(judgement, materials.book),
             is_deferred: judgement.is_deferred,
+            calls: CallsOfChange::of(judgement, materials).map(Arc::new),
+            is_by_the_call,
         }
     }
 
@@ -116,6 +125,45 @@ impl Standing {
             message: held_without_findings(reason, server, name),
             additions: Additions::None,
             is_deferred: false,
+            calls: None,
+            is_by_the_call: false,
+        }
+    }
+
+    /// Whether calls are held until a person decides: all of them, or those that the change touches.
+    pub fn waits_for_person(&self) -> bool {
+        self.is_held() || self.is_by_the_call
+    }
+
+    /// Whether each call is decided on its own, by what it uses.
+    pub fn is_by_the_call(&self) -> bool {
+        self.is_by_the_call
+    }
+
+    /// What shield does with one call; nothing where it does the same with every call.
+    pub fn call_ruling(&self, arguments: Option<&[u8]>) -> Option<CallRuling> {
+        self.calls.as_ref().map(|calls| calls.rules.judge(arguments))
+    }
+
+    /// The same entry, held for one call.
+    pub(crate) fn holding_call(&self, hold: &CallHold) -> Arc<Standing> {
+        let Some(calls) = &self.calls else { return Arc::new(self.clone()) };
+        let (kinds, evidence, message) = calls.say(hold);
+        Arc::new(Standing {
+            surfaced: held_verdict(true),
+            reason: Some(Reason::ContractDrift),
+            kinds,
+            evidence,
+            message,
+            ..self.clone()
+        })
+    }
+
+    /// The same entry, held because a call of it was held before.
+    pub(crate) fn holding_every_call(&self) -> Arc<Standing> {
+        match &self.calls {
+            Some(calls) => self.holding_call(&calls.rules.held_before()),
+            None => Arc::new(self.clone()),
         }
     }
 
@@ -206,6 +254,12 @@ fn before_after(
     json!({"before": text(before), "after": text(after)})
 }
 
+/// The verdict of a call that a change does not touch.
+fn passing_verdict(is_safety_relevant: bool) -> SurfacedVerdict {
+    let provenance = Provenance::structural(Verdict::Proceed, true);
+    SurfacedVerdict::new(Verdict::Proceed, is_safety_relevant, Some(provenance))
+}
+
 /// A hold that is not the comparison's own verdict.
 fn held_verdict(is_safety_relevant: bool) -> SurfacedVerdict {
     let provenance = Provenance::structural(Verdict::Hold, true);
@@ -258,7 +312,7 @@ fn held_without_findings(reason: Reason, server: &str, subject: &str) -> String 
 }
 
 /// The version of the package when it was approved, and the one that runs now, as far as the origin or the server says.
-fn versions(book: &PinBook, surface: &Surface) -> (Option<String>, Option<String>) {
+pub(super) fn versions(book: &PinBook, surface: &Surface) -> (Option<String>, Option<String>) {
     let id = EntryId::only(EntryType::Origin);
     let version = |origin: &Entry| {
         let document = origin.document().ok()?;

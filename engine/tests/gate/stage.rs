@@ -431,6 +431,15 @@ impl Stage {
         store_of(&self.home)
     }
 
+    /// How often something was counted today, once the keeper has ended.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        let today = store::Day::of(at());
+        let yesterday = store::Day(today.0 - 1);
+        let counts = store::StatisticsStore::counts(&self.store(), yesterday, today);
+        let counts = counts.expect("counts").into_iter();
+        counts.filter(|count| count.name == name).map(|count| count.value).sum()
+    }
+
     /// All lines of the ledger but the index.
     pub(crate) fn ledger(&self) -> Vec<Value> {
         self.lines(|chain| !chain.is_index())

@@ -4,8 +4,9 @@ use crate::call::{Method, Target};
 use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
-use crate::view::Found;
+use crate::view::{Found, Standing};
 use contract::surface::{EntryType, ListKind};
+use gate::by_the_call::CallRuling;
 use gate::naming::named_tool;
 use gate::reason::Reason;
 
@@ -27,6 +28,9 @@ impl Check for DriftCheck {
         match situation.view.find(target) {
             Found::Unchanged(_) => Answer::Continue,
             Found::Changed(standing) if standing.is_held() => Answer::Hold(standing.clone()),
+            Found::Changed(standing) if standing.is_by_the_call() => {
+                by_the_call(standing, question)
+            }
             Found::Changed(standing) if standing.is_beyond_approved(call.arguments) => {
                 let server = situation.server.as_str();
                 Answer::Hold(standing.because(Reason::UnapprovedParameter, target, server))
@@ -42,6 +46,23 @@ impl Check for DriftCheck {
             }
             Found::Unknown => Answer::Hold(situation.view.unknown(target, situation)),
         }
+    }
+}
+
+/// Decides on one call of a tool whose change shield holds by the call.
+fn by_the_call(standing: &Standing, question: &Question<'_>) -> Answer {
+    let Question { call, held_tools, .. } = *question;
+    let approved = standing.before.map(|before| before.entry);
+    if let Some((target, approved)) = call.target.zip(approved)
+        && held_tools.has(target.key, approved)
+    {
+        return Answer::Hold(standing.holding_every_call());
+    }
+    match standing.call_ruling(call.arguments) {
+        Some(CallRuling::Proceed) => Answer::Continue,
+        Some(CallRuling::Hold(hold)) => Answer::Hold(standing.holding_call(&hold)),
+        // INVARIANT: a change that is decided by the call has rules; without them nothing goes through.
+        None => Answer::Hold(standing.holding_every_call()),
     }
 }
 
