@@ -86,7 +86,7 @@ pub(crate) enum Command {
     Demo(DemoCommand),
     /// Compare two captures and show the verdict of a posture
     #[command(
-        after_help = "Examples:\n  holdpoint diff monday.json tuesday.json\n  holdpoint diff old.json new.json --posture strict --json\n\nExits with 0 (PROCEED) or 10 (held)."
+        after_help = "Examples:\n  holdpoint diff monday.json tuesday.json\n  holdpoint diff old.json new.json --posture strict --json\n  holdpoint diff old.json new.json --posture shield --call search='{\"query\":\"rust\"}'\n  holdpoint diff old.json new.json --posture shield --calls calls.jsonl\n\nExits with 0 (PROCEED) or 10 (held). With calls, the calls decide: 10 if any of them is held."
     )]
     Diff(DiffCommand),
     /// Print the hashes of every entry of a capture
@@ -254,6 +254,12 @@ pub(crate) struct DiffCommand {
     /// monitor, shield, guard or strict [default: the configured one, else guard]
     #[arg(long, value_name = "POSTURE")]
     pub(crate) posture: Option<Posture>,
+    /// Also say what would become of a call with these arguments; may be given several times
+    #[arg(long, value_name = "TOOL=ARGUMENTS")]
+    pub(crate) call: Vec<String>,
+    /// The same for every line of a file, as {"tool":"…","arguments":{…}}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calls: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -27,6 +27,9 @@ pub(crate) struct VerdictDocument<'a> {
     detail: Option<String>,
     posture: Posture,
     entries: Vec<EntryDocument<'a>>,
+    /// `diff --call`: what the posture would do with each call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) calls: Option<Vec<CallDocument>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) behavioral: Option<&'static str>,
 }
@@ -39,6 +42,9 @@ pub(crate) struct EntryDocument<'a> {
     #[serde(flatten)]
     surfaced: SurfacedVerdict,
     deferred: bool,
+    /// Calls are decided one by one: shield holds those that the change touches.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_the_call: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +55,17 @@ pub(crate) struct EntryDocument<'a> {
     renamed_to: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<Cow<'a, str>>,
+}
+
+/// What would become of one call. Its arguments are not repeated.
+#[derive(Debug, Serialize)]
+pub(crate) struct CallDocument {
+    pub(crate) tool: String,
+    pub(crate) verdict: Verdict,
+    pub(crate) kinds: Vec<&'static str>,
+    pub(crate) parameters: Vec<String>,
+    #[serde(skip)]
+    pub(crate) why: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,6 +102,7 @@ impl<'a> VerdictDocument<'a> {
             detail: is_unreadable.then(|| unreadable.join("; ")),
             posture: judgement.posture,
             entries: judgement.entries.iter().map(|entry| EntryDocument::of(entry, text)).collect(),
+            calls: None,
             behavioral: None,
         }
     }
@@ -119,6 +137,7 @@ impl<'a> EntryDocument<'a> {
             key: printable.key(),
             surfaced: judgement.surfaced(),
             deferred: judgement.is_deferred,
+            by_the_call: judgement.is_by_the_call,
             reason: judgement.reason,
             definition_hash: is_tool.then(|| Change {
                 before: before.and_then(contract::surface::Entry::definition_hash),
@@ -200,6 +219,10 @@ pub(crate) fn gravest_first(findings: &[Finding]) -> Vec<&Finding> {
 /// The columns in front of a text before and after.
 const INDENT: usize = 10;
 
+/// What becomes of the calls of an entry whose calls are decided one by one.
+pub(crate) const BY_THE_CALL: &str =
+    "each call is decided on its own: those that the change touches are held";
+
 fn say_entry(printable: &Printable<'_>, state: &str, text: ServerText) {
     let entry = printable.judgement;
     let kind = match entry.id.entry_type {
@@ -215,6 +238,9 @@ fn say_entry(printable: &Printable<'_>, state: &str, text: ServerText) {
             "    it may have been renamed to `{}`: the input is the same",
             screen::name(&name)
         ));
+    }
+    if entry.is_by_the_call {
+        screen::say(format!("    {}", styled(DIM, BY_THE_CALL)));
     }
     for words in printable.details() {
         screen::say(format!("    {}", screen::readable(&words)));
@@ -247,6 +273,27 @@ fn say_finding(printable: &Printable<'_>, finding: &Finding) {
         (None, Some(withheld)) => screen::say(format!("        {plus} {}", withheld.words())),
         (Some(after), None) => show(&plus, after),
         (None, None) => {}
+    }
+}
+
+/// Says what would become of calls, a line each.
+pub(crate) fn say_calls(calls: &[CallDocument]) {
+    for (place, call) in calls.iter().enumerate() {
+        let verdict = screen::verdict(call.verdict);
+        let name = styled(BOLD, screen::name(&call.tool));
+        let mut line = format!("{verdict}  call {}: {name}", place + 1);
+        let quoted = call.parameters.iter().map(|name| format!("`{}`", screen::readable(name)));
+        let quoted: Vec<String> = quoted.collect();
+        if !quoted.is_empty() {
+            line.push_str(&format!(" because of {}", quoted.join(", ")));
+        }
+        if !call.kinds.is_empty() {
+            line.push_str(&format!(" {}", styled(DIM, format!("[{}]", call.kinds.join(", ")))));
+        }
+        screen::say(line);
+        if let Some(why) = &call.why {
+            screen::say(format!("    {why}"));
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod cache;
 mod numbers;
 mod omission;
 mod places;
+mod reach;
 mod sameness;
 mod sayings;
 mod schema;
@@ -19,6 +20,7 @@ mod validators;
 
 pub use bounds::MAX_APPLIED;
 pub use cache::{CallRulesCache, MAX_CACHED_BYTES, MAX_CACHED_RULES};
+pub use reach::{CallReach, ReachedParameters};
 pub use schema::{MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_BYTES};
 
 use aspects::Aspects;
@@ -148,9 +150,30 @@ pub struct CallRules {
     accepted: Entry,
     new: Entry,
     /// The kinds of change of the input, each with the parameter that it is about.
-    changes: Vec<(ChangeKind, Option<String>)>,
+    changes: Vec<InputChange>,
     defers_text: bool,
     compiled: OnceLock<Result<Compiled, Undecided>>,
+}
+
+/// One change of the input: its kind, and the parameter of a call that it is about or within.
+#[derive(Debug)]
+struct InputChange {
+    kind: ChangeKind,
+    parameter: Option<String>,
+    /// It is about something in the parameter.
+    is_nested: bool,
+}
+
+impl InputChange {
+    fn of(finding: &Finding) -> InputChange {
+        let parameter = parameter(&finding.path);
+        let is_nested = finding.path.matches('/').count() > 3;
+        InputChange { kind: finding.kind, parameter, is_nested }
+    }
+
+    fn is_about(&self, name: &str) -> bool {
+        self.parameter.as_deref().is_none_or(|about| about == name)
+    }
 }
 
 /// All that is compiled of a change.
@@ -181,7 +204,7 @@ impl CallRules {
             approved: approved.clone(),
             accepted: accepted.clone(),
             new: new.clone(),
-            changes: changes.map(|finding| (finding.kind, parameter(&finding.path))).collect(),
+            changes: changes.map(InputChange::of).collect(),
             defers_text,
             compiled: OnceLock::new(),
         }
@@ -193,7 +216,7 @@ impl CallRules {
             Ok(compiled) => compiled,
             Err(why) => return self.hold(CallCause::Undecided(*why), Vec::new()),
         };
-        if compiled.places.iter().any(|places| places.unattributed || !places.whole().is_none()) {
+        if compiled.is_about_every_call() {
             return self.hold(CallCause::WholeTool, Vec::new());
         }
         let arguments = arguments.unwrap_or(b"{}");
@@ -214,7 +237,7 @@ impl CallRules {
 
     /// Every later call of a tool of which one was held.
     pub fn held_before(&self) -> CallHold {
-        let kinds: BTreeSet<ChangeKind> = self.changes.iter().map(|(kind, _)| *kind).collect();
+        let kinds: BTreeSet<ChangeKind> = self.changes.iter().map(|change| change.kind).collect();
         let kinds = kinds.into_iter().collect();
         CallHold { cause: CallCause::HeldBefore, kinds, parameters: Vec::new() }
     }
@@ -248,10 +271,8 @@ impl CallRules {
 
     /// The kinds that changes of a parameter are told as: those of the comparison where branches changed.
     fn kinds_of(&self, aspects: Aspects, parameter: &str) -> Vec<ChangeKind> {
-        let is_about =
-            |about: &Option<String>| about.as_deref().is_none_or(|about| about == parameter);
-        let told = self.changes.iter().filter(|(_, about)| is_about(about)).map(|(kind, _)| *kind);
-        let told: Vec<ChangeKind> = told.collect();
+        let told = self.changes.iter().filter(|change| change.is_about(parameter));
+        let told: Vec<ChangeKind> = told.map(|change| change.kind).collect();
         match aspects.has(Aspects::BRANCHES) && !told.is_empty() {
             true => told,
             false => aspects.kinds().collect(),
@@ -259,17 +280,14 @@ impl CallRules {
     }
 
     fn hold(&self, cause: CallCause, parameters: Vec<String>) -> CallRuling {
-        let is_about = |about: &Option<String>| {
-            parameters.is_empty()
-                || about.as_deref().is_none_or(|about| parameters.iter().any(|name| name == about))
+        let is_about = |change: &&InputChange| {
+            parameters.is_empty() || parameters.iter().any(|name| change.is_about(name))
         };
-        let of = |is_wanted: &dyn Fn(&Option<String>) -> bool| -> BTreeSet<ChangeKind> {
-            let changes = self.changes.iter().filter(|(_, about)| is_wanted(about));
-            changes.map(|(kind, _)| *kind).collect()
-        };
-        let mut kinds = of(&is_about);
+        let changes = || self.changes.iter();
+        let mut kinds: BTreeSet<ChangeKind> =
+            changes().filter(is_about).map(|change| change.kind).collect();
         if kinds.is_empty() {
-            kinds = of(&|_| true);
+            kinds = changes().map(|change| change.kind).collect();
         }
         CallRuling::Hold(CallHold { cause, kinds: kinds.into_iter().collect(), parameters })
     }
@@ -306,6 +324,11 @@ impl CallRules {
 }
 
 impl Compiled {
+    /// Whether something changed that no parameter can be blamed for.
+    fn is_about_every_call(&self) -> bool {
+        self.places.iter().any(|places| places.unattributed || !places.whole().is_none())
+    }
+
     /// The validators that refuse some arguments.
     fn refusing(&self, arguments: &Value) -> Option<&Validators> {
         let validators = [Some(&self.new), Some(&self.approved), self.accepted.as_ref()];
@@ -318,7 +341,7 @@ fn read(entry: &Entry) -> Result<Document<'_>, Undecided> {
 }
 
 /// The parameter of a call that a pointer leads to or into.
-fn parameter(path: &str) -> Option<String> {
+pub(crate) fn parameter(path: &str) -> Option<String> {
     let step = path.strip_prefix("/inputSchema/properties/")?.split('/').next()?;
     Some(step.replace("~1", "/").replace("~0", "~"))
 }

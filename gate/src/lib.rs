@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod by_the_call;
+pub mod call_verdict;
 pub mod comparing;
 pub mod counters;
 pub mod first_use;

@@ -1,5 +1,7 @@
 //! `holdpoint diff OLD NEW`: two captures, the first as approved by a person.
 
+mod calls;
+
 use crate::arguments::{DiffCommand, Options};
 use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
@@ -8,6 +10,8 @@ use crate::screen;
 use crate::server_text::ServerText;
 use crate::target::{home_path, read_file};
 use contract::surface::{CaptureError, Surface, read_capture};
+use gate::by_the_call::CallRulesCache;
+use gate::call_verdict::CallCase;
 use gate::judge::judge_surface;
 use gate::pins::{Basis, Pin, PinBook};
 use gate::time::Timestamp;
@@ -27,14 +31,31 @@ pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Fail
     };
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
     let settings = configuration.settings(None, command.posture);
-    let judgement = judge_surface(&approved(&old), &new, &settings, 0);
+    let book = approved(&old);
+    let judgement = judge_surface(&book, &new, &settings, 0);
+    let case = CallCase {
+        book: &book,
+        surface: &new,
+        judgement: &judgement,
+        settings: &settings,
+        cache: &CallRulesCache::default(),
+    };
+    let calls = calls::judged(command, &case)?;
+    // Whoever names calls asks about them: the change as a whole may hold others.
+    let is_held = match &calls {
+        Some(calls) => calls.iter().any(|call| call.verdict.is_held()),
+        None => judgement.verdict.is_held(),
+    };
     if options.json {
-        screen::print_json(&VerdictDocument::of(&judgement, ServerText::Shown))?;
+        let mut document = VerdictDocument::of(&judgement, ServerText::Shown);
+        document.calls = calls;
+        screen::print_json(&document)?;
     } else {
         report::say_entries(&judgement, ServerText::Shown);
         screen::say(report::summary(&judgement));
+        report::say_calls(calls.as_deref().unwrap_or_default());
     }
-    Ok(if judgement.verdict.is_held() { Exit::Held } else { Exit::Fine })
+    Ok(if is_held { Exit::Held } else { Exit::Fine })
 }
 
 /// A book in which a person approved a whole surface.

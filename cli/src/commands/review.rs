@@ -20,7 +20,7 @@ use usage::Usage;
 
 mod paragraph;
 mod summary;
-mod usage;
+pub(crate) mod usage;
 mod walk;
 
 pub(crate) use paragraph::show_change;
@@ -66,7 +66,7 @@ fn print(servers: &[(ServerId, Review)], usage: &Usage, text: ServerText) -> Res
         .iter()
         .map(|(id, judged)| {
             let entries: Vec<_> =
-                judged.waiting().map(|entry| waiting_document(id, entry, usage, text)).collect();
+                judged.waiting().map(|entry| waiting_document(id, judged, entry, usage, text)).collect();
             let unreadable = judged.judgement.unreadable.iter();
             let unreadable: Vec<_> = unreadable.map(|words| text.unreadable(words)).collect();
             serde_json::json!({
@@ -83,6 +83,7 @@ fn print(servers: &[(ServerId, Review)], usage: &Usage, text: ServerText) -> Res
 
 fn waiting_document(
     id: &ServerId,
+    judged: &Review,
     entry: &Judgement,
     usage: &Usage,
     text: ServerText,
@@ -93,6 +94,7 @@ fn waiting_document(
         "before": printable.before().map(contract::surface::Entry::raw),
         "after": printable.after().map(contract::surface::Entry::raw),
         "usage": usage.of(id, entry),
+        "stopped": usage.stopped(id, judged, entry),
     });
     if let (Some(withheld), Some(members)) = (printable.withheld(), document.as_object_mut()) {
         members.insert("withheld".to_owned(), serde_json::json!(withheld));
@@ -108,6 +110,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) 
         let mut paragraph = Paragraph::new(entry, text);
         paragraph.shared = Some(&shared);
         paragraph.usage = usage.of(id, entry);
+        paragraph.stopped = usage.stopped(id, judged, entry);
         paragraph.place = Some((place + 1, total));
         screen::say("");
         paragraph.show();

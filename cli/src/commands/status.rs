@@ -3,6 +3,7 @@
 mod short;
 
 use crate::arguments::{Options, StatusCommand};
+use crate::commands::review::usage::{StoppedCalls, Usage};
 use crate::failure::{Exit, Failure};
 use crate::hosting;
 use crate::last_check::LastCheck;
@@ -46,6 +47,9 @@ struct ServerDocument<'a> {
 #[derive(Debug, Serialize)]
 struct WaitingDocument<'a> {
     since: Option<Timestamp>,
+    /// How many of the last calls the change would have stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<StoppedCalls>,
     #[serde(flatten)]
     entry: EntryDocument<'a>,
 }
@@ -60,6 +64,7 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         None => ids_to_show(&workplace)?,
     };
     let at = now();
+    let usage = Usage::read(&workplace)?;
     let mut servers = Vec::new();
     for id in &ids {
         let check = LastCheck::of(&workplace, id)?;
@@ -80,7 +85,9 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     if options.json {
         let documents: Vec<_> = servers
             .iter()
-            .map(|(id, judged, since, check)| document(id, judged, *since, check.as_ref(), text))
+            .map(|(id, judged, since, check)| {
+                document(id, judged, *since, check.as_ref(), text, &usage)
+            })
             .collect();
         let document = serde_json::json!({ "incident": incident.is_some(), "servers": documents });
         screen::print_json(&document)?;
@@ -104,7 +111,7 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         return Ok(Exit::Fine);
     }
     for (id, judged, since, check) in &servers {
-        say_server(id, judged, *since, check.as_ref(), text, options);
+        say_server(id, judged, *since, check.as_ref(), text, &usage, options);
     }
     let tools: usize = servers.iter().map(|(_, judged, ..)| pinned(judged, EntryType::Tool)).sum();
     if !options.quiet {
@@ -195,6 +202,7 @@ fn document<'a>(
     since: Since,
     admission: Option<&'a LastCheck>,
     text: ServerText,
+    usage: &Usage,
 ) -> ServerDocument<'a> {
     let server = judged.server.snapshot.server.as_ref();
     let observation = judged.server.snapshot.observation.as_ref();
@@ -217,6 +225,7 @@ fn document<'a>(
             .waiting()
             .map(|entry| WaitingDocument {
                 since: since.of(entry),
+                stopped: usage.stopped(id, judged, entry),
                 entry: EntryDocument::of(entry, text),
             })
             .collect(),
@@ -241,6 +250,7 @@ fn say_server(
     since: Since,
     check: Option<&LastCheck>,
     text: ServerText,
+    usage: &Usage,
     options: &Options,
 ) {
     let style = match judged.status() {
@@ -270,6 +280,9 @@ fn say_server(
     }
     for entry in judged.waiting() {
         screen::say(format!("    {}", waiting_line(entry, since.of(entry), text)));
+        if let Some(stopped) = usage.stopped(id, judged, entry) {
+            screen::say(styled(DIM, format!("        {}", stopped.words())));
+        }
     }
     if judged.waiting().next().is_some() && !options.quiet {
         screen::say(styled(DIM, format!("    look: holdpoint review {id}")));

@@ -12,6 +12,7 @@
 mod agent;
 mod bench;
 
+mod calls;
 mod captures;
 mod evidence;
 mod help;

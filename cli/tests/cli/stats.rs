@@ -213,7 +213,7 @@ fn what_the_gate_counts_is_on_the_card_and_in_a_review() {
     let this = &card(&bench, &["--days", "2"])["this"];
     assert_eq!(this["calls"], json!({ "checked": 6, "held": 1, "denied": 0, "failed": 0 }));
     assert_eq!(this["changes"]["held"], 1);
-    let would = json!({ "monitor": 0, "shield": 1, "guard": 1, "strict": 1 });
+    let would = json!({ "monitor": 0, "shield": 0, "guard": 1, "strict": 1 });
     assert_eq!(this["would_hold"], would);
     assert_eq!(this["added_latency_us"]["calls"], 6);
     assert_eq!(this["tiers"], json!({ "0": 1 }));
@@ -352,4 +352,23 @@ fn a_review_of_a_tool_that_was_not_called_says_nothing_of_calls() {
     let bench = Bench::new();
     assert_eq!(lost_parameter(&bench, 0, 0)["usage"], json!([]));
     bench.run(["review"]).exits(10).never_says("was used in");
+}
+
+#[test]
+fn review_and_status_say_how_many_calls_a_change_would_have_stopped() {
+    let bench = Bench::new();
+    // Under guard the whole tool is held.
+    let waiting = lost_parameter(&bench, 412, 3);
+    let all = json!({ "at_least": 412, "at_most": 412, "calls": 412, "days": 30 });
+    assert_eq!(waiting["stopped"], all);
+    // Under shield only the calls that used the parameter that is gone.
+    bench.configure("posture = \"shield\"\n");
+    let some = json!({ "at_least": 3, "at_most": 3, "calls": 412, "days": 30 });
+    let reviewed = bench.run(["review", ID, "--json"]).exits(10).json();
+    assert_eq!(reviewed["servers"][0]["waiting"][0]["stopped"], some);
+    assert_eq!(reviewed["servers"][0]["waiting"][0]["entry"]["by_the_call"], true);
+    assert_eq!(bench.server_status()["waiting"][0]["stopped"], some);
+    let words = "it would have stopped 3 of 412 calls in the last 30 days";
+    bench.run(["review", ID]).exits(10).says(words);
+    bench.run(["status", ID]).exits(0).says(words);
 }

@@ -52,6 +52,13 @@ impl Sandbox {
         };
         file("monday.json", json!({ "tools": [report_tool()] }).to_string());
         file("tuesday.json", json!({ "tools": [filing] }).to_string());
+        let mut formatted = report_tool();
+        formatted["inputSchema"]["properties"]["format"] = json!({ "type": "string" });
+        formatted["inputSchema"]["required"] = json!([]);
+        let mut plain = formatted.clone();
+        plain["inputSchema"]["properties"].as_object_mut().unwrap().remove("format");
+        file("with-format.json", json!({ "tools": [formatted] }).to_string());
+        file("without-format.json", json!({ "tools": [plain] }).to_string());
         file("twice.json", r#"{"tools":[{"name":"make_report","name":"make_report"}]}"#.to_owned());
         let session = [
             json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

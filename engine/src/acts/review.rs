@@ -2,7 +2,8 @@
 
 use crate::acts::{ActError, RecordedServer, ReviewedHash};
 use contract::surface::{Entry, EntryId, EntryType, Surface};
-use gate::judge::{Judgement, SurfaceJudgement};
+use gate::by_the_call::{CallReach, CallRulesCache};
+use gate::judge::{Judgement, SurfaceJudgement, call_rules};
 use gate::reason::Reason;
 use gate::server::ServerStatus;
 use std::collections::BTreeSet;
@@ -37,6 +38,20 @@ impl Review {
     pub fn waiting(&self) -> impl Iterator<Item = &Judgement> {
         let is_waiting = |entry: &&Judgement| entry.is_waiting() || self.noted.contains(&entry.id);
         self.judgement.entries.iter().filter(is_waiting)
+    }
+
+    /// Which calls a waiting change of a tool holds; nothing where it holds none.
+    pub fn reach(&self, entry: &Judgement) -> Option<CallReach> {
+        if !entry.verdict.is_held() || entry.id.entry_type != EntryType::Tool {
+            return None;
+        }
+        let is_by_the_call = entry.is_by_the_call;
+        let rules = || {
+            let (pins, settings) = (self.server.pins(), self.server.settings());
+            call_rules(entry, pins, settings, &CallRulesCache::default())
+        };
+        let rules = is_by_the_call.then(rules).flatten();
+        Some(rules.map_or(CallReach::Every, |rules| rules.reach()))
     }
 
     pub fn status(&self) -> ServerStatus {

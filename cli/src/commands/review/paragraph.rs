@@ -1,7 +1,7 @@
 //! One waiting change: what it is called, its findings, how often it was used, before and after.
 
 use super::summary::Shared;
-use super::usage::ParameterUsage;
+use super::usage::{ParameterUsage, StoppedCalls};
 use crate::report::{self, gravest_first, name_of};
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::server_text::{Printable, ServerText};
@@ -16,6 +16,7 @@ pub(super) struct Paragraph<'a> {
     /// Findings that the summary told for several entries at once.
     pub(super) shared: Option<&'a Shared>,
     pub(super) usage: Vec<ParameterUsage>,
+    pub(super) stopped: Option<StoppedCalls>,
     /// Which one it is, of how many.
     pub(super) place: Option<(usize, usize)>,
 }
@@ -28,7 +29,7 @@ pub(crate) fn show_change(entry: &Judgement, text: ServerText) {
 impl<'a> Paragraph<'a> {
     pub(super) fn new(entry: &'a Judgement, text: ServerText) -> Paragraph<'a> {
         let printable = Printable::new(entry, text);
-        Paragraph { printable, text, shared: None, usage: Vec::new(), place: None }
+        Paragraph { printable, text, shared: None, usage: Vec::new(), stopped: None, place: None }
     }
 
     pub(super) fn show(&self) {
@@ -41,6 +42,12 @@ impl<'a> Paragraph<'a> {
         let state = report::state_of(entry);
         screen::say(format!("{state}  {} {name}{place}", entry.id.entry_type));
         self.show_findings();
+        if entry.is_by_the_call {
+            screen::say(format!("  • {}", report::BY_THE_CALL));
+        }
+        if let Some(stopped) = &self.stopped {
+            screen::say(format!("  • {}", stopped.words()));
+        }
         for used in &self.usage {
             screen::say(format!("  • {}", used.words()));
         }

@@ -6,6 +6,8 @@ use crate::screen;
 use crate::target::Workplace;
 use contract::change::Finding;
 use contract::surface::EntryType;
+use engine::acts::Review;
+use gate::by_the_call::{CallReach, ReachedParameters};
 use gate::counters::{Counter, parameter_used, tool_called};
 use gate::judge::Judgement;
 use gate::server::ServerId;
@@ -66,6 +68,56 @@ impl Usage {
             }
         }
         told
+    }
+}
+
+/// How many calls a waiting change would have stopped, had it been there when they were made.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct StoppedCalls {
+    at_least: u64,
+    at_most: u64,
+    calls: u64,
+    days: u64,
+}
+
+impl StoppedCalls {
+    pub(crate) fn words(&self) -> String {
+        let StoppedCalls { at_least, at_most, calls, days } = self;
+        let stopped = match at_least == at_most {
+            true => at_least.to_string(),
+            false => format!("between {at_least} and {at_most}"),
+        };
+        format!("it would have stopped {stopped} of {calls} calls in the last {days} days")
+    }
+}
+
+impl Usage {
+    /// How many of the last calls a waiting change would have stopped, as far as the names of the parameters that they
+    /// used tell. Nothing where the change stops no call, or the tool was not called.
+    pub(crate) fn stopped(
+        &self,
+        server: &ServerId,
+        review: &Review,
+        entry: &Judgement,
+    ) -> Option<StoppedCalls> {
+        let calls = self.count(server, tool_called(&entry.id.key));
+        let reach = review.reach(entry).filter(|_| calls > 0)?;
+        let (at_least, at_most) = match reach {
+            CallReach::Every => (calls, calls),
+            CallReach::Parameters(ReachedParameters { used, left_out, by_value, is_open }) => {
+                let count = |name: &String| {
+                    self.count(server, parameter_used(&entry.id.key, name)).min(calls)
+                };
+                let certain = used.iter().map(count);
+                let certain = certain.chain(left_out.iter().map(|name| calls - count(name)));
+                let certain: Vec<u64> = certain.collect();
+                let possible: u64 = certain.iter().copied().chain(by_value.iter().map(count)).sum();
+                // Two parameters may have been used by the same calls, or by different ones.
+                let at_most = if is_open { calls } else { possible.min(calls) };
+                (certain.into_iter().max().unwrap_or(0), at_most)
+            }
+        };
+        Some(StoppedCalls { at_least, at_most, calls, days: DAYS })
     }
 }
 

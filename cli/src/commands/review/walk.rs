@@ -50,6 +50,7 @@ pub(super) fn walk(
             for entry in &asked.entries {
                 let mut paragraph = Paragraph::new(entry, ServerText::Shown);
                 paragraph.usage = usage.of(id, entry);
+                paragraph.stopped = usage.stopped(id, judged, entry);
                 paragraph.show();
             }
             match choose(&asked, place, total)? {

@@ -1,0 +1,72 @@
+//! Which calls a change reaches, as far as the names of their parameters tell: for counts of calls that were made before.
+
+use super::aspects::Aspects;
+use super::places::CallMember;
+use super::{CallRules, Compiled};
+use contract::change::ChangeKind;
+use std::collections::BTreeSet;
+
+/// The calls that a change holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallReach {
+    /// All of them.
+    Every,
+    Parameters(ReachedParameters),
+}
+
+/// The parameters that decide.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReachedParameters {
+    /// Every call that uses one of these is held.
+    pub used: BTreeSet<String>,
+    /// Every call that leaves one of these out is held.
+    pub left_out: BTreeSet<String>,
+    /// Calls that use one of these may be held: that depends on the value.
+    pub by_value: BTreeSet<String>,
+    /// Any other call may be held too.
+    pub is_open: bool,
+}
+
+impl CallRules {
+    /// Which calls the change holds.
+    pub fn reach(&self) -> CallReach {
+        match self.compiled.get_or_init(|| self.compile()) {
+            Ok(compiled) if !compiled.is_about_every_call() => self.reach_of(compiled),
+            Ok(_) | Err(_) => CallReach::Every,
+        }
+    }
+
+    fn reach_of(&self, compiled: &Compiled) -> CallReach {
+        let mut reached = ReachedParameters::default();
+        for places in &compiled.places {
+            let members = places.get(0).into_iter().flat_map(|root| &root.members);
+            for (name, member) in members {
+                let CallMember::Declared(place) = member else { continue };
+                let Some(place) = places.get(*place) else { return CallReach::Every };
+                let names =
+                    [(&mut reached.used, place.within), (&mut reached.left_out, place.left_out)];
+                for (names, aspects) in names {
+                    if aspects != Aspects::NONE {
+                        names.insert(name.as_ref().to_owned());
+                    }
+                }
+            }
+        }
+        for change in &self.changes {
+            let is_nested = change.is_nested;
+            match (change.kind, &change.parameter) {
+                // No call that was made before the change could have it.
+                (ChangeKind::AddedRequiredParam, Some(_)) if !is_nested => return CallReach::Every,
+                (ChangeKind::RequiredSetExpanded, Some(name)) if !is_nested => {
+                    reached.left_out.insert(name.clone());
+                }
+                (_, Some(name)) if reached.used.contains(name) => {}
+                (_, Some(name)) => {
+                    reached.by_value.insert(name.clone());
+                }
+                (_, None) => reached.is_open = true,
+            }
+        }
+        CallReach::Parameters(reached)
+    }
+}
