@@ -15,3 +15,4 @@ pub mod server;
 pub mod sessions;
 pub mod standard;
 pub mod timing;
+pub mod working_calls;

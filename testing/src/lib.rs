@@ -1,5 +1,5 @@
 //! What tests of several crates share: waiting with a deadline for what another thread or process does, random numbers, and
-//! finding what a machine may lack (PostgreSQL, real servers, captures of them, `/proc`). For tests only: no crate uses it
+//! finding what a machine may lack (PostgreSQL, real servers, captures of them, `/proc`). For tests and measurements only: no crate uses it
 //! otherwise.
 #![forbid(unsafe_code)]
 #![allow(
@@ -10,9 +10,11 @@
     reason = "tests fail by panicking and report what they did not run"
 )]
 
+mod calls;
 mod random;
 mod servers;
 
+pub use calls::arguments;
 pub use random::Random;
 pub use servers::{ListeningServer, newest_release, releases, servers_folder};
 

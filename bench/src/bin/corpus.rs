@@ -7,10 +7,13 @@
 
 use contract::change::ChangeKind;
 use contract::surface::{Entry, EntryType, Surface, read_capture};
+use gate::by_the_call::CallRulesCache;
+use gate::call_verdict::CallCase;
 use gate::judge::{Judgement, judge_surface};
 use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::{Posture, Settings};
 use gate::time::Timestamp;
+use holdpoint_bench::working_calls::{self, WorkingCalls};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +54,12 @@ struct Tally {
     deferred: BTreeMap<&'static str, usize>,
     /// Pairs with a tool whose calls worked and are now stopped, and such tools.
     stopped: BTreeMap<&'static str, (usize, usize)>,
+    /// Calls that worked under the older release.
+    calls: WorkingCalls,
+    /// Calls that were judged, over all pairs.
+    judged_calls: usize,
+    /// Pairs, tools and calls that a posture stops, each call judged on its own.
+    stopped_calls: BTreeMap<&'static str, (usize, usize, usize)>,
     /// In how many pairs a kind occurs, and in how many it occurs in an entry that guard holds.
     kinds: BTreeMap<&'static str, (usize, usize)>,
 }
@@ -94,7 +103,11 @@ impl Tally {
         };
         self.tools += old.entries().filter(still_there).count();
         for posture in Posture::ALL {
-            let judged = judge_surface(&book, new, &Settings::with_posture(posture), 0);
+            let settings = Settings::with_posture(posture);
+            let judged = judge_surface(&book, new, &settings, 0);
+            let (settings, cache) = (&settings, &CallRulesCache::default());
+            let case = CallCase { book: &book, surface: new, judgement: &judged, settings, cache };
+            self.judge_calls(old, &case);
             *self.held.entry(posture.as_str()).or_default() +=
                 usize::from(judged.verdict.is_held());
             let is_deferred = judged.entries.iter().any(|entry| entry.is_deferred);
@@ -128,6 +141,50 @@ impl Tally {
         }
     }
 
+    /// Judges calls of every tool that the newer release still has.
+    fn judge_calls(&mut self, old: &Surface, case: &CallCase<'_>) {
+        let (mut tools, mut calls) = (0, 0);
+        for entry in old.entries().filter(|entry| entry.entry_type() == EntryType::Tool) {
+            if case.surface.entry(entry.id()).is_none() {
+                continue;
+            }
+            let made = self.calls.of(entry);
+            if case.settings.posture == Posture::Guard {
+                self.judged_calls += made.len();
+            }
+            let judge = |call: &&String| case.judge(entry.key(), Some(call.as_bytes()));
+            let held = made.iter().filter(|call| judge(call).verdict.is_held()).count();
+            tools += usize::from(held > 0);
+            calls += held;
+        }
+        let posture = case.settings.posture.as_str();
+        let count = self.stopped_calls.entry(posture).or_default();
+        *count = (count.0 + usize::from(tools > 0), count.1 + tools, count.2 + calls);
+    }
+
+    fn print_calls(&self) {
+        println!(
+            "calls that worked, made from the older release ({} a tool, seeded), of tools that the newer one has:",
+            working_calls::CALLS
+        );
+        for posture in Posture::ALL {
+            let stopped = self.stopped_calls.get(posture.as_str()).copied().unwrap_or_default();
+            let share = |count: usize, of: usize| 100.0 * count as f64 / of.max(1) as f64;
+            println!(
+                "{posture:<8} stops a call in {:>4} of {} upgrades ({:>4.1} %), of {:>5} of {} tools ({:>4.1} %), {:>6} of {} calls ({:>4.1} %)",
+                stopped.0,
+                self.pairs,
+                share(stopped.0, self.pairs),
+                stopped.1,
+                self.tools,
+                share(stopped.1, self.tools),
+                stopped.2,
+                self.judged_calls,
+                share(stopped.2, self.judged_calls),
+            );
+        }
+    }
+
     fn print(&self) {
         let share = |count: usize| 100.0 * count as f64 / self.pairs.max(1) as f64;
         println!(
@@ -148,7 +205,9 @@ impl Tally {
                 share(deferred)
             );
         }
-        println!("a tool that is in both releases, and whose calls the upgrade stops:");
+        println!(
+            "a tool that is in both releases, and of which the upgrade stops all calls, or some by the call:"
+        );
         for posture in Posture::ALL {
             let (pairs, tools) = self.stopped.get(posture.as_str()).copied().unwrap_or_default();
             println!(
@@ -159,6 +218,7 @@ impl Tally {
                 100.0 * tools as f64 / self.tools.max(1) as f64
             );
         }
+        self.print_calls();
         println!("{:<34} {:>6} {:>24}", "kind", "pairs", "in an entry guard holds");
         for (kind, (pairs, held)) in &self.kinds {
             println!("{kind:<34} {pairs:>6} {held:>24}");
