@@ -133,7 +133,7 @@ fn a_tool_that_describes_itself_differently_beside_a_breaking_change_is_held_unl
 }
 
 #[test]
-fn an_approval_ends_the_hold_of_the_session() {
+fn a_server_that_goes_back_to_what_was_approved_is_not_held_any_more() {
     let stage = stage(Posture::Shield);
     stage.change(tools(&[delete("Delete at once")]));
     assert!(stage.call(2, "delete", json!({"path": "a", "dry_run": true})).get("error").is_some());
@@ -155,6 +155,8 @@ fn what_shield_would_have_held_is_counted_by_the_call_under_every_posture() {
     for posture in [Posture::Monitor, Posture::Shield, Posture::Guard] {
         let mut stage = stage(posture);
         stage.change(tools(&[delete("Delete at once")]));
+        // A call that waits for the list is counted by another thread, maybe after it was answered.
+        stage.list(9);
         let _ = stage.call(2, "delete", json!({"path": "a"}));
         let _ = stage.call(3, "delete", json!({"path": "a", "dry_run": true}));
         stage.end_keeper();
