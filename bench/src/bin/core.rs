@@ -5,7 +5,8 @@
 
 use contract::diff::{diff_entry, diff_surfaces};
 use contract::json::Document;
-use contract::surface::{Surface, read_capture};
+use contract::surface::{Entry, EntryId, EntryType, Surface, read_capture};
+use gate::by_the_call::{CallRules, ToolChange};
 use holdpoint_bench::figures::{Figures, exit_code, peak_bytes};
 use holdpoint_bench::timing::{best_times, ratio};
 use holdpoint_bench::{hostile, likeness};
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let mut figures = Figures::default();
     reading(&mut figures);
     comparing(&mut figures);
+    calls_of_a_changed_tool(&mut figures);
     growth(&mut figures);
     worst(&mut figures);
     memory(&mut figures);
@@ -60,6 +62,35 @@ fn reading(figures: &mut Figures) {
         );
         figures.tell(&format!("the same for {name}"), ratio(ours, plain), 3.0);
     }
+}
+
+/// What shield does with one call of a tool whose change waits, once its schemas are compiled.
+fn calls_of_a_changed_tool(figures: &mut Figures) {
+    const CALLS: u32 = 1_000;
+    let definition = |maximum: u32| {
+        let property =
+            |n: u32| format!(r#""p{n}":{{"type":"string","description":"Parameter {n}"}}"#);
+        let properties: Vec<String> = (0..11).map(property).collect();
+        let properties = properties.join(",");
+        let raw = format!(
+            r#"{{"name":"t","inputSchema":{{"type":"object","properties":{{{properties},"n":{{"type":"integer","maximum":{maximum}}}}},"required":["p0"]}}}}"#
+        );
+        Entry::from_raw(EntryId::new(EntryType::Tool, "t"), &raw)
+    };
+    let (Ok(old), Ok(new)) = (definition(9), definition(5)) else { return };
+    let (approved, accepted, new) = (&old, &old, &new);
+    let change = ToolChange { approved, accepted, new, findings: &[], defers_text: false };
+    let rules = CallRules::of(change);
+    let call = br#"{"p0":"a path","p3":"some words","p7":"some more words","n":4}"#;
+    if rules.judge(Some(call)).is_held() {
+        println!("the call is held, so what it costs is not measured");
+    }
+    let [time] = best_times(
+        ROUNDS,
+        [&mut || (0..CALLS).for_each(|_| drop(black_box(rules.judge(Some(call)))))],
+    );
+    let microseconds = time.as_secs_f64() * 1e6 / f64::from(CALLS);
+    figures.tell("a call of a tool whose change waits, microseconds", microseconds, 15.0);
 }
 
 /// The largest capture of a corpus, where one is named.

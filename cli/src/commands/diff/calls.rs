@@ -4,6 +4,7 @@ use crate::arguments::DiffCommand;
 use crate::failure::Failure;
 use crate::report::CallDocument;
 use crate::target::read_file;
+use contract::change::ChangeKind;
 use gate::call_verdict::{CallCase, CallVerdict};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -77,6 +78,6 @@ fn judge(call: NamedCall, case: &CallCase<'_>) -> Result<CallDocument, Failure> 
     }
     let arguments = arguments.as_ref().map(|arguments| arguments.get().as_bytes());
     let CallVerdict { verdict, kinds, parameters, why } = case.judge(&tool, arguments);
-    let kinds = kinds.into_iter().map(|kind| kind.as_str()).collect();
+    let kinds = kinds.into_iter().map(ChangeKind::as_str).collect();
     Ok(CallDocument { tool, verdict, kinds, parameters, why })
 }
