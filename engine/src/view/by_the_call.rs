@@ -1,7 +1,7 @@
 //! Changes that are decided by the call: what a held call is told, and which tools a session had a call held of.
 
 use super::Materials;
-use super::standing::{MAX_EVIDENCE, versions};
+use super::standing::{MAX_EVIDENCE, evidence as evidence_of, versions};
 use contract::change::Finding;
 use contract::surface::{Entry, EntryId};
 use gate::by_the_call::{CallHold, CallRules};
@@ -9,7 +9,7 @@ use gate::judge::{Judgement, call_rules};
 use gate::naming::Approved;
 use gate::verdict::Verdict;
 use gate::words::{Audience, HeldCall, Versions, entry_name, held_by_the_call};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,9 +59,8 @@ impl CallsOfChange {
             findings.iter().map(|finding| finding.kind.as_str()).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let evidence = findings.iter().take(MAX_EVIDENCE).map(
-            |finding| json!({"kind": finding.kind.as_str(), "path": approved.pointer(finding)}),
-        );
+        let evidence = findings.iter().take(MAX_EVIDENCE);
+        let evidence = evidence.map(|finding| evidence_of(&self.id, finding, &approved));
         let EntryId { entry_type, key } = &self.id;
         let subject = entry_name(*entry_type, key, true, Audience::Model(&approved));
         let (before, now) = &self.versions;

@@ -75,7 +75,7 @@ impl Standing {
         let message = reason
             .map_or_else(String::new, |reason| message(judgement, materials, reason, &approved));
         let findings = judgement.findings.iter().take(MAX_EVIDENCE);
-        let evidence = findings.map(|finding| evidence(judgement, finding, &approved));
+        let evidence = findings.map(|finding| evidence(&judgement.id, finding, &approved));
         let mut kinds: Vec<&'static str> =
             judgement.findings.iter().map(|finding| finding.kind.as_str()).collect();
         kinds.sort_unstable();
@@ -235,9 +235,9 @@ impl Standing {
 
 /// What was found, with the accepted words that it is about. The words of the server that were not accepted are left out,
 /// and so is how it is started: that is about this machine, and no word of the server.
-fn evidence(judgement: &Judgement, finding: &Finding, approved: &Approved<'_>) -> Value {
+pub(super) fn evidence(id: &EntryId, finding: &Finding, approved: &Approved<'_>) -> Value {
     let mut evidence = json!({"kind": finding.kind.as_str(), "path": approved.pointer(finding)});
-    let is_origin = judgement.id.entry_type == EntryType::Origin;
+    let is_origin = id.entry_type == EntryType::Origin;
     let before = finding.before.as_deref().filter(|_| !is_origin);
     if let (Some(before), Value::Object(members)) = (before, &mut evidence) {
         members.insert("before".to_owned(), Value::from(before));
