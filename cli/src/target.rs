@@ -363,6 +363,7 @@ impl Origin {
                     has_secrets: origin.has_secrets,
                     client_capabilities: None,
                     posture: None,
+                    identity: None,
                 }
             }
             Origin::Address { url, has_secrets } => {
@@ -375,6 +376,7 @@ impl Origin {
                     has_secrets: *has_secrets,
                     client_capabilities: None,
                     posture: None,
+                    identity: None,
                 }
             }
         }

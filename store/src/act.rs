@@ -82,6 +82,9 @@ pub struct Act<'a> {
     /// go into the ledger, and not into the database.
     pub held: Vec<HeldChange>,
     pub decision: Option<HoldDecision>,
+    /// The server that a person decided about, where the decision counts for this one because both are launched the same
+    /// way. The history and the ledger say so.
+    pub decided_for: Option<&'a ServerId>,
     /// How often the ledger has seen the server's record sealed. One that was sealed less often is an older copy.
     pub(crate) seals_seen: i64,
 }
@@ -103,6 +106,7 @@ impl<'a> Act<'a> {
             detail: None,
             held: Vec::new(),
             decision: None,
+            decided_for: None,
             seals_seen: 0,
         }
     }

@@ -177,6 +177,13 @@ pub(crate) fn word_hash(key: &Key, word: &str) -> [u8; 32] {
     state.finish()
 }
 
+/// The keyed hash of a launch as a whole.
+pub(crate) fn launch_hash(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
+    let mut state = Authenticator::new(key, "holdpoint launch identity 1");
+    parts.iter().for_each(|part| state.bytes(part));
+    state.finish()
+}
+
 #[derive(Debug)]
 struct Authenticator(Hmac<Sha256>);
 

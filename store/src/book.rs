@@ -9,7 +9,7 @@ use crate::record::{
     Baseline, HistoryEvent, Observation, PastPin, Recorded, ServerRecord, Snapshot, Wanted,
 };
 use crate::tables::{events, history, observation, pins, servers};
-use crate::{LaunchKey, Store, redaction, write};
+use crate::{LaunchHash, LaunchKey, Store, redaction, write};
 use contract::surface::EntryId;
 use gate::pins::{Basis, PinBook};
 use gate::server::ServerId;
@@ -23,6 +23,14 @@ impl<B: Backend> Store for B {
 
     fn server(&self, id: &ServerId) -> Result<Option<ServerRecord>, StoreError> {
         self.read(|rows| servers::one(rows, &self.keys().read()?, id))
+    }
+
+    fn launched_alike(
+        &self,
+        id: &ServerId,
+        hash: &LaunchHash,
+    ) -> Result<Vec<ServerRecord>, StoreError> {
+        self.read(|rows| servers::launched_alike(rows, &self.keys().read()?, id, hash))
     }
 
     fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError> {

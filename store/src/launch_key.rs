@@ -27,6 +27,10 @@ impl LaunchKey {
         Ok(LaunchKey(bytes))
     }
 
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+
     /// The keyed hash of a word, in hexadecimal digits.
     pub fn hash(&self, word: &str) -> String {
         hex::encode(word_hash(&Key::from_bytes(self.0), word))

@@ -15,6 +15,7 @@ mod error;
 mod home;
 mod incident;
 mod key;
+mod launch_identity;
 mod launch_key;
 mod location;
 mod named;
@@ -49,6 +50,7 @@ pub use incident::{
     MAX_INCIDENT_SERVERS, MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation,
     RevokedKind,
 };
+pub use launch_identity::{EntryFile, LaunchHash, LaunchIdentity, StartedProgram};
 pub use launch_key::LaunchKey;
 pub use location::{Location, LocationError, open};
 pub use named::{BadId, MAX_ID_BYTES};
@@ -81,6 +83,13 @@ pub trait Store:
     fn servers(&self) -> Result<Vec<ServerRecord>, StoreError>;
 
     fn server(&self, id: &ServerId) -> Result<Option<ServerRecord>, StoreError>;
+
+    /// The other servers that are launched the same way, in the order of their ids. Only those whose records authenticate.
+    fn launched_alike(
+        &self,
+        id: &ServerId,
+        hash: &LaunchHash,
+    ) -> Result<Vec<ServerRecord>, StoreError>;
 
     /// The pins of a server, those that were withdrawn left out. What does not authenticate is in `tampered` or `lost`.
     fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError>;

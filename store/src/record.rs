@@ -1,5 +1,6 @@
 //! What the store hands out: servers, launches, observations and history.
 
+use crate::launch_identity::LaunchIdentity;
 use contract::client::ClientCapabilities;
 use contract::hash::{EntryHash, SurfaceHash};
 use contract::json::Document;
@@ -34,6 +35,13 @@ pub struct ServerRecord {
     pub seal_count: i64,
     /// What is wrong with the record, in words, where it does not authenticate.
     pub lost: Option<String>,
+}
+
+impl ServerRecord {
+    /// What the launch has in common with others; only of a record that authenticates.
+    pub fn identity(&self) -> Option<&LaunchIdentity> {
+        self.launch.as_ref().filter(|_| self.lost.is_none())?.identity()
+    }
 }
 
 /// How a server stands after an act.
@@ -162,6 +170,9 @@ pub enum Launch {
         /// The posture that the gate was last given on its command line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         posture: Option<Posture>,
+        /// What it has in common with servers that are launched the same way, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity: Option<LaunchIdentity>,
     },
     Url {
         url: String,
@@ -176,6 +187,9 @@ pub enum Launch {
         /// The posture that the gate was last given on its command line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         posture: Option<Posture>,
+        /// What it has in common with servers that are launched the same way, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity: Option<LaunchIdentity>,
     },
 }
 
@@ -202,6 +216,22 @@ impl Launch {
         match &mut self {
             Launch::Program { client_capabilities, .. }
             | Launch::Url { client_capabilities, .. } => *client_capabilities = client,
+        }
+        self
+    }
+
+    /// What the launch has in common with others that are launched the same way; `None` where that is not known.
+    pub fn identity(&self) -> Option<&LaunchIdentity> {
+        match self {
+            Launch::Program { identity, .. } | Launch::Url { identity, .. } => identity.as_ref(),
+        }
+    }
+
+    /// The same launch with what it has in common with others.
+    #[must_use]
+    pub fn known_as(mut self, known: Option<LaunchIdentity>) -> Launch {
+        match &mut self {
+            Launch::Program { identity, .. } | Launch::Url { identity, .. } => *identity = known,
         }
         self
     }

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 
 mod acts;
+mod alike;
 mod api_keys;
 mod approvals;
 mod baseline;

@@ -11,7 +11,7 @@ use crate::record::{
     Baseline, HistoryEvent, Observation, PastPin, Recorded, ServerRecord, Snapshot, Wanted,
 };
 use crate::write::{OBSERVE, OLDER_COPY};
-use crate::{Home, LaunchKey, Revision, Store};
+use crate::{Home, LaunchHash, LaunchKey, Revision, Store};
 use contract::surface::{EntryId, EntryType};
 use gate::naming::shown_name;
 use gate::pins::{Basis, PinBook};
@@ -196,6 +196,17 @@ impl Store for Witnessed {
         Ok(record.map(|record| self.doubted(record)).or_else(|| self.forgotten(id)))
     }
 
+    fn launched_alike(
+        &self,
+        id: &ServerId,
+        hash: &LaunchHash,
+    ) -> Result<Vec<ServerRecord>, StoreError> {
+        self.look();
+        let alike = self.store.launched_alike(id, hash)?.into_iter();
+        let alike = alike.map(|record| self.doubted(record));
+        Ok(alike.filter(|record| record.lost.is_none()).collect())
+    }
+
     fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError> {
         Ok(self.snapshot(id)?.pins)
     }
@@ -337,7 +348,7 @@ fn said(act: &Act<'_>) -> Value {
     let found = if act.decision.is_none() { act.held.as_slice() } else { &[] };
     let withdrawn = act.withdraw.iter().take(MAX_NAMED_ENTRIES);
     let withdrawn = withdrawn.map(|id| json!({"key": short(id), "type": id.entry_type}));
-    json!({
+    let mut said = json!({
         "held": found.iter().take(MAX_NAMED_ENTRIES).map(held_in_words).collect::<Vec<_>>(),
         "held_count": found.len(),
         "pinned": pinned.collect::<Vec<_>>(),
@@ -346,7 +357,11 @@ fn said(act: &Act<'_>) -> Value {
         "surface_hash": act.observation.map(|observation| observation.surface_hash),
         "withdrawn": withdrawn.collect::<Vec<_>>(),
         "withdrawn_count": act.withdraw.len(),
-    })
+    });
+    if let (Value::Object(members), Some(other)) = (&mut said, act.decided_for) {
+        members.insert("decided_for".to_owned(), json!(other));
+    }
+    said
 }
 
 /// A held change: its entry, its kinds and its hashes, no other text of the server's. A name that nobody accepted is told

@@ -127,8 +127,19 @@ fn own_line(
         surface_hash_after: observed,
         status_before: status_before.filter(|_| has_new_status),
         status_after: has_new_status.then(|| after.status.clone()),
-        detail: act.detail.clone(),
+        detail: said(act),
         ..Line::default()
+    }
+}
+
+/// The sentence that goes with an act, with the server that it was decided for.
+fn said(act: &Act<'_>) -> Option<String> {
+    let for_another = act
+        .decided_for
+        .map(|other| format!("decided for `{other}`, which is launched the same way"));
+    match (act.detail.clone(), for_another) {
+        (Some(detail), Some(for_another)) => Some(format!("{detail}; {for_another}")),
+        (detail, for_another) => detail.or(for_another),
     }
 }
 

@@ -26,6 +26,11 @@ const NPM_PREFIX: &str = "npm:";
 const MAX_PACKAGE_BYTES: usize = 128;
 
 impl Package {
+    /// The words of the command line that name it.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
     fn read(registry: &'static str, name: &str, version: Option<&str>, word: &str) -> Package {
         let words = vec![word.to_owned()];
         let version = version.map(str::to_owned);

@@ -481,6 +481,7 @@ fn launch() -> Launch {
         has_secrets: false,
         client_capabilities: None,
         posture: None,
+        identity: None,
     }
 }
 

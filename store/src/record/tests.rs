@@ -12,6 +12,8 @@ fn launches_are_the_json_that_is_documented() {
         r#"{"url":"https://example.com/mcp","header_names":["authorization"],"has_secrets":false}"#,
         r#"{"command":["x"],"environment_names":[],"has_secrets":false,"client_capabilities":"{\"roots\":{}}"}"#,
         r#"{"url":"https://example.com/mcp","header_names":[],"has_secrets":false,"client_capabilities":"{}"}"#,
+        r#"{"command":["x"],"environment_names":[],"has_secrets":false,"identity":{"hash":"ab","file":"user"}}"#,
+        r#"{"url":"https://example.com/mcp","header_names":[],"has_secrets":false,"identity":{"hash":"ab","file":"project"}}"#,
     ] {
         let launch: Launch = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::json!(launch).to_string(), text);

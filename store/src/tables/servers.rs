@@ -4,6 +4,7 @@ use crate::authenticate::{Seal, SealedFields};
 use crate::database::{Cell, Row, Transaction};
 use crate::error::StoreError;
 use crate::key::{Key, KeyProblem};
+use crate::launch_identity::LaunchHash;
 use crate::record::{Revision, ServerRecord};
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
@@ -139,6 +140,29 @@ pub(crate) fn one(
     let Some(row) = ServerRow::read(rows, id)? else { return Ok(None) };
     let lost = lost(rows, key, &row)?;
     Ok(Some(row.into_record(id.clone(), lost)))
+}
+
+/// The other servers with this hash of a launch whose records authenticate. Only their seals are computed.
+pub(crate) fn launched_alike(
+    rows: &dyn Transaction,
+    key: &Result<Key, KeyProblem>,
+    id: &ServerId,
+    hash: &LaunchHash,
+) -> Result<Vec<ServerRecord>, StoreError> {
+    let mut alike = Vec::new();
+    for row in self::rows(rows)? {
+        let Ok(other) = row.id.parse::<ServerId>() else { continue };
+        let may_be = row.launch.as_ref().is_some_and(|launch| launch.contains(hash.as_str()));
+        if other == *id || !may_be {
+            continue;
+        }
+        let lost = lost(rows, key, &row)?;
+        let record = row.into_record(other, lost);
+        if record.identity().is_some_and(|identity| identity.hash == *hash) {
+            alike.push(record);
+        }
+    }
+    Ok(alike)
 }
 
 /// Notes when a server was seen, which nothing rests on.

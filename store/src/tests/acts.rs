@@ -246,6 +246,7 @@ fn launches_come_back_and_say_whether_they_can_be_repeated(kind: Kind) {
         has_secrets: true,
         client_capabilities: None,
         posture: None,
+        identity: None,
     };
     let url = Launch::Url {
         url: "https://example.com/mcp".into(),
@@ -253,6 +254,7 @@ fn launches_come_back_and_say_whether_they_can_be_repeated(kind: Kind) {
         has_secrets: false,
         client_capabilities: None,
         posture: None,
+        identity: None,
     };
     let client = ClientCapabilities::read(br#"{"roots":{"listChanged":true}}"#).unwrap();
     let for_client = program.clone().for_client(Some(client.clone()));
@@ -281,6 +283,7 @@ fn the_client_of_a_launch_is_authenticated_and_a_launch_without_one_still_is(kin
         has_secrets: false,
         client_capabilities: None,
         posture: None,
+        identity: None,
     };
     let client = ClientCapabilities::read(br#"{"roots":{}}"#).unwrap();
     let for_client = launch.clone().for_client(Some(client));

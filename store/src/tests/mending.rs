@@ -164,6 +164,7 @@ fn rows_of_nonsense_can_be_approved_away(kind: Kind) {
         has_secrets: false,
         client_capabilities: None,
         posture: None,
+        identity: None,
     };
     let mut act = act(&server, "server.approve");
     act.pins = vec![pin("make", "one", Basis::Person)];

@@ -24,6 +24,7 @@ fn launch(arguments: &[&str]) -> Launch {
         has_secrets: false,
         client_capabilities: None,
         posture: None,
+        identity: None,
     }
 }
 

@@ -62,6 +62,7 @@ fn a_launch_is_bounded(kind: Kind) {
             has_secrets: false,
             client_capabilities: None,
             posture: None,
+            identity: None,
         };
         let frame = serde_json::json!(launch(String::new())).to_string().len();
         launch("x".repeat(bytes - frame))

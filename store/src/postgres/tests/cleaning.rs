@@ -20,6 +20,7 @@ fn old(bench: &Bench) {
         has_secrets: false,
         client_capabilities: None,
         posture: None,
+        identity: None,
     };
     let server = id("reports");
     let mut act = act(&server, "server.pin");
