@@ -151,12 +151,12 @@ pub fn keep_apart(configs: Vec<Config>, others: &[Config]) -> Vec<Config> {
     configs.into_iter().map(apart).collect()
 }
 
-fn syntax_of(path: &Path) -> Option<Syntax> {
+pub(crate) fn syntax_of(path: &Path) -> Option<Syntax> {
     Syntax::of_name(&path.file_name()?.to_string_lossy())
 }
 
 /// The files that a path with one `*` stands for.
-fn matches(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn matches(path: &Path) -> Vec<PathBuf> {
     let parts: Vec<_> = path.components().collect();
     let Some(star) = parts.iter().position(|part| part.as_os_str() == "*") else {
         return if path.is_file() { vec![path.to_owned()] } else { Vec::new() };

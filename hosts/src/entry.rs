@@ -4,7 +4,7 @@ use crate::address::{Parts, has_variables};
 use crate::document::{List, Map, Member, Node, Style, Value};
 use crate::guard::{self, Behind, Guarded};
 use crate::place::Step;
-use crate::table::{ADDRESSES, ENV_FILE, FOREIGN, SIGN_IN, Shape, Transport};
+use crate::table::{ADDRESSES, ENV_FILE, FOREIGN, HANDED_ON, SIGN_IN, Shape, Transport};
 
 /// A server in a document.
 #[derive(Debug)]
@@ -278,6 +278,12 @@ pub(crate) fn variables<'d>(entry: &Entry<'d>, shape: &Shape) -> Vec<(&'d str, &
         .flat_map(|map| &map.members)
         .map(|member| (member.key.as_str(), &member.node))
         .collect()
+}
+
+/// The names of the variables that the host hands on to the program, or keeps for it.
+pub(crate) fn handed_on<'d>(entry: &Entry<'d>) -> impl Iterator<Item = &'d str> {
+    let lists = HANDED_ON.iter().filter_map(|name| entry.map.node(name)?.list());
+    lists.flat_map(|list| &list.items).filter_map(Node::text)
 }
 
 /// The address behind a gate, wherever the entry has it.

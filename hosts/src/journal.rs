@@ -240,6 +240,19 @@ impl Journal {
         sweep_folder(&self.folder);
     }
 
+    /// The one file, with its host, in which a server with this id was wired.
+    pub(crate) fn file_with(&self, id: &str) -> Option<(PathBuf, String)> {
+        let names = fs::read_dir(&self.folder).ok()?.filter_map(|name| Some(name.ok()?.path()));
+        let records = names.filter(|name| name.extension().is_some_and(|ending| ending == "json"));
+        let mut found = records
+            .filter_map(|name| self.read(&name).ok().flatten())
+            .filter(|record| record.wirings.iter().any(|wiring| wiring.id == id));
+        match (found.next(), found.next()) {
+            (Some(record), None) => Some((PathBuf::from(record.path), record.host)),
+            _ => None,
+        }
+    }
+
     /// Every file that is remembered, and the host it was wired for. One that is gone is forgotten; a record that cannot be
     /// read is passed over.
     pub(crate) fn files(&self) -> Result<Vec<(PathBuf, String)>, JournalError> {

@@ -21,6 +21,7 @@ mod surroundings;
 pub mod table;
 mod unwire;
 mod wire;
+mod wired_entry;
 mod workshop;
 
 pub use config::{
@@ -36,4 +37,5 @@ pub use place::{MAX_PROJECTS, MAX_SERVERS, PlaceError};
 pub use rewrite::{Choice, Part, Server, TextError, WiringState};
 pub use surroundings::{Surroundings, System};
 pub use table::{Host, Scope};
+pub use wired_entry::{WiredEntry, wired_entry};
 pub use workshop::{Aim, Done, MAX_TRIES, Plan, WireError, Workshop};

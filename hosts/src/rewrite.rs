@@ -424,6 +424,31 @@ pub(crate) fn guarded_launch(
     }))
 }
 
+/// The names of the variables that the entry with this id gives to its gate. `None` if no entry or several have the id, or
+/// the host reads more variables from another file.
+pub(crate) fn variables_of(
+    text: &str,
+    manner: &Manner<'_>,
+    id: &str,
+) -> Result<Option<BTreeSet<String>>, TextError> {
+    let (_, body) = split_mark(text);
+    let root = parse(manner.syntax, body)?;
+    let found = entries(root.as_ref(), manner.host)?;
+    let shape = manner.host.shape;
+    let mut with_id = found.iter().filter(|entry| match launch(entry, shape) {
+        Ok(Launch::Program(program)) => {
+            program.guarded().is_some_and(|guarded| guarded.server.as_deref() == Some(id))
+        }
+        Ok(Launch::Remote(_)) | Err(_) => false,
+    });
+    let (Some(entry), None) = (with_id.next(), with_id.next()) else { return Ok(None) };
+    if entry::env_file(entry).is_some() {
+        return Ok(None);
+    }
+    let own = entry::variables(entry, shape).into_iter().map(|(name, _)| name);
+    Ok(Some(own.chain(entry::handed_on(entry)).map(str::to_owned).collect()))
+}
+
 /// Points an entry to where our program is now.
 fn repoint(editor: &mut Editor<'_>, program: &entry::Program<'_>, path: &str) {
     let span = match &program.form {

@@ -120,6 +120,9 @@ pub(crate) const ADDRESSES: &[&str] = &["url", "serverUrl", "httpUrl", "uri"];
 /// The member that names a file with more variables for a server that is started.
 pub(crate) const ENV_FILE: &str = "envFile";
 
+/// Members that name variables which the host hands on to a program, or keeps for it.
+pub(crate) const HANDED_ON: &[&str] = &["env_vars", "env_keys"];
+
 /// Members of a remote server that only some hosts know: where they are not expected, the entry is another host's.
 pub(crate) const FOREIGN: &[&str] =
     &["http_headers", "bearer_token_env_var", "httpUrl", "uri", "serverUrl", "headers", ENV_FILE];

@@ -79,6 +79,77 @@ impl Bench {
     }
 }
 
+/// What the gate of the server `files` learns about its entry.
+fn entry_of_files(bench: &Bench, variables: &[(&str, &str)]) -> Option<crate::WiredEntry> {
+    let mut surroundings = Bench::surroundings(bench.folder.path());
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    surroundings.variables.extend(variables);
+    let id = format!("{}.files", bench.config.host.id);
+    crate::wired_entry(&bench.folder.path().join("home/wiring"), &id, &surroundings)
+}
+
+#[test]
+fn a_gate_learns_which_variables_its_entry_sets_now() {
+    let bench = Bench::new(TEXT);
+    assert_eq!(entry_of_files(&bench, &[]), None, "nothing was wired yet");
+    bench.wire();
+    let entry = entry_of_files(&bench, &[]).unwrap();
+    assert!(entry.variables.is_empty() && entry.scope == crate::Scope::User, "{entry:?}");
+    let edit =
+        |member: &str| bench.text().replacen(r#""args""#, &format!(r#"{member}, "args""#), 1);
+    let edited = edit(r#""env": { "TOKEN": "abc", "MODE": "" }, "env_vars": ["HANDED_ON"]"#);
+    bench.write(&edited);
+    let entry = entry_of_files(&bench, &[]).unwrap();
+    assert_eq!(entry.variables.into_iter().collect::<Vec<_>>(), ["HANDED_ON", "MODE", "TOKEN"]);
+    bench.write(&edited.replace(r#""env_vars": ["HANDED_ON"]"#, r#""envFile": ".env""#));
+    assert_eq!(entry_of_files(&bench, &[]), None, "only the host knows what is in the file");
+}
+
+#[test]
+fn an_id_that_two_entries_have_tells_no_variables() {
+    let bench = Bench::new(TEXT);
+    bench.wire();
+    let copied = bench.text().replace("--server=cursor.bare", "--server=cursor.files");
+    bench.write(&copied);
+    assert_eq!(entry_of_files(&bench, &[]), None);
+}
+
+#[test]
+fn a_file_is_a_users_own_only_where_hosts_keep_such_files() {
+    let user = Bench::new(TEXT);
+    user.wire();
+    assert_eq!(entry_of_files(&user, &[]).unwrap().scope, crate::Scope::User);
+    for (file, variable) in [(".cursor/mcp.json", "HOME"), (".claude.json", "CLAUDE_CONFIG_DIR")] {
+        let bench = Bench::new(TEXT);
+        let repository = bench.folder.path().join("repository");
+        let path = repository.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::rename(&bench.config.path, &path).unwrap();
+        let surroundings = Bench::surroundings(bench.folder.path());
+        let config = Config::named(&path, None, &surroundings).unwrap();
+        let bench = Bench { config, ..bench };
+        bench.wire();
+        let id = bench.config.servers().unwrap().remove(0).id;
+        let scope = |surroundings: &Surroundings| {
+            let journal = bench.folder.path().join("home/wiring");
+            crate::wired_entry(&journal, &id, surroundings).unwrap().scope
+        };
+        assert_eq!(scope(&surroundings), crate::Scope::Project, "{file}");
+        // The user may have moved the files of a host there.
+        let mut moved = surroundings.clone();
+        let folder = repository.to_string_lossy().into_owned();
+        moved.variables.insert(variable.to_owned(), folder);
+        if variable == "HOME" {
+            moved.home.clone_from(&repository);
+        }
+        assert_eq!(scope(&moved), crate::Scope::User, "{file}");
+        // An entry that says so itself does not count.
+        let member = format!(r#""env": {{ "{variable}": "x" }}, "args""#);
+        bench.write(&bench.text().replacen(r#""args""#, &member, 1));
+        assert_eq!(scope(&moved), crate::Scope::Project, "{file}");
+    }
+}
+
 #[test]
 fn there_and_back_are_the_same_bytes() {
     let bench = Bench::new(TEXT);
