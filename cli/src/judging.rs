@@ -3,14 +3,22 @@
 use crate::failure::Failure;
 use crate::target::Workplace;
 use engine::acts::{RecordedServer, Review};
+use gate::posture::Settings;
 use gate::server::ServerId;
 use gate::time::Timestamp;
+use store::Witnessed;
 
 impl Workplace {
     /// A server, which need not be known yet.
     pub(crate) fn recorded(&self, id: &ServerId, at: Timestamp) -> Result<RecordedServer, Failure> {
         let settings = self.configuration.settings(Some(id), None);
         Ok(RecordedServer::read(&self.store, id, settings, at)?)
+    }
+
+    /// The store, and what the configuration says for each server of it: what an act is written with.
+    pub(crate) fn acting(&mut self) -> (&mut Witnessed, impl Fn(&ServerId) -> Settings) {
+        let Workplace { store, configuration, .. } = self;
+        (store, |id: &ServerId| configuration.settings(Some(id), None))
     }
 
     /// What a person has to look at of a known server.

@@ -12,6 +12,10 @@ mod bench;
 mod scribe;
 
 use bench::*;
+use contract::surface::read_capture;
+use gate::pins::Basis;
+use gate::server::ServerStatus;
+use gate::time::Timestamp;
 use jsonschema::Validator;
 use ledger::record::RulingResult;
 use serde_json::{Value, json};
@@ -21,7 +25,10 @@ use std::path::Path;
 #[cfg(unix)]
 use std::process::Stdio;
 use std::time::SystemTime;
-use store::{Count, Day, Home, SqliteStore, StatisticsStore};
+use store::{
+    Act, Count, Day, EntryFile, Home, Launch, LaunchIdentity, NewPin, Observation, SqliteStore,
+    StatisticsStore, Store, Witnessed,
+};
 
 /// Every schema by its name, and those that something was held against.
 struct Schemas {
@@ -231,6 +238,66 @@ fn live(schemas: &mut Schemas, bench: &Bench) {
 #[test]
 fn a_server_that_is_started() {
     live(&mut Schemas::read(), &prepared());
+}
+
+/// Two servers of the home that are launched the same way, and show something else than was pinned.
+fn add_alike(bench: &Bench) {
+    let home = Home::open(&bench.home()).unwrap();
+    let mut store = Witnessed::new(Box::new(SqliteStore::open(&home).unwrap()), &home);
+    let hash = store.launch_key(true).unwrap().hash_address("https://a.example", &[]);
+    let launch = Launch::Url {
+        url: "https://a.example".to_owned(),
+        header_names: Vec::new(),
+        has_secrets: false,
+        client_capabilities: None,
+        posture: None,
+        identity: Some(LaunchIdentity { hash, file: EntryFile::User }),
+    };
+    let surface = |tool: &Value| read_capture(capture(tool, "one").as_bytes()).unwrap();
+    let (pinned, at) = (surface(&report_tool()), Timestamp(1_700_000_000_000));
+    let observation = Observation::of(&surface(&report_tool_with_owner()), at);
+    for id in ["cursor.reports", "vscode.reports"] {
+        let id = id.parse().unwrap();
+        let mut act = Act::new(&id, at, "ada", "server.pin");
+        act.launch = Some(&launch);
+        act.status = Some(ServerStatus::Changed);
+        act.observation = Some(&observation);
+        let pins = pinned.entries().cloned();
+        act.pins = pins.map(|entry| NewPin { entry, basis: Basis::FirstUse }).collect();
+        store.record(act).unwrap();
+    }
+}
+
+#[test]
+fn servers_that_are_launched_the_same_way() {
+    let (mut schemas, bench) = (Schemas::read(), prepared());
+    add_alike(&bench);
+    let status = schemas.run("status", &bench, &["status"], 0);
+    assert_eq!(status["servers"][0]["shared_with"], json!(["vscode.reports"]), "{status}");
+    let review = schemas.run("review", &bench, &["review"], 10);
+    assert_eq!(review["servers"][1]["shared_with"], json!(["cursor.reports"]), "{review}");
+    let hash = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
+    let approve = ["approve", "cursor.reports", "--hash", &hash];
+    let shared = json!([{ "server": "vscode.reports", "status": "verified" }]);
+    assert_eq!(schemas.run("approve", &bench, &approve, 0)["shared"], shared);
+    let shared = json!([{ "server": "cursor.reports", "status": "quarantined" }]);
+    let stopped = schemas.run("lifecycle", &bench, &["quarantine", "vscode.reports"], 0);
+    assert_eq!(stopped["shared"], shared);
+    let again = schemas.run("lifecycle", &bench, &["quarantine", "vscode.reports"], 0);
+    assert_eq!(again.get("shared"), None);
+    schemas.run("history", &bench, &["history", "cursor.reports"], 0);
+    bench.file("capture.json", capture(&mail_tool(), "two"));
+    let home = Home::open(&bench.home()).unwrap();
+    let mut store = Witnessed::new(Box::new(SqliteStore::open(&home).unwrap()), &home);
+    for id in ["cursor.reports", "vscode.reports"] {
+        let id = id.parse().unwrap();
+        let mut act = Act::new(&id, Timestamp(1_700_000_000_000), "ada", "server.release");
+        act.status = Some(ServerStatus::Verified);
+        store.record(act).unwrap();
+    }
+    let pin = ["pin", "--server", "cursor.reports", "--file", "capture.json"];
+    let pinned = schemas.run("pin", &bench, &pin, 0);
+    assert_eq!(pinned["shared"][0]["server"], "vscode.reports", "{pinned}");
 }
 
 /// Hosts' files: found, wired and unwired, with every state that a server can be in.

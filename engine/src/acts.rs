@@ -12,15 +12,17 @@ mod lifecycle;
 mod pin;
 mod recorded;
 mod review;
+mod siblings;
 
 pub(crate) use approve::approve_in_client;
 pub use approve::{Choice, NotAHash, ReviewedHash, approve};
 pub use error::{ActError, Among};
 pub(crate) use holds::held_changes;
-pub use lifecycle::{Quarantine, RolledBack, observe, quarantine, release, rollback};
+pub use lifecycle::{Quarantine, Quarantined, RolledBack, observe, quarantine, release, rollback};
 pub use pin::{PinDraft, PinQuestion, Pinned, pin};
 pub use recorded::RecordedServer;
 pub use review::{Review, can_be_approved, hash_of};
+pub use siblings::{Configured, Decided, Shared};
 
 #[cfg(test)]
 mod tests;

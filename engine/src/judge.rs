@@ -3,6 +3,7 @@
 //! This is the only part of a session that writes to the store.
 
 mod draft;
+mod inherit;
 mod views;
 
 pub use draft::{Draft, Drafted};
@@ -10,6 +11,7 @@ pub use settings::FirstUsePolicy;
 pub use views::{Instance, ViewKey};
 
 use draft::{Judging, judged};
+use inherit::Heritage;
 use views::{Removals, ViewMemory, Views};
 
 use crate::acts::{ActError, RecordedServer, approve_in_client};
@@ -29,6 +31,7 @@ use gate::shown::ListMode;
 use gate::time::Timestamp;
 use gate::unseen::judge_server_again;
 use ledger::record::{Event, Text};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use store::receipts::ReceiptsError;
@@ -132,6 +135,8 @@ pub struct Judge {
     views: Views,
     /// What decides on single calls, of every change that waits.
     call_rules: CallRulesCache,
+    /// The version of the store in which no other server was launched the same way.
+    alone_at: Cell<Option<u64>>,
 }
 
 /// What became of what was seen before.
@@ -169,6 +174,7 @@ impl Judge {
             launch,
             views: Views::default(),
             call_rules: CallRulesCache::default(),
+            alone_at: Cell::default(),
         }
     }
 
@@ -211,7 +217,22 @@ impl Judge {
         let is_changed_elsewhere = self.views.is_changed_elsewhere(&view);
         let of_view = draft::OfView { view, memory, removals, is_changed_elsewhere };
         let call_rules = self.call_rules.clone();
-        Ok(Draft { rules, call_rules, record, baseline, auto_pins, launch, of_view, at })
+        let heritage = self.heritage(&baseline, surface)?;
+        Ok(Draft { rules, call_rules, record, baseline, heritage, auto_pins, launch, of_view, at })
+    }
+
+    /// What servers have that are launched the same way. They are looked up only if there is something to take over.
+    fn heritage(&self, baseline: &Baseline, surface: &Surface) -> Result<Heritage, StoreError> {
+        let Some(question) = inherit::question(self.launch.as_ref(), baseline, surface) else {
+            return Ok(Heritage::default());
+        };
+        let version = self.store.version()?;
+        if self.alone_at.get() == Some(version) {
+            return Ok(Heritage::default());
+        }
+        let heritage = Heritage::read(&self.store, &self.rules.server, question)?;
+        self.alone_at.set(heritage.is_empty().then_some(version));
+        Ok(heritage)
     }
 
     /// Writes the outcome of a judgement. [`StoreError::Changed`] if the record was written since it was read: then

@@ -8,8 +8,9 @@ use crate::observation::now;
 use crate::report::count;
 use crate::screen;
 use crate::server_text::ServerText;
+use crate::sharing;
 use crate::target::Workplace;
-use engine::acts::{ReviewedHash, approve};
+use engine::acts::{Decided, ReviewedHash, approve};
 
 pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
@@ -23,20 +24,22 @@ pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, F
         [_] => format!("This is one entry of server `{id}`, hash {hash}."),
         many => format!("These are {} entries of server `{id}`, hash {hash}.", many.len()),
     };
+    let what = sharing::decided_on(what, &review.server.siblings);
     approver::confirm(&workplace.configuration, &what, || {
         choice.entries.iter().for_each(|entry| show_change(entry, ServerText::Shown));
     })?;
     let by = approver::name();
-    let status = approve(&mut workplace.store, &choice, approver::by(&by))?;
+    let (store, configured) = workplace.acting();
+    let Decided { status, shared } = approve(store, &choice, &configured, approver::by(&by))?;
     if options.json {
         let approved: Vec<String> =
             choice.entries.iter().map(|entry| entry.id.to_string()).collect();
-        screen::print_json(
-            &serde_json::json!({ "server": id, "approved": approved, "status": status }),
-        )?;
+        let document = serde_json::json!({ "server": id, "approved": approved, "status": status });
+        screen::print_json(&sharing::with_shared(document, &shared))?;
     } else {
         let entries = count(choice.entries.len(), "entry", "entries");
         screen::say(format!("approved {entries} of {id}; the server is {status}"));
+        sharing::say(&shared);
     }
-    Ok(Exit::Fine)
+    Ok(sharing::exit(shared, Exit::Fine))
 }

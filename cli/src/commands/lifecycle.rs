@@ -7,23 +7,25 @@ use crate::arguments::{
 use crate::failure::{Exit, Failure};
 use crate::observation::{now, observe, surface_of};
 use crate::screen;
+use crate::sharing;
 use crate::target::{Reach, Source, Target, Workplace, known_client};
 use crate::vouching::admit_before_look;
 use contract::surface::Surface;
-use engine::acts::{self, Quarantine, Review, RolledBack};
+use engine::acts::{self, Quarantine, Review, RolledBack, Shared};
 use gate::server::{ServerId, ServerStatus};
 
 pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
     let mut workplace = Workplace::open(options)?;
     let by = approver::name();
     let review = workplace.review(&command.id, now()).ok();
-    let stopped =
-        acts::quarantine(&mut workplace.store, &command.id, review.as_ref(), approver::by(&by))?;
-    let words = match stopped {
+    let (store, configured) = workplace.acting();
+    let review = review.as_ref();
+    let stopped = acts::quarantine(store, &command.id, review, &configured, approver::by(&by))?;
+    let words = match stopped.outcome {
         Quarantine::Stopped => "stopped; it is not served",
         Quarantine::Already => "stopped already",
     };
-    tell(&command.id, ServerStatus::Quarantined, words, options)
+    tell(&command.id, ServerStatus::Quarantined, words, stopped.shared, options)
 }
 
 /// Ends a quarantine: the server becomes what a fresh look at it makes of it.
@@ -32,14 +34,20 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
     let mut workplace = Workplace::open(options)?;
     let review = workplace.review(id, now())?;
     review.server.check_release()?;
-    approver::confirm_yes(
-        &workplace.configuration,
-        &format!("Release server `{id}` from quarantine?"),
-    )?;
+    let question = match review.server.siblings.as_slice() {
+        [] => format!("Release server `{id}` from quarantine?"),
+        others => format!(
+            "Release server `{id}`, and with it {} (launched the same way), from quarantine?",
+            sharing::list(others)
+        ),
+    };
+    approver::confirm_yes(&workplace.configuration, &question)?;
     let surface = look_again(&workplace, &review, &command.upstream, options)?;
     let by = approver::name();
-    let status = acts::release(&mut workplace.store, &review.server, &surface, approver::by(&by))?;
-    tell(id, status, "released", options)
+    let (store, configured) = workplace.acting();
+    let by = approver::by(&by);
+    let decided = acts::release(store, &review.server, &surface, &configured, by)?;
+    tell(id, decided.status, "released", decided.shared, options)
 }
 
 /// The server as it is now. Returns what was last seen of one that was pinned from a capture, or that cannot be started
@@ -87,21 +95,25 @@ pub(crate) fn rollback(command: &RollbackCommand, options: &Options) -> Result<E
     let mut workplace = Workplace::open(options)?;
     let review = workplace.review(id, now())?;
     let by = approver::name();
-    let RolledBack { entry, status } =
-        acts::rollback(&mut workplace.store, &review, &command.key, approver::by(&by))?;
-    tell(id, status, &format!("{entry}: the previous pin applies again"), options)
+    let (store, configured) = workplace.acting();
+    let back = acts::rollback(store, &review, &command.key, &configured, approver::by(&by))?;
+    let RolledBack { entry, status, shared } = back;
+    tell(id, status, &format!("{entry}: the previous pin applies again"), shared, options)
 }
 
 fn tell(
     id: &ServerId,
     status: ServerStatus,
     words: &str,
+    shared: Vec<Shared>,
     options: &Options,
 ) -> Result<Exit, Failure> {
     if options.json {
-        screen::print_json(&serde_json::json!({ "server": id, "status": status }))?;
+        let document = serde_json::json!({ "server": id, "status": status });
+        screen::print_json(&sharing::with_shared(document, &shared))?;
     } else {
         screen::say(format!("{id}: {}; the server is {status}", screen::readable(words)));
+        sharing::say(&shared);
     }
-    Ok(Exit::Fine)
+    Ok(sharing::exit(shared, Exit::Fine))
 }

@@ -8,6 +8,7 @@ use crate::observation::{Looked, look_at, now, remark_notes};
 use crate::report;
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::server_text::ServerText;
+use crate::sharing;
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::{admit_before_look, checker_for};
 use contract::json::Node;
@@ -42,8 +43,10 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let draft = ask(draft, &target.id, &workplace, options)?;
     preview(&draft, &target.id, options);
     let by = approver::name();
-    let pinned = pin(&mut workplace.store, draft, target.launch.as_ref(), approver::by(&by))?;
-    tell(&target.id, &pinned, options)
+    let (store, configured) = workplace.acting();
+    let pinned = pin(store, draft, target.launch.as_ref(), &configured, approver::by(&by))?;
+    let exit = tell(&target.id, &pinned, options)?;
+    Ok(sharing::exit(pinned.shared, exit))
 }
 
 /// Shows what is about to be approved. A change of a pinned server was shown with the question.
@@ -130,20 +133,21 @@ fn ask(
 }
 
 fn tell(id: &ServerId, pinned: &Pinned, options: &Options) -> Result<Exit, Failure> {
-    let Pinned { status, count: pinned, surface, left_out } = pinned;
+    let Pinned { status, count: pinned, surface, left_out, shared } = pinned;
     let exit = if left_out.is_empty() { Exit::Fine } else { Exit::Held };
     if options.json {
         let text = ServerText::on_standard_output(false);
         let name = |id: &EntryId| format!("{}:{}", id.entry_type, text.name(&id.key, false));
         let left_out: Vec<String> = left_out.iter().map(name).collect();
-        screen::print_json(&serde_json::json!({
+        let document = serde_json::json!({
             "server": id,
             "status": status,
             "pinned": pinned,
             "left_out": left_out,
             "entries": surface.entries().len(),
             "surface_hash": surface.surface_hash(),
-        }))?;
+        });
+        screen::print_json(&sharing::with_shared(document, shared))?;
         return Ok(exit);
     }
     let count = |entry_type: EntryType| {
@@ -164,6 +168,7 @@ fn tell(id: &ServerId, pinned: &Pinned, options: &Options) -> Result<Exit, Failu
         .collect();
     let what = if parts.is_empty() { "only its identity".to_owned() } else { parts.join(", ") };
     screen::say(format!("pinned {} {what}, approved by you", styled(BOLD, format!("{id}:"))));
+    sharing::say(shared);
     if !left_out.is_empty() {
         let count = report::count(left_out.len(), "entry", "entries");
         screen::say(format!("{count} with a marker left out and held, until you approve them"));

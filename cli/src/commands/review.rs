@@ -8,6 +8,7 @@ use crate::pager::paged;
 use crate::report::EntryDocument;
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::server_text::{HOW_TO_SEE, Printable, ServerText};
+use crate::sharing;
 use crate::target::Workplace;
 use engine::acts::{Review, can_be_approved, hash_of};
 use gate::judge::Judgement;
@@ -72,6 +73,7 @@ fn print(servers: &[(ServerId, Review)], usage: &Usage, text: ServerText) -> Res
             serde_json::json!({
                 "server": id,
                 "status": judged.status(),
+                "shared_with": judged.server.siblings,
                 "surface_hash": judged.surface.as_ref().map(contract::surface::Surface::surface_hash),
                 "unreadable": unreadable,
                 "waiting": entries,
@@ -138,8 +140,11 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) 
     say_command("stop the server:", &words(&["holdpoint", "quarantine", id.as_str()]));
 }
 
-fn say_heading(id: &ServerId) {
+fn say_heading(id: &ServerId, judged: &Review) {
     screen::say(styled(BOLD, format!("━━ {id} ━━")));
+    if let Some(sentence) = sharing::counts_for(&judged.server.siblings) {
+        screen::say(styled(DIM, sentence));
+    }
 }
 
 /// Nothing of a quarantined server can be approved before it is released.

@@ -5,6 +5,7 @@ use crate::arguments::{Options, RunCommand};
 use crate::configuration::Configuration;
 use crate::desktop::HoldNotice;
 use crate::failure::{Exit, Failure};
+use crate::launch_identity;
 use crate::screen;
 use crate::target::{Origin, Reach, Workplace, home_path, renew_origin};
 use crate::vouching::{Stage, Started, checker_of};
@@ -279,7 +280,8 @@ fn prepare(
     };
     renew_origin(&mut store, id, &reach.upstream, &launch_key)?;
     let origin = reach.origin(&launch_key);
-    let launch = origin.launch(&command.upstream).under(command.posture);
+    let identity = launch_identity::of_gate(id, &reach.upstream, &launch_key, &home);
+    let launch = origin.launch(&command.upstream).under(command.posture).known_as(identity);
     let admission = configuration.admission(id, &command.admission, home.path())?;
     let flavor = admission.as_ref().map(|admission| admission.terms.flavor());
     let allowed = configuration.allowed_tools(id, &command.admission, flavor)?;

@@ -21,9 +21,12 @@ use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use gate::words;
+use groups::{OneByLaunch, one_by_launch};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{HistoryEvent, IncidentStore, Launch, Store};
+
+mod groups;
 
 #[derive(Debug, Serialize)]
 struct ServerDocument<'a> {
@@ -35,6 +38,7 @@ struct ServerDocument<'a> {
     observed_at: Option<Timestamp>,
     server_version: Option<&'a str>,
     launch: Option<&'a Launch>,
+    shared_with: &'a [ServerId],
     pinned: BTreeMap<&'static str, usize>,
     basis: BTreeMap<&'static str, usize>,
     surface_hash: Option<SurfaceHash>,
@@ -75,7 +79,7 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         }
         let judged = Review::of(server)?;
         let since = Since::read(&workplace.store.history(id)?);
-        servers.push((id, judged, since, check));
+        servers.push(Standing { id, judged, since, check });
     }
     if let Some(full) = crate::disk::full(workplace.home.path()) {
         screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
@@ -83,12 +87,8 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     let incident = workplace.store.incident()?.incident;
     let text = ServerText::on_standard_output(command.text.server_text);
     if options.json {
-        let documents: Vec<_> = servers
-            .iter()
-            .map(|(id, judged, since, check)| {
-                document(id, judged, *since, check.as_ref(), text, &usage)
-            })
-            .collect();
+        let documents: Vec<_> =
+            servers.iter().map(|standing| document(standing, text, &usage)).collect();
         let document = serde_json::json!({ "incident": incident.is_some(), "servers": documents });
         screen::print_json(&document)?;
         return Ok(Exit::Fine);
@@ -110,17 +110,17 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         say_unguarded(options);
         return Ok(Exit::Fine);
     }
-    for (id, judged, since, check) in &servers {
-        say_server(id, judged, *since, check.as_ref(), text, &usage, options);
-    }
-    let tools: usize = servers.iter().map(|(_, judged, ..)| pinned(judged, EntryType::Tool)).sum();
+    let groups = one_by_launch(&servers);
+    groups.iter().for_each(|group| say_server(group, text, &usage, options));
+    let tools: usize =
+        groups.iter().map(|group| pinned(&group.first.judged, EntryType::Tool)).sum();
     if !options.quiet {
         screen::say(styled(
             DIM,
             format!(
                 "{} pinned on {}",
                 report::count(tools, "tool", "tools"),
-                report::count(servers.len(), "server", "servers")
+                report::count(groups.len(), "server", "servers")
             ),
         ));
     }
@@ -128,6 +128,15 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         say_unguarded(options);
     }
     Ok(Exit::Fine)
+}
+
+/// A server, and how it stands.
+#[derive(Debug)]
+struct Standing<'a> {
+    id: &'a ServerId,
+    judged: Review,
+    since: Since,
+    check: Option<LastCheck>,
 }
 
 /// Servers of hosts that start without the gate: that none of the above changed says nothing of them.
@@ -196,14 +205,8 @@ fn pinned(judged: &Review, entry_type: EntryType) -> usize {
     pins.filter(|(id, pins)| id.entry_type == entry_type && !pins.is_gone()).count()
 }
 
-fn document<'a>(
-    id: &'a ServerId,
-    judged: &'a Review,
-    since: Since,
-    admission: Option<&'a LastCheck>,
-    text: ServerText,
-    usage: &Usage,
-) -> ServerDocument<'a> {
+fn document<'a>(standing: &'a Standing<'_>, text: ServerText, usage: &Usage) -> ServerDocument<'a> {
+    let Standing { id, judged, since, check } = standing;
     let server = judged.server.snapshot.server.as_ref();
     let observation = judged.server.snapshot.observation.as_ref();
     let count = |entry_type: EntryType| (entry_type.as_str(), pinned(judged, entry_type));
@@ -218,6 +221,7 @@ fn document<'a>(
             .and_then(|observation| observation.server_version.as_deref())
             .and_then(|version| text.version(version)),
         launch: server.and_then(|server| server.launch.as_ref()),
+        shared_with: &judged.server.siblings,
         pinned: EntryType::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect(),
         basis: bases(judged),
         surface_hash: judged.surface.as_ref().map(contract::surface::Surface::surface_hash),
@@ -229,7 +233,7 @@ fn document<'a>(
                 entry: EntryDocument::of(entry, text),
             })
             .collect(),
-        admission,
+        admission: check.as_ref(),
         lost: judged.server.snapshot.pins.lost.as_deref(),
     }
 }
@@ -244,15 +248,8 @@ fn bases(judged: &Review) -> BTreeMap<&'static str, usize> {
     bases
 }
 
-fn say_server(
-    id: &ServerId,
-    judged: &Review,
-    since: Since,
-    check: Option<&LastCheck>,
-    text: ServerText,
-    usage: &Usage,
-    options: &Options,
-) {
+fn say_server(group: &OneByLaunch<'_>, text: ServerText, usage: &Usage, options: &Options) {
+    let Standing { id, judged, since, check } = group.first;
     let style = match judged.status() {
         ServerStatus::Verified => GREEN,
         ServerStatus::Changed => RED,
@@ -263,19 +260,22 @@ fn say_server(
         bases(judged).iter().map(|(basis, count)| format!("{count} {basis}")).collect();
     screen::say(format!(
         "{}  {}  {}, {} pinned{}",
-        styled(BOLD, id),
+        styled(BOLD, group.names()),
         styled(style.bold(), judged.status()),
         report::count(pinned(judged, EntryType::Tool), "tool", "tools"),
         report::count(judged.server.snapshot.pins.iter().len(), "entry", "entries"),
         if bases.is_empty() { String::new() } else { format!(" ({})", bases.join(", ")) },
     ));
+    if let Some(sentence) = group.sentence() {
+        screen::say(styled(DIM, format!("    {sentence}")));
+    }
     if judged.status() == ServerStatus::Changed && judged.judgement.posture == Posture::Monitor {
         screen::say(styled(YELLOW, "    still served: posture monitor"));
     }
     if let Some(lost) = &judged.server.snapshot.pins.lost {
         screen::say(format!("    {}", styled(RED, lost)));
     }
-    if let Some(warning) = check.and_then(LastCheck::warning) {
+    if let Some(warning) = check.as_ref().and_then(LastCheck::warning) {
         screen::say(format!("    {}", styled(YELLOW, screen::readable(&warning))));
     }
     for entry in judged.waiting() {

@@ -39,6 +39,7 @@ mod questions;
 mod scenario;
 mod script;
 mod secure_server;
+mod several_hosts;
 mod starting;
 mod stopped;
 mod surface;

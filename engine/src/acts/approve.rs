@@ -3,15 +3,17 @@
 //! INVARIANT: what is approved is compared by its whole hash. The server chooses the definition that is reviewed and the
 //! one that follows: two whose hashes share their first 16 digits are found within minutes.
 
+use crate::acts::siblings::{Approval, Siblings};
 use crate::acts::{
-    ActError, Among, RecordedServer, Review, can_be_approved, hash_of, held_changes,
+    ActError, Among, Configured, Decided, RecordedServer, Review, can_be_approved, hash_of,
+    held_changes,
 };
 use contract::hash::{EntryHash, SurfaceHash};
 use contract::surface::{Entry, EntryId, Surface};
 use gate::comparing::Compared;
 use gate::judge::Judgement;
-use gate::pins::{Basis, Pin, PinBook};
-use gate::server::ServerStatus;
+use gate::pins::Basis;
+use gate::server::ServerId;
 use gate::status::Happening;
 use std::fmt;
 use std::str::FromStr;
@@ -152,12 +154,13 @@ impl Review {
     }
 }
 
-/// Pins the chosen entries as approved by a person and returns the status of the server.
+/// Pins the chosen entries as approved by a person, for the server and for others that are launched the same way.
 pub fn approve(
     store: &mut dyn Store,
     choice: &Choice<'_>,
+    configured: Configured<'_>,
     by: By<'_>,
-) -> Result<ServerStatus, ActError> {
+) -> Result<Decided, ActError> {
     let Review { server, surface, .. } = choice.review;
     let gone = |entry: &Judgement| Entry::gone(entry.id.clone());
     let entries = choice.entries.iter();
@@ -171,7 +174,7 @@ pub fn approve(
         false => held_changes(choice.entries.iter().copied()),
     };
     let approved = Approved { entries, detail, held };
-    record(store, server, surface, approved, by, &mut Compared::default())
+    record(store, server, surface, approved, configured, by, &mut Compared::default())
 }
 
 /// Pins one entry that a person approved where the gate asked in their client, if it is still what they were asked about.
@@ -183,7 +186,7 @@ pub(crate) fn approve_in_client(
     (id, hash): (&EntryId, Option<EntryHash>),
     by: By<'_>,
     compared: &mut Compared,
-) -> Result<ServerStatus, ActError> {
+) -> Result<Decided, ActError> {
     let name = || server.id.clone();
     if server.pins().is_damaged() {
         return Err(ActError::DamagedPins { server: name() });
@@ -199,7 +202,9 @@ pub(crate) fn approve_in_client(
     let detail = "asked in the client".to_owned();
     let judgement = server.judge(surface, None);
     let held = held_changes(judgement.of(id));
-    record(store, server, surface, Approved { entries: vec![entry], detail, held }, by, compared)
+    let approved = Approved { entries: vec![entry], detail, held };
+    let configured = |_: &ServerId| server.settings().clone();
+    record(store, server, surface, approved, &configured, by, compared)
 }
 
 /// What is approved, how, and which holds that ends.
@@ -214,28 +219,28 @@ fn record(
     server: &RecordedServer,
     surface: &Surface,
     approved: Approved,
+    configured: Configured<'_>,
     by: By<'_>,
     compared: &mut Compared,
-) -> Result<ServerStatus, ActError> {
+) -> Result<Decided, ActError> {
     let Approved { entries, detail, held } = approved;
-    // Of a book that is lost as a whole only what is approved now counts from here on.
-    let is_lost = server.pins().lost.is_some();
-    let mut book = if is_lost { PinBook::default() } else { server.pins().clone() };
-    for entry in &entries {
-        book.tampered.remove(entry.id());
-        let (entry, basis, name) = (entry.clone(), Basis::Person, by.name.to_owned());
-        book.push(Pin { entry, basis, at: by.at, by: name });
-    }
+    let name = "server.approve";
+    let book = server.pins_with(&entries, by);
     let is_held = server.is_held_with(&book, surface, compared);
     let status = server.next(Happening::Approved { is_held })?;
-    let mut act = Act::new(&server.id, by.at, by.name, "server.approve");
+    let siblings = Siblings::of(store, &server.id, server.identity())?;
+    let mut act = Act::new(&server.id, by.at, by.name, name);
     act.expect = Some(server.snapshot.revision());
     act.status = Some(status);
     act.reseal = server.pins().is_damaged();
-    act.detail = Some(detail);
+    act.detail = Some(detail.clone());
     act.held = held;
     act.decision = Some(HoldDecision::Overridden);
-    act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
+    let pins = entries.iter().cloned();
+    act.pins = pins.map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     store.record(act)?;
-    Ok(status)
+    let (book, file, detail) = (&book, siblings.file, Some(detail.as_str()));
+    let approval = Approval { name, entries: &entries, book, file, detail, by };
+    let shared = siblings.share(store, configured, by, |server| approval.for_sibling(server));
+    Ok(Decided { status, shared })
 }

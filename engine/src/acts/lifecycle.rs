@@ -1,9 +1,13 @@
 //! Stopping a server, letting it go again, taking a pin back, and recording what it shows.
 
-use crate::acts::{ActError, Among, RecordedServer, Review, held_changes};
+use crate::acts::siblings::{SharedAct, Siblings};
+use crate::acts::{
+    ActError, Among, Configured, Decided, RecordedServer, Review, Shared, held_changes,
+};
 use contract::surface::{EntryId, Surface};
 use gate::comparing::Compared;
 use gate::judge::SurfaceJudgement;
+use gate::pins::{EntryPins, Pin};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use store::{Act, By, HoldDecision, Observation, Store};
@@ -16,26 +20,49 @@ pub enum Quarantine {
     Already,
 }
 
-/// Stops a server. What is held of it is confirmed by that: `review` is the server as it was last observed, where it can
-/// be judged. A server whose record cannot be read is stopped all the same.
+/// What stopping a server did to it, and to others that are launched the same way.
+#[derive(Debug)]
+pub struct Quarantined {
+    pub outcome: Quarantine,
+    pub shared: Vec<Shared>,
+}
+
+/// Stops a server and all others that are launched the same way. What is held of it is confirmed by that: `review` is the
+/// server as it was last observed, where it can be judged. A server whose record cannot be read is stopped all the same.
 pub fn quarantine(
     store: &mut dyn Store,
     id: &ServerId,
     review: Option<&Review>,
+    configured: Configured<'_>,
     by: By<'_>,
-) -> Result<Quarantine, ActError> {
+) -> Result<Quarantined, ActError> {
+    const NAME: &str = "server.quarantine";
     let Some(server) = store.server(id)? else { return Err(ActError::unknown_server(store, id)) };
-    if server.status == ServerStatus::Quarantined && server.lost.is_none() {
-        return Ok(Quarantine::Already);
+    let siblings = Siblings::of(store, id, server.identity())?;
+    let is_stopped = server.status == ServerStatus::Quarantined && server.lost.is_none();
+    if !is_stopped {
+        let mut act = Act::new(id, by.at, by.name, NAME);
+        act.status = Some(ServerStatus::Quarantined);
+        if let Some(review) = review.filter(|review| review.status() == ServerStatus::Changed) {
+            act.held = held_changes(&review.judgement.entries);
+            act.decision = Some(HoldDecision::Confirmed);
+        }
+        store.record(act)?;
     }
-    let mut act = Act::new(id, by.at, by.name, "server.quarantine");
-    act.status = Some(ServerStatus::Quarantined);
-    if let Some(review) = review.filter(|review| review.status() == ServerStatus::Changed) {
-        act.held = held_changes(&review.judgement.entries);
-        act.decision = Some(HoldDecision::Confirmed);
-    }
-    store.record(act)?;
-    Ok(Quarantine::Stopped)
+    let shared = siblings.share(store, configured, by, |sibling| {
+        if sibling.status() == ServerStatus::Quarantined {
+            return Ok(None);
+        }
+        let mut stopped = SharedAct::new(NAME, ServerStatus::Quarantined);
+        let review = Review::of(sibling.clone()).ok();
+        if let Some(review) = review.filter(|review| review.status() == ServerStatus::Changed) {
+            stopped.held = held_changes(&review.judgement.entries);
+            stopped.decision = Some(HoldDecision::Confirmed);
+        }
+        Ok(Some(stopped))
+    });
+    let outcome = if is_stopped { Quarantine::Already } else { Quarantine::Stopped };
+    Ok(Quarantined { outcome, shared })
 }
 
 impl RecordedServer {
@@ -49,39 +76,55 @@ impl RecordedServer {
     }
 }
 
-/// Ends a quarantine: the server becomes what a new observation makes of it.
+/// Ends a quarantine: the server becomes what a new observation makes of it. Others that are launched the same way become
+/// what their last observation makes of them.
 pub fn release(
     store: &mut dyn Store,
     server: &RecordedServer,
     surface: &Surface,
+    configured: Configured<'_>,
     by: By<'_>,
-) -> Result<ServerStatus, ActError> {
+) -> Result<Decided, ActError> {
+    const NAME: &str = "server.release";
     let released = server.released()?;
     // Without a baseline there is nothing to judge it by, and the status stays.
     let status = status_after(released, &server.judge_for_status(surface));
     let observation = Observation::of(surface, by.at);
-    let mut act = Act::new(&server.id, by.at, by.name, "server.release");
+    let siblings = Siblings::of(store, &server.id, server.identity())?;
+    let mut act = Act::new(&server.id, by.at, by.name, NAME);
     act.expect = Some(server.snapshot.revision());
     act.observation = Some(&observation);
     act.status = Some(status);
     store.record(act)?;
-    Ok(status)
+    let shared = siblings.share(store, configured, by, |sibling| {
+        if sibling.status() != ServerStatus::Quarantined {
+            return Ok(None);
+        }
+        let seen = sibling.snapshot.observation.as_ref();
+        let seen = seen.map(Observation::surface).transpose()?.unwrap_or_default();
+        let status = status_after(sibling.released()?, &sibling.judge_for_status(&seen));
+        Ok(Some(SharedAct::new(NAME, status)))
+    });
+    Ok(Decided { status, shared })
 }
 
 /// An entry whose newest pin was taken back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RolledBack {
     pub entry: EntryId,
     pub status: ServerStatus,
+    pub shared: Vec<Shared>,
 }
 
-/// Takes back the newest pin of the entry that a key names.
+/// Takes back the newest pin of the entry that a key names, and the same pin of others that are launched the same way.
 pub fn rollback(
     store: &mut dyn Store,
     review: &Review,
     key: &str,
+    configured: Configured<'_>,
     by: By<'_>,
 ) -> Result<RolledBack, ActError> {
+    const NAME: &str = "server.rollback";
     let server = &review.server;
     let Some((entry, pins)) = Review::find(server.pins().iter(), |(id, _)| id, key)? else {
         let (server, key) = (server.id.clone(), key.to_owned());
@@ -91,21 +134,46 @@ pub fn rollback(
         let known = review.server.pins().iter().map(|(id, _)| id.clone()).collect();
         return Err(ActError::UnknownEntry { server, key, among: Among::Pinned, known });
     };
-    if pins.iter().nth(1).is_none() {
+    let Some(newest) = newest_of_several(pins) else {
         return Err(ActError::OnlyPin { entry: entry.clone() });
-    }
+    };
     let nothing = Surface::default();
     let surface = review.surface.as_ref().unwrap_or(&nothing);
-    let pins = server.pins().clone().without_newest(entry);
-    let is_held = server.is_held_with(&pins, surface, &mut Compared::default());
-    let status = after(server.status(), is_held);
-    let mut act = Act::new(&server.id, by.at, by.name, "server.rollback");
+    let status = server.status_without(entry, surface);
+    let siblings = Siblings::of(store, &server.id, server.identity())?;
+    let detail = format!("{:.200}", entry.to_string());
+    let mut act = Act::new(&server.id, by.at, by.name, NAME);
     act.expect = Some(server.snapshot.revision());
     act.withdraw = vec![entry.clone()];
     act.status = Some(status);
-    act.detail = Some(format!("{:.200}", entry.to_string()));
+    act.detail = Some(detail.clone());
     store.record(act)?;
-    Ok(RolledBack { entry: entry.clone(), status })
+    let shared = siblings.share(store, configured, by, |sibling| {
+        let pinned = sibling.pins().get(entry).and_then(newest_of_several);
+        if !pinned.is_some_and(|pin| pin.entry == newest.entry) {
+            return Ok(None);
+        }
+        let seen = sibling.snapshot.observation.as_ref();
+        let seen = seen.map(Observation::surface).transpose()?.unwrap_or_default();
+        let status = sibling.status_without(entry, &seen);
+        let (withdraw, detail) = (vec![entry.clone()], Some(detail.clone()));
+        Ok(Some(SharedAct { withdraw, detail, ..SharedAct::new(NAME, status) }))
+    });
+    Ok(RolledBack { entry: entry.clone(), status, shared })
+}
+
+/// The newest pin, if there is one before it to go back to.
+fn newest_of_several(pins: &EntryPins) -> Option<&Pin> {
+    let mut newest_first = pins.iter().rev();
+    newest_first.next().filter(|_| newest_first.next().is_some())
+}
+
+impl RecordedServer {
+    /// The status once the newest pin of an entry is taken back.
+    fn status_without(&self, entry: &EntryId, surface: &Surface) -> ServerStatus {
+        let pins = self.pins().clone().without_newest(entry);
+        after(self.status(), self.is_held_with(&pins, surface, &mut Compared::default()))
+    }
 }
 
 /// Records what a server shows, so that it can be reviewed; no pin is touched. Without `counted`, the judgement for its

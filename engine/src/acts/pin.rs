@@ -1,6 +1,7 @@
 //! Pinning what a server shows now, as approved by the person who asked for it.
 
-use crate::acts::{ActError, RecordedServer, held_changes};
+use crate::acts::siblings::{Approval, Siblings};
+use crate::acts::{ActError, Configured, RecordedServer, Shared, held_changes};
 use crate::anchor::anchor;
 use contract::change::ChangeKind;
 use contract::surface::{Anchor, Entry, EntryId, Surface};
@@ -38,6 +39,7 @@ pub struct Pinned {
     pub count: usize,
     pub surface: Surface,
     pub left_out: Vec<EntryId>,
+    pub shared: Vec<Shared>,
 }
 
 impl RecordedServer {
@@ -97,16 +99,22 @@ impl PinDraft {
     }
 }
 
-/// Pins what was drafted.
+/// Pins what was drafted, for the server and for others that are launched the same way.
 pub fn pin(
     store: &mut dyn Store,
     draft: PinDraft,
     launch: Option<&Launch>,
+    configured: Configured<'_>,
     by: By<'_>,
 ) -> Result<Pinned, ActError> {
     let PinDraft { server, surface, entries, left_out, question } = draft;
     let status = server.next(Happening::Approved { is_held: !left_out.is_empty() })?;
     let count = entries.len();
+    let identity = match launch {
+        Some(launch) => launch.identity(),
+        None => server.identity(),
+    };
+    let siblings = Siblings::of(store, &server.id, identity)?;
     let observation = Observation::of(&surface, by.at);
     let mut act = Act::new(&server.id, by.at, by.name, "server.pin");
     act.expect = Some(server.snapshot.revision());
@@ -119,9 +127,14 @@ pub fn pin(
         act.held = held_changes(&judgement.entries);
         act.decision = Some(HoldDecision::Overridden);
     }
-    act.pins = entries.into_iter().map(|entry| NewPin { entry, basis: Basis::Person }).collect();
+    let pins = entries.iter().cloned();
+    act.pins = pins.map(|entry| NewPin { entry, basis: Basis::Person }).collect();
     store.record(act)?;
-    Ok(Pinned { status, count, surface, left_out })
+    let (book, file) = (server.pins_with(&entries, by), siblings.file);
+    let (name, entries) = ("server.pin", entries.as_slice());
+    let approval = Approval { name, entries, book: &book, file, detail: None, by };
+    let shared = siblings.share(store, configured, by, |server| approval.for_sibling(server));
+    Ok(Pinned { status, count, surface, left_out, shared })
 }
 
 /// Whether a person approved exactly this entry. Nothing of a book that is lost as a whole counts.

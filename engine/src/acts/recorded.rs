@@ -1,23 +1,26 @@
 //! A server as it is recorded, with the settings it is judged by: what every act rests on.
 
 use crate::acts::ActError;
+use crate::acts::siblings::Siblings;
 use crate::anchor::anchor;
 use crate::judge::auto_pins_today;
-use contract::surface::Surface;
+use contract::surface::{Entry, Surface};
 use gate::comparing::Compared;
 use gate::judge::SurfaceJudgement;
-use gate::pins::PinBook;
+use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::{Posture, Settings};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
 use gate::unseen::{awaits_first_approval, judge_server_again};
-use store::{Baseline, Launch, Snapshot, Store, StoreError};
+use store::{Baseline, By, Launch, LaunchIdentity, Snapshot, Store, StoreError};
 
 #[derive(Debug, Clone)]
 pub struct RecordedServer {
     pub id: ServerId,
     pub snapshot: Snapshot,
+    /// The other servers that are launched the same way: decisions about this one count for them.
+    pub siblings: Vec<ServerId>,
     settings: Settings,
     /// How many entries were pinned automatically during the last day.
     auto_pins: usize,
@@ -35,7 +38,9 @@ impl RecordedServer {
         let snapshot = store.snapshot(id)?;
         settings.posture = posture_of_gate(&snapshot).unwrap_or(settings.posture);
         let auto_pins = auto_pins_today(store, id, at)?;
-        Ok(RecordedServer { id: id.clone(), snapshot, settings, auto_pins })
+        let identity = snapshot.server.as_ref().and_then(|server| server.identity());
+        let siblings = Siblings::of(store, id, identity)?.ids;
+        Ok(RecordedServer { id: id.clone(), snapshot, siblings, settings, auto_pins })
     }
 
     /// The same for a server that must be known.
@@ -52,7 +57,7 @@ impl RecordedServer {
         }
     }
 
-    /// The server of a running gate, which has read its baseline.
+    /// The server of a running gate, which has read its baseline. `siblings` is empty: a gate shows nobody a server.
     pub(crate) fn of_gate(
         id: &ServerId,
         baseline: Baseline,
@@ -61,7 +66,8 @@ impl RecordedServer {
     ) -> RecordedServer {
         let Baseline { server, pins, .. } = baseline;
         let snapshot = Snapshot { server, pins, observation: None };
-        RecordedServer { id: id.clone(), snapshot, settings, auto_pins }
+        let siblings = Vec::new();
+        RecordedServer { id: id.clone(), snapshot, siblings, settings, auto_pins }
     }
 
     pub fn status(&self) -> ServerStatus {
@@ -70,6 +76,23 @@ impl RecordedServer {
 
     pub fn pins(&self) -> &PinBook {
         &self.snapshot.pins
+    }
+
+    /// What the server's launch has in common with others.
+    pub(super) fn identity(&self) -> Option<&LaunchIdentity> {
+        self.snapshot.server.as_ref()?.identity()
+    }
+
+    /// The pins once a person approved these entries. Of a book that is lost as a whole only those count from then on.
+    pub(super) fn pins_with(&self, entries: &[Entry], by: By<'_>) -> PinBook {
+        let is_lost = self.pins().lost.is_some();
+        let mut book = if is_lost { PinBook::default() } else { self.pins().clone() };
+        for entry in entries {
+            book.tampered.remove(entry.id());
+            let (entry, basis, name) = (entry.clone(), Basis::Person, by.name.to_owned());
+            book.push(Pin { entry, basis, at: by.at, by: name });
+        }
+        book
     }
 
     /// Whether a person is still to say that the server may be used at all.

@@ -26,6 +26,11 @@ fn surface(tools: &[(&str, &str)]) -> Surface {
     read_capture(capture.to_string().as_bytes()).unwrap()
 }
 
+/// What the configuration says for other servers.
+fn as_usual(_: &ServerId) -> Settings {
+    Settings::default()
+}
+
 fn ada() -> By<'static> {
     By { name: "ada", at: Timestamp(1_700_000_000_000) }
 }
@@ -59,7 +64,7 @@ impl Bench {
 
     fn pin(&mut self, surface: Surface) -> Result<Pinned, ActError> {
         let draft = PinDraft::new(self.server(), surface, None)?;
-        pin(&mut self.store, draft, None, ada())
+        pin(&mut self.store, draft, None, &as_usual, ada())
     }
 
     /// The server shows this now.
@@ -72,12 +77,12 @@ impl Bench {
     fn approve_all(&mut self) -> Result<ServerStatus, ActError> {
         let review = self.review();
         let choice = review.choose(&[], &review.surface_hash().unwrap())?;
-        approve(&mut self.store, &choice, ada())
+        approve(&mut self.store, &choice, &as_usual, ada()).map(|decided| decided.status)
     }
 
     fn rollback(&mut self, key: &str) -> Result<RolledBack, ActError> {
         let review = self.review();
-        rollback(&mut self.store, &review, key, ada())
+        rollback(&mut self.store, &review, key, &as_usual, ada())
     }
 
     fn accepted(&self, tool: &str) -> Option<(Basis, String)> {
@@ -119,7 +124,9 @@ fn a_changed_entry_is_approved_by_its_own_hash_alone() {
         assert!(matches!(refused, ActError::OtherHash { .. }), "{wrong:?}: {refused}");
     }
     let choice = review.choose(&keys(&["tool:read"]), &hash).unwrap();
-    assert_eq!(approve(&mut bench.store, &choice, ada()).unwrap(), ServerStatus::Changed);
+    let decided = approve(&mut bench.store, &choice, &as_usual, ada()).unwrap();
+    assert_eq!(decided.status, ServerStatus::Changed);
+    assert!(decided.shared.is_empty(), "{decided:?}");
     let (basis, raw) = bench.accepted("read").unwrap();
     assert_eq!(basis, Basis::Person);
     assert!(raw.contains("Reads any file."), "{raw}");
@@ -134,7 +141,7 @@ fn a_review_that_is_out_of_date_approves_nothing() {
     let review = bench.review();
     let choice = review.choose(&[], &review.surface_hash().unwrap()).unwrap();
     bench.show(&[("read", "Reads and sends a file."), ("write", "Writes a file.")]);
-    let refused = approve(&mut bench.store, &choice, ada()).unwrap_err();
+    let refused = approve(&mut bench.store, &choice, &as_usual, ada()).unwrap_err();
     assert!(matches!(refused, ActError::Store(store::StoreError::Changed { .. })), "{refused}");
     assert!(bench.accepted("read").unwrap().1.contains("Reads a file."));
     let shown: Vec<_> = choice.entries.iter().map(|entry| entry.id.clone()).collect();
@@ -194,8 +201,10 @@ fn a_quarantined_server_is_neither_approved_nor_pinned_until_it_is_released() {
         matches!(refused, ActError::NotAllowed { source: NotAllowed::NotQuarantined, .. }),
         "{refused}"
     );
-    assert_eq!(quarantine(&mut bench.store, &id, None, ada()).unwrap(), Quarantine::Stopped);
-    assert_eq!(quarantine(&mut bench.store, &id, None, ada()).unwrap(), Quarantine::Already);
+    for expected in [Quarantine::Stopped, Quarantine::Already] {
+        let stopped = quarantine(&mut bench.store, &id, None, &as_usual, ada()).unwrap();
+        assert_eq!(stopped.outcome, expected);
+    }
     for refused in [bench.approve_all().unwrap_err(), bench.pin(surface(AFTER)).unwrap_err()] {
         assert!(
             matches!(refused, ActError::NotAllowed { source: NotAllowed::IsQuarantined, .. }),
@@ -203,13 +212,14 @@ fn a_quarantined_server_is_neither_approved_nor_pinned_until_it_is_released() {
         );
     }
     for (shown, expected) in [(AFTER, ServerStatus::Changed), (BEFORE, ServerStatus::Verified)] {
-        quarantine(&mut bench.store, &id, None, ada()).unwrap();
+        quarantine(&mut bench.store, &id, None, &as_usual, ada()).unwrap();
         let server = bench.server();
-        assert_eq!(release(&mut bench.store, &server, &surface(shown), ada()).unwrap(), expected);
+        let released = release(&mut bench.store, &server, &surface(shown), &as_usual, ada());
+        assert_eq!(released.unwrap().status, expected);
         assert_eq!(bench.server().status(), expected);
     }
-    let unknown =
-        quarantine(&mut bench.store, &"nobody".parse().unwrap(), None, ada()).unwrap_err();
+    let nobody = "nobody".parse().unwrap();
+    let unknown = quarantine(&mut bench.store, &nobody, None, &as_usual, ada()).unwrap_err();
     assert!(matches!(unknown, ActError::UnknownServer { .. }), "{unknown}");
 }
 
@@ -220,7 +230,7 @@ fn a_rollback_needs_a_pin_to_go_back_to() {
     assert!(matches!(refused, Err(ActError::OnlyPin { .. })), "{refused:?}");
     bench.show(AFTER);
     bench.approve_all().unwrap();
-    let RolledBack { entry, status } = bench.rollback("read").unwrap();
+    let RolledBack { entry, status, .. } = bench.rollback("read").unwrap();
     assert_eq!((entry.key.as_str(), status), ("read", ServerStatus::Changed));
     assert!(bench.accepted("read").unwrap().1.contains("Reads a file."));
     bench.show(&[("read", "Reads a file."), ("write", "Writes any file."), ("new", "New.")]);
@@ -239,17 +249,20 @@ fn pinning_over_a_baseline_asks_for_an_approval_and_at_first_sight_for_markers_o
         PinQuestion::Marked(judgement) => assert_eq!(judgement.entries.len(), 1),
         question => panic!("{question:?}"),
     }
-    let pinned = pin(&mut bench.store, draft.without_marked(), None, ada()).unwrap();
+    let pinned = pin(&mut bench.store, draft.without_marked(), None, &as_usual, ada()).unwrap();
     assert_eq!((pinned.status, pinned.left_out.len()), (ServerStatus::Changed, 1));
     assert_eq!(bench.accepted("spy"), None);
     let draft = PinDraft::new(bench.server(), surface(&marked), None).unwrap();
     assert!(matches!(draft.question, PinQuestion::Change(_)), "{:?}", draft.question);
-    assert_eq!(pin(&mut bench.store, draft, None, ada()).unwrap().status, ServerStatus::Verified);
+    assert_eq!(
+        pin(&mut bench.store, draft, None, &as_usual, ada()).unwrap().status,
+        ServerStatus::Verified
+    );
     let again = PinDraft::new(bench.server(), surface(&marked), None).unwrap();
     assert!(matches!(again.question, PinQuestion::Nothing), "{:?}", again.question);
     // One that is gone is pinned as gone.
     let less = PinDraft::new(bench.server(), surface(&marked[..1]), None).unwrap();
-    assert_eq!(pin(&mut bench.store, less, None, ada()).unwrap().count, 1);
+    assert_eq!(pin(&mut bench.store, less, None, &as_usual, ada()).unwrap().count, 1);
 }
 
 #[test]
@@ -268,7 +281,7 @@ fn a_pin_keeps_the_signer_and_a_review_finds_another_one() {
         Some(Anchor { attested_id: "mcp.files".to_owned(), signer: signer.to_owned() })
     };
     let draft = PinDraft::new(bench.server(), surface(BEFORE), signer("acme 1")).unwrap();
-    pin(&mut bench.store, draft, None, ada()).unwrap();
+    pin(&mut bench.store, draft, None, &as_usual, ada()).unwrap();
     // An observation that asked nobody keeps the signer that was pinned.
     bench.show(BEFORE);
     assert_eq!(bench.server().status(), ServerStatus::Verified);
@@ -352,12 +365,12 @@ fn pinning_over_a_hold_overrides_it_and_a_quarantine_confirms_it() {
     let (id, review) = (bench.id.clone(), bench.review());
     let held = review.judgement.held().count();
     assert!(held > 0, "{:#?}", review.judgement);
-    quarantine(&mut bench.store, &id, Some(&review), ada()).unwrap();
+    quarantine(&mut bench.store, &id, Some(&review), &as_usual, ada()).unwrap();
     let outcomes = bench.events(&["outcome.confirmed"]);
     assert_eq!(outcomes.len(), held, "{outcomes:#?}");
     // What is not held is decided by nobody.
     let mut bench = Bench::pinned(BEFORE);
     let (id, review) = (bench.id.clone(), bench.review());
-    quarantine(&mut bench.store, &id, Some(&review), ada()).unwrap();
+    quarantine(&mut bench.store, &id, Some(&review), &as_usual, ada()).unwrap();
     assert_eq!(bench.events(&OUTCOMES), [] as [serde_json::Value; 0]);
 }

@@ -1,6 +1,7 @@
 //! A judgement in the making. Comparing a hostile list takes its time, so this part needs neither the store nor the judge:
 //! the judge reads what it rests on, and then writes the outcome unless the record was written in between.
 
+use super::inherit::{Cover, Heritage, Inherited};
 use super::views::{Removals, ViewKey, ViewMemory};
 use super::{FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, first_basis, of_handshake};
 use crate::acts::held_changes;
@@ -13,7 +14,7 @@ use gate::by_the_call::CallRulesCache;
 use gate::first_use::{FirstUse, first_use};
 use gate::judge::SurfaceJudgement;
 use gate::pins::{Basis, Pin, PinBook};
-use gate::server::ServerStatus;
+use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
 use gate::unseen::{is_changed, judge_server_again};
@@ -27,6 +28,7 @@ pub struct Draft {
     pub(super) call_rules: CallRulesCache,
     pub(super) record: StoreRecord,
     pub(super) baseline: Baseline,
+    pub(super) heritage: Heritage,
     /// How often entries were pinned again during the last day without asking.
     pub(super) auto_pins: usize,
     pub(super) launch: Option<Launch>,
@@ -67,6 +69,8 @@ pub(super) struct Writing {
     observation: Observation,
     /// What is held of a surface that was not seen before.
     held: Vec<HeldChange>,
+    /// The server whose decision counts for this one, too.
+    decided_for: Option<ServerId>,
     at: Timestamp,
 }
 
@@ -79,6 +83,7 @@ impl Writing {
         act.observation = Some(&self.observation);
         act.pins.clone_from(&self.pins);
         act.held.clone_from(&self.held);
+        act.decided_for = self.decided_for.as_ref();
         act
     }
 }
@@ -86,7 +91,8 @@ impl Writing {
 impl Draft {
     /// Judges what a server says now: what is pinned at first use, what is pinned again, what is held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
-        let Draft { rules, call_rules, record, baseline, auto_pins, launch, of_view, at } = self;
+        let Draft { rules, call_rules, record, baseline, heritage, auto_pins, launch, of_view, at } =
+            self;
         let OfView { view, mut memory, removals, is_changed_elsewhere } = of_view;
         anchor(surface, seen.vouched(), &baseline.pins);
         let surface = &*surface;
@@ -98,29 +104,24 @@ impl Draft {
             let server = baseline.server.as_ref();
             server.is_none_or(|server| server.launch.as_ref() != Some(launch))
         });
-        let is_first = book.is_empty() && is_trusted && status == ServerStatus::Unbaselined;
+        let accepting = Accepting::of(&rules, seen, surface, &book, status, &heritage);
+        let Accepting { step, name, mut pins, decided_for } = accepting;
+        let inherited = pins.iter().filter(|pin| pin.basis == Basis::Person).count();
         removals.apply(&mut book, surface);
         memory.show(&removals, &book, surface);
+        pins.iter().for_each(|pin| book.push(pinned(pin, at)));
+        let judged_as = if step == Step::Inherited { ServerStatus::Verified } else { status };
         let compared = &mut memory.compared;
         let mut judge = |book: &PinBook, auto_pins: usize| {
-            judge_server_again(status, book, surface, &rules.settings, auto_pins, compared)
+            judge_server_again(judged_as, book, surface, &rules.settings, auto_pins, compared)
         };
-        let mut name = "server.observe";
-        let mut pins: Vec<NewPin> = Vec::new();
+        let mut name = name;
         let mut accepted = 0;
-        if is_first && rules.first_use == FirstUsePolicy::Trust {
-            let FirstUse { pins: entries, .. } = first_use(surface);
-            name = "server.pin";
-            let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
-            let basis = |entry: &Entry| first_basis(entry, verified);
-            pins =
-                entries.into_iter().map(|entry| NewPin { basis: basis(&entry), entry }).collect();
-            pins.iter().for_each(|pin| book.push(pinned(pin, at)));
-        }
-        let may_pin_again = !is_first && is_trusted && status != ServerStatus::Pending;
+        let may_pin_again = step == Step::Later && is_trusted && status != ServerStatus::Pending;
         if may_pin_again && let Some(entry) = newly_anchored(&book, surface) {
-            pins.push(NewPin { entry, basis: Basis::Attested });
-            pins.iter().for_each(|pin| book.push(pinned(pin, at)));
+            let anchored = NewPin { entry, basis: Basis::Attested };
+            book.push(pinned(&anchored, at));
+            pins.push(anchored);
         }
         let mut judgement = judge(&book, auto_pins);
         if may_pin_again {
@@ -130,7 +131,7 @@ impl Draft {
             accepted = benign.len();
             benign.iter().for_each(|pin| book.push(pinned(pin, at)));
             pins.extend(benign);
-            if !pins.is_empty() {
+            if pins.len() > inherited {
                 name = "pin.auto";
             }
         }
@@ -142,10 +143,10 @@ impl Draft {
         let (settings, auto_pins) = (&rules.settings, auto_pins + accepted);
         let compared = &mut memory.compared;
         memory.is_changed =
-            is_changed(&judgement, status, &book, surface, settings, auto_pins, compared);
+            is_changed(&judgement, judged_as, &book, surface, settings, auto_pins, compared);
         let is_held = memory.is_changed || is_changed_elsewhere;
-        let repinned = if is_first { 0 } else { pins.len() };
-        let next_status = next_status(&rules, status, is_first, is_held);
+        let repinned = if step == Step::Later { pins.len() - inherited } else { 0 };
+        let next_status = step.status_after(status, is_held);
         let status = Some(next_status).filter(|next| *next != status);
         // What is as it was recorded is not recorded again: a start costs no write.
         let is_news = !pins.is_empty()
@@ -158,7 +159,7 @@ impl Draft {
         // A record that cannot be trusted is mended by a person, not written over.
         let writing = (is_news && (is_trusted || pins.is_empty())).then(|| {
             let observation = Observation::of(surface, at);
-            Writing { name, expect, launch, status, pins, observation, held, at }
+            Writing { name, expect, launch, status, pins, observation, held, decided_for, at }
         });
         let rests_on = record.clone();
         let record = StoreRecord { status: next_status, ..record };
@@ -168,18 +169,97 @@ impl Draft {
     }
 }
 
-fn pinned(pin: &NewPin, at: Timestamp) -> Pin {
-    Pin { entry: pin.entry.clone(), basis: pin.basis, at, by: NOBODY.to_owned() }
+/// Where a server stands when it is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Not the first time, or it waits for a person since the first time.
+    Later,
+    /// Seen for the first time and trusted.
+    Trusted,
+    /// Seen for the first time, and a person has to approve it.
+    Asked,
+    /// A person approved all of it for another server that is launched the same way.
+    Inherited,
+    /// Another server that is launched the same way is quarantined.
+    Stopped,
 }
 
-fn next_status(rules: &Rules, status: ServerStatus, is_first: bool, is_held: bool) -> ServerStatus {
-    let status = match (is_first, rules.first_use) {
-        (false, _) => status,
-        (true, FirstUsePolicy::Trust) => next(status, Happening::FirstUseTrusted).unwrap_or(status),
-        (true, FirstUsePolicy::Approve) => next(status, Happening::FirstUseAsked).unwrap_or(status),
-    };
-    // What is left out at first sight because of a marker is held from then on.
-    next(status, Happening::Judged { is_held }).unwrap_or(status)
+impl Step {
+    fn status_after(self, status: ServerStatus, is_held: bool) -> ServerStatus {
+        let happening = match self {
+            Step::Later => None,
+            Step::Trusted => Some(Happening::FirstUseTrusted),
+            Step::Asked => Some(Happening::FirstUseAsked),
+            Step::Inherited => Some(Happening::Approved { is_held }),
+            Step::Stopped => Some(Happening::Quarantined),
+        };
+        let moved = happening.map(|happening| next(status, happening).unwrap_or(status));
+        let status = moved.unwrap_or(status);
+        // What is left out at first sight because of a marker is held from then on.
+        next(status, Happening::Judged { is_held }).unwrap_or(status)
+    }
+}
+
+/// What is pinned without comparing it with anything.
+#[derive(Debug)]
+struct Accepting {
+    step: Step,
+    name: &'static str,
+    pins: Vec<NewPin>,
+    decided_for: Option<ServerId>,
+}
+
+impl Accepting {
+    fn of(
+        rules: &Rules,
+        seen: &Seen,
+        surface: &Surface,
+        book: &PinBook,
+        status: ServerStatus,
+        heritage: &Heritage,
+    ) -> Accepting {
+        let is_unpinned = book.is_empty() && !book.is_damaged();
+        let is_first = is_unpinned && status == ServerStatus::Unbaselined;
+        let is_asked = is_first && rules.first_use == FirstUsePolicy::Approve
+            || is_unpinned && status == ServerStatus::Pending;
+        let nothing = |step: Step| Accepting {
+            step,
+            name: "server.observe",
+            pins: Vec::new(),
+            decided_for: None,
+        };
+        if status == ServerStatus::Quarantined || book.is_damaged() {
+            return nothing(Step::Later);
+        }
+        if let Some(other) = &heritage.stopped_by {
+            let decided_for = Some(other.clone());
+            return Accepting { name: "server.quarantine", decided_for, ..nothing(Step::Stopped) };
+        }
+        let cover = if is_asked { Cover::All } else { Cover::Any };
+        let Inherited { mut pins, from: decided_for } = heritage.pins_for(book, surface, cover);
+        let step = match (is_asked, is_first) {
+            (true, _) if !pins.is_empty() => Step::Inherited,
+            (true, true) => Step::Asked,
+            (true, false) | (false, false) => Step::Later,
+            (false, true) => Step::Trusted,
+        };
+        if step == Step::Trusted {
+            let verified = seen.attested.as_ref().and_then(|admitted| admitted.verified());
+            let FirstUse { pins: entries, .. } = first_use(surface);
+            let is_taken = |entry: &Entry| pins.iter().any(|pin| pin.entry.id() == entry.id());
+            let own: Vec<Entry> = entries.into_iter().filter(|entry| !is_taken(entry)).collect();
+            let basis = |entry: &Entry| first_basis(entry, verified);
+            pins.extend(own.into_iter().map(|entry| NewPin { basis: basis(&entry), entry }));
+        }
+        if pins.is_empty() && step != Step::Trusted {
+            return nothing(step);
+        }
+        Accepting { step, name: "server.pin", pins, decided_for }
+    }
+}
+
+fn pinned(pin: &NewPin, at: Timestamp) -> Pin {
+    Pin { entry: pin.entry.clone(), basis: pin.basis, at, by: NOBODY.to_owned() }
 }
 
 /// How a server is judged, and what is kept between judgements.

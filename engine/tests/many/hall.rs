@@ -460,7 +460,8 @@ impl Hall {
     pub(crate) fn quarantine(&self, desk: &ServerDesk) {
         let mut store = store_of(&self.home);
         if store.server(&desk.id).expect("a store").is_some() {
-            quarantine(&mut store, &desk.id, None, by()).expect("a quarantine");
+            let as_usual = |_: &ServerId| Settings::default();
+            quarantine(&mut store, &desk.id, None, &as_usual, by()).expect("a quarantine");
         }
     }
 

@@ -47,8 +47,9 @@ pub(super) fn tell(teller: &Teller, stage: &Stage) -> Result<Review, Failure> {
     teller.step(4, "You stop the server, and no call goes through until you release it:");
     teller.say(format!("   $ holdpoint quarantine {id}"));
     let by = approver::name();
-    let store = &mut stage.workplace()?.store;
-    acts::quarantine(store, &id, Some(&review), approver::by(&by))?;
+    let mut workplace = stage.workplace()?;
+    let (store, configured) = workplace.acting();
+    acts::quarantine(store, &id, Some(&review), &configured, approver::by(&by))?;
     held(session.call(TOOL, &json!({ "title": "Wednesday" }))?)?;
     teller.say(format!("   {} the next call too", styled(RED, "held")));
     session.end()?;

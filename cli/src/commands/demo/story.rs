@@ -164,7 +164,9 @@ fn approve(stage: &Stage, held: &Review) -> Result<String, Failure> {
     let hash = held.surface_hash().ok_or_else(|| gone_wrong("nothing was observed"))?;
     let by = approver::name();
     let choice = held.choose(&[], &hash)?;
-    acts::approve(&mut stage.workplace()?.store, &choice, approver::by(&by))?;
+    let mut workplace = stage.workplace()?;
+    let (store, configured) = workplace.acting();
+    acts::approve(store, &choice, &configured, approver::by(&by))?;
     Ok(hash.to_string())
 }
 

@@ -55,7 +55,7 @@ fn may_be_shared(finding: &Finding) -> bool {
 }
 
 pub(super) fn show(id: &ServerId, judged: &Review, shared: &Shared, text: ServerText) {
-    super::say_heading(id);
+    super::say_heading(id, judged);
     for unreadable in &judged.judgement.unreadable {
         let words = text.unreadable(unreadable);
         let verdict = screen::verdict(judged.judgement.verdict);

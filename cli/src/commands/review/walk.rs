@@ -9,9 +9,10 @@ use crate::observation::now;
 use crate::report::name_of;
 use crate::screen;
 use crate::server_text::ServerText;
+use crate::sharing;
 use crate::target::Workplace;
 use contract::surface::EntryId;
-use engine::acts::{Review, ReviewedHash, approve, can_be_approved, hash_of, quarantine};
+use engine::acts::{Review, ReviewedHash, Shared, approve, can_be_approved, hash_of, quarantine};
 use gate::judge::Judgement;
 use gate::server::{ServerId, ServerStatus};
 
@@ -34,8 +35,9 @@ pub(super) fn walk(
     let asked = servers.iter().filter(|(_, judged)| is_asked(judged));
     let total: usize = asked.map(|(_, judged)| questions(judged).len()).sum();
     let mut place = 0_usize;
+    let mut failed = Exit::Fine;
     for (id, judged) in servers {
-        super::say_heading(id);
+        super::say_heading(id, judged);
         for unreadable in &judged.judgement.unreadable {
             screen::say(screen::readable(unreadable));
             left += 1;
@@ -55,7 +57,11 @@ pub(super) fn walk(
             }
             match choose(&asked, place, total)? {
                 Chosen::Approve => match approve_asked(workplace, id, &asked)? {
-                    Approval::Given => screen::say("approved"),
+                    Approval::Given(shared) => {
+                        screen::say("approved");
+                        sharing::say(&shared);
+                        failed = sharing::exit(shared, failed);
+                    }
                     Approval::Withheld => {
                         screen::say("not approved: it goes on waiting");
                         left += 1;
@@ -64,8 +70,12 @@ pub(super) fn walk(
                 Chosen::Skip => left += 1,
                 Chosen::Quarantine => {
                     let by = approver::name();
-                    quarantine(&mut workplace.store, id, Some(judged), approver::by(&by))?;
+                    let (store, configured) = workplace.acting();
+                    let by = approver::by(&by);
+                    let stopped = quarantine(store, id, Some(judged), &configured, by)?;
                     screen::say("quarantined");
+                    sharing::say(&stopped.shared);
+                    failed = sharing::exit(stopped.shared, failed);
                     left += 1;
                     break;
                 }
@@ -73,7 +83,7 @@ pub(super) fn walk(
             }
         }
     }
-    Ok(if left > 0 { Exit::Held } else { Exit::Fine })
+    Ok(if left > 0 && failed == Exit::Fine { Exit::Held } else { failed })
 }
 
 /// What a person wants to do with what was shown.
@@ -125,7 +135,7 @@ fn questions(judged: &Review) -> Vec<Asked<'_>> {
 
 /// How a confirmation ended.
 enum Approval {
-    Given,
+    Given(Vec<Shared>),
     Withheld,
 }
 
@@ -146,6 +156,7 @@ fn approve_asked(
         }
         many => format!("These are {} entries of server `{id}`, hash {hash}.", many.len()),
     };
+    let what = sharing::decided_on(what, &review.server.siblings);
     // It was shown right before the question.
     match approver::confirm(&workplace.configuration, &what, || ()) {
         Ok(()) => {}
@@ -153,6 +164,7 @@ fn approve_asked(
         Err(failure) => return Err(failure),
     }
     let by = approver::name();
-    approve(&mut workplace.store, &choice, approver::by(&by))?;
-    Ok(Approval::Given)
+    let (store, configured) = workplace.acting();
+    let decided = approve(store, &choice, &configured, approver::by(&by))?;
+    Ok(Approval::Given(decided.shared))
 }

@@ -1,0 +1,76 @@
+//! Servers of several hosts that are launched the same way, shown as one where they stand the same.
+
+use super::{Standing, bases, pinned};
+use crate::last_check::LastCheck;
+use crate::sharing;
+use contract::surface::{Entry, EntryType};
+use gate::server::ServerId;
+
+/// What is shown as one server.
+#[derive(Debug)]
+pub(super) struct OneByLaunch<'a> {
+    pub(super) first: &'a Standing<'a>,
+    /// Others that are launched the same way and stand the same.
+    others: Vec<&'a ServerId>,
+}
+
+/// All servers in their order, each with those that are shown with it.
+pub(super) fn one_by_launch<'a>(servers: &'a [Standing<'a>]) -> Vec<OneByLaunch<'a>> {
+    let mut groups: Vec<OneByLaunch<'a>> = Vec::new();
+    for server in servers {
+        let is_with = |group: &&mut OneByLaunch<'a>| {
+            group.first.judged.server.siblings.contains(server.id)
+                && stands(group.first) == stands(server)
+        };
+        match groups.iter_mut().find(is_with) {
+            Some(group) => group.others.push(server.id),
+            None => groups.push(OneByLaunch { first: server, others: Vec::new() }),
+        }
+    }
+    groups
+}
+
+impl OneByLaunch<'_> {
+    pub(super) fn names(&self) -> String {
+        let ids = std::iter::once(self.first.id).chain(self.others.iter().copied());
+        ids.map(ServerId::as_str).collect::<Vec<_>>().join(", ")
+    }
+
+    /// For what else a decision counts.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let siblings = self.first.judged.server.siblings.iter();
+        let elsewhere: Vec<ServerId> =
+            siblings.filter(|id| !self.others.contains(id)).cloned().collect();
+        let together = match self.others.len() {
+            0 => None,
+            others => Some(format!("one server in {} hosts", others + 1)),
+        };
+        let further = sharing::counts_for(&elsewhere);
+        match (together, further) {
+            (Some(together), Some(further)) => Some(format!("{together}; {further}")),
+            (Some(together), None) => {
+                Some(format!("{together}: a decision counts for all of them"))
+            }
+            (None, further) => further,
+        }
+    }
+}
+
+/// Everything that is shown of a server but its name and since when it stands so.
+fn stands(standing: &Standing<'_>) -> impl PartialEq + use<> {
+    let Standing { judged, check, .. } = standing;
+    let waiting: Vec<_> = judged
+        .waiting()
+        .map(|entry| {
+            let after = entry.after.as_ref().map(Entry::entry_hash);
+            (entry.id.clone(), entry.verdict, entry.is_deferred, after)
+        })
+        .collect();
+    (
+        (judged.status(), judged.judgement.posture, bases(judged)),
+        (pinned(judged, EntryType::Tool), judged.server.snapshot.pins.iter().len()),
+        judged.server.snapshot.pins.lost.clone(),
+        check.as_ref().and_then(LastCheck::warning),
+        waiting,
+    )
+}

@@ -1,0 +1,94 @@
+//! Servers of several hosts that are launched the same way: for which of them a decision counts, in words and in JSON.
+
+use crate::failure::{Exit, Failure};
+use crate::screen;
+use engine::acts::Shared;
+use gate::server::ServerId;
+use serde_json::{Value, json};
+
+/// What a decision about a server counts for, as a sentence; nothing for a server that is alone.
+pub(crate) fn counts_for(siblings: &[ServerId]) -> Option<String> {
+    let are = if siblings.len() == 1 { "is" } else { "are" };
+    (!siblings.is_empty()).then(|| {
+        format!("decisions count for {} as well, which {are} launched the same way", list(siblings))
+    })
+}
+
+/// What is about to be approved, with the other servers that it is approved for.
+pub(crate) fn decided_on(what: String, siblings: &[ServerId]) -> String {
+    match counts_for(siblings) {
+        Some(sentence) => {
+            format!("{what} Your {}.", sentence.replacen("decisions count", "decision counts", 1))
+        }
+        None => what,
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(ids: &[ServerId]) -> String {
+    let names: Vec<&str> = ids.iter().map(ServerId::as_str).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// A document with what the decision did to the others, where there are any.
+pub(crate) fn with_shared(mut document: Value, shared: &[Shared]) -> Value {
+    let of_one = |shared: &Shared| match &shared.outcome {
+        Ok(status) => json!({ "server": shared.server, "status": status }),
+        Err(error) => json!({ "server": shared.server, "error": error.to_string() }),
+    };
+    if let (Value::Object(members), false) = (&mut document, shared.is_empty()) {
+        members.insert("shared".to_owned(), shared.iter().map(of_one).collect());
+    }
+    document
+}
+
+/// Says what a decision did to the others.
+pub(crate) fn say(shared: &[Shared]) {
+    for Shared { server, outcome } in shared {
+        if let Ok(status) = outcome {
+            screen::say(format!("the same for {server}, which is launched the same way: {status}"));
+        }
+    }
+}
+
+/// How a command ends that decided for several servers: a decision that could not be written for one of them is a failure.
+pub(crate) fn exit(shared: Vec<Shared>, otherwise: Exit) -> Exit {
+    let mut exit = otherwise;
+    for Shared { server, outcome } in shared {
+        if let Err(error) = outcome {
+            let failure = Failure::from(error);
+            screen::remark(format!(
+                "the decision does not count for {server}, which is launched the same way: {failure}"
+            ));
+            exit = failure.exit;
+        }
+    }
+    exit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_names_all_servers_that_a_decision_counts_for() {
+        let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
+        let say = |names: &[&str]| -> Option<String> {
+            let ids: Vec<ServerId> = ids(names);
+            counts_for(&ids)
+        };
+        assert_eq!(say(&[]), None);
+        assert_eq!(
+            say(&["a"]).unwrap(),
+            "decisions count for a as well, which is launched the same way"
+        );
+        assert_eq!(
+            say(&["a", "b", "c"]).unwrap(),
+            "decisions count for a, b and c as well, which are launched the same way"
+        );
+    }
+}
