@@ -8,20 +8,21 @@ use serde_json::{Value, json};
 
 /// What a decision about a server counts for, as a sentence; nothing for a server that is alone.
 pub(crate) fn counts_for(siblings: &[ServerId]) -> Option<String> {
-    let are = if siblings.len() == 1 { "is" } else { "are" };
-    (!siblings.is_empty()).then(|| {
-        format!("decisions count for {} as well, which {are} launched the same way", list(siblings))
-    })
+    others(siblings).map(|others| format!("decisions count for {others}"))
 }
 
 /// What is about to be approved, with the other servers that it is approved for.
 pub(crate) fn decided_on(what: String, siblings: &[ServerId]) -> String {
-    match counts_for(siblings) {
-        Some(sentence) => {
-            format!("{what} Your {}.", sentence.replacen("decisions count", "decision counts", 1))
-        }
+    match others(siblings) {
+        Some(others) => format!("{what} Your decision counts for {others}."),
         None => what,
     }
+}
+
+fn others(siblings: &[ServerId]) -> Option<String> {
+    let are = if siblings.len() == 1 { "is" } else { "are" };
+    (!siblings.is_empty())
+        .then(|| format!("{} as well, which {are} launched the same way", list(siblings)))
 }
 
 /// `a`, `a and b`, `a, b and c`.

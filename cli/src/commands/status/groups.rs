@@ -5,6 +5,7 @@ use crate::last_check::LastCheck;
 use crate::sharing;
 use contract::surface::{Entry, EntryType};
 use gate::server::ServerId;
+use std::collections::BTreeSet;
 
 /// What is shown as one server.
 #[derive(Debug)]
@@ -31,9 +32,12 @@ pub(super) fn one_by_launch<'a>(servers: &'a [Standing<'a>]) -> Vec<OneByLaunch<
 }
 
 impl OneByLaunch<'_> {
+    fn ids(&self) -> impl Iterator<Item = &ServerId> {
+        std::iter::once(self.first.id).chain(self.others.iter().copied())
+    }
+
     pub(super) fn names(&self) -> String {
-        let ids = std::iter::once(self.first.id).chain(self.others.iter().copied());
-        ids.map(ServerId::as_str).collect::<Vec<_>>().join(", ")
+        self.ids().map(ServerId::as_str).collect::<Vec<_>>().join(", ")
     }
 
     /// For what else a decision counts.
@@ -43,7 +47,13 @@ impl OneByLaunch<'_> {
             siblings.filter(|id| !self.others.contains(id)).cloned().collect();
         let together = match self.others.len() {
             0 => None,
-            others => Some(format!("one server in {} hosts", others + 1)),
+            others => {
+                let hosts: BTreeSet<&str> = self.ids().map(host_of).collect();
+                Some(match hosts.len() == others + 1 {
+                    true => format!("one server in {} hosts", others + 1),
+                    false => format!("one server with {} ids", others + 1),
+                })
+            }
         };
         let further = sharing::counts_for(&elsewhere);
         match (together, further) {
@@ -54,6 +64,11 @@ impl OneByLaunch<'_> {
             (None, further) => further,
         }
     }
+}
+
+/// The host in an id that `wire` gave.
+fn host_of(id: &ServerId) -> &str {
+    id.as_str().split('.').next().unwrap_or_default()
 }
 
 /// Everything that is shown of a server but its name and since when it stands so.
