@@ -129,6 +129,21 @@ fn prose_is_wrapped() {
     assert!(overlong.is_empty(), "lines over 120 columns:\n{}", overlong.join("\n"));
 }
 
+#[test]
+fn the_comparison_names_the_versions_that_its_script_installs() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (script, page) = (read("scripts/compare-peers"), read("docs/comparison.md"));
+    let is_word = |word: &&str| !word.contains(char::is_whitespace);
+    let packages: Vec<(&str, &str)> =
+        script.split('"').filter(is_word).filter_map(|word| word.split_once("==")).collect();
+    assert_eq!(packages.len(), 4, "{packages:?}");
+    for (name, version) in packages {
+        let row = page.lines().find(|line| line.starts_with(&format!("| [{name}](")));
+        let is_named = row.is_some_and(|row| row.contains(&format!("| {version} |")));
+        assert!(is_named, "docs/comparison.md does not have {name} {version}");
+    }
+}
+
 // The reader can find fault.
 
 fn one(text: &str) -> Step {
