@@ -4,8 +4,9 @@
 //! finds asks for a person's look, and what it does not find is not thereby harmless.
 
 use crate::json::{Kind, Node};
-use std::fmt;
 
+mod around;
+mod class;
 mod commands;
 mod confusable;
 mod encoded;
@@ -14,11 +15,13 @@ mod fold;
 mod foreign;
 mod hidden;
 mod known;
+mod letters;
 mod lexicon;
 mod quoted;
 mod text;
 mod words;
 
+pub use class::MarkerClass;
 use foreign::OwnNames;
 pub use foreign::{ToolNames, is_named};
 pub(crate) use hidden::is_invisible;
@@ -43,62 +46,6 @@ pub struct Marker {
     pub rule: &'static str,
     /// What was found, at most [`MAX_EXCERPT`] characters, hidden characters escaped.
     pub excerpt: String,
-}
-
-/// What kind of text a marker is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MarkerClass {
-    HiddenCharacters,
-    InstructionOverride,
-    Concealment,
-    SecretReading,
-    Exfiltration,
-    Preemption,
-    ContextCapture,
-    RoleTag,
-    ToolOrder,
-    DecodedCommand,
-}
-
-impl MarkerClass {
-    pub const ALL: [MarkerClass; 10] = [
-        MarkerClass::HiddenCharacters,
-        MarkerClass::InstructionOverride,
-        MarkerClass::Concealment,
-        MarkerClass::SecretReading,
-        MarkerClass::Exfiltration,
-        MarkerClass::Preemption,
-        MarkerClass::ContextCapture,
-        MarkerClass::RoleTag,
-        MarkerClass::ToolOrder,
-        MarkerClass::DecodedCommand,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            MarkerClass::HiddenCharacters => "hidden-characters",
-            MarkerClass::InstructionOverride => "instruction-override",
-            MarkerClass::Concealment => "concealment",
-            MarkerClass::SecretReading => "secret-reading",
-            MarkerClass::Exfiltration => "exfiltration",
-            MarkerClass::Preemption => "pre-emption",
-            MarkerClass::ContextCapture => "context-capture",
-            MarkerClass::RoleTag => "role-tag",
-            MarkerClass::ToolOrder => "tool-order",
-            MarkerClass::DecodedCommand => "decoded-command",
-        }
-    }
-
-    /// Whether the class is found by the phrases of the data file.
-    const fn has_phrases(self) -> bool {
-        !matches!(self, MarkerClass::HiddenCharacters | MarkerClass::DecodedCommand)
-    }
-}
-
-impl fmt::Display for MarkerClass {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
 }
 
 /// The markers of an entry, in the order of its text, at most [`MAX_MARKERS`] of them. `tools` are the server's own.

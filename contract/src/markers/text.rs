@@ -117,7 +117,7 @@ fn push_findings(
         let rule = lexicon.rules.get(usize::from(hit.rule))?;
         Some(Finding {
             class: rule.class,
-            rule: &rule.id,
+            rule: rule.id,
             excerpt: excerpt(text, hit.start, hit.end),
         })
     }));

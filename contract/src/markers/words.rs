@@ -6,51 +6,11 @@
 //! bounded by distance alone, so an earlier end can complete nothing that the latest one cannot.
 
 use super::Place;
+use super::around::{ends_sentence, has_affixes, is_part_of_a_name};
 use super::foreign::{OwnNames, is_written_like_a_tool};
-use super::lexicon::{Affixes, HASH_START, Lexicon, Word, hash_step};
+use super::letters::{HASH_START, SEPARATOR, SKIPPED, class, hash_step, normalized_byte};
+use super::lexicon::{Lexicon, Word};
 use super::quoted::{is_negated, is_talked_about};
-
-const SEPARATOR: u8 = 0;
-/// An apostrophe: part of the word around it and not spelled (`don't` is `dont`).
-const SKIPPED: u8 = 1;
-const CLASSES: [u8; 256] = classes();
-
-/// What each byte is to a word: itself in lower case, with letters and digits that pass for each other made one.
-const fn classes() -> [u8; 256] {
-    let mut table = [SEPARATOR; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        let class = match byte.to_ascii_lowercase() {
-            b'i' | b'1' => b'l',
-            b'0' => b'o',
-            b'3' => b'e',
-            b'4' => b'a',
-            b'5' => b's',
-            b'7' => b't',
-            b'\'' => SKIPPED,
-            lower if lower.is_ascii_alphanumeric() => lower,
-            _ => SEPARATOR,
-        };
-        #[allow(
-            clippy::indexing_slicing,
-            reason = "a byte below 128 is within 256, and const code has no `get_mut`"
-        )]
-        {
-            table[byte as usize] = class;
-        }
-        byte += 1;
-    }
-    table
-}
-
-fn class(byte: u8) -> u8 {
-    CLASSES.get(usize::from(byte)).copied().unwrap_or(SEPARATOR)
-}
-
-/// A letter or digit as words are compared; nothing for any other byte.
-pub(super) fn normalized_byte(byte: u8) -> Option<u8> {
-    Some(class(byte)).filter(|&class| class > SKIPPED)
-}
 
 /// A phrase that was found, and where.
 #[derive(Debug, Clone, Copy)]
@@ -253,10 +213,11 @@ impl Matcher {
     fn known(&self, bytes: &[u8], start: usize, end: usize, hash: u32) -> Option<&'static Word> {
         self.lexicon.word(hash, |word| {
             let spelled = bytes.get(start..end).unwrap_or(&[]);
-            spelled
+            spelled.iter().filter_map(|&byte| normalized_byte(byte)).eq(self
+                .lexicon
+                .normalized(word)
                 .iter()
-                .filter_map(|&byte| normalized_byte(byte))
-                .eq(word.normalized.iter().copied())
+                .copied())
         })
     }
 
@@ -269,7 +230,7 @@ impl Matcher {
             if is_plain && is_part_of_a_name(bytes, start, end) {
                 continue;
             }
-            let affixes = posting.affixes.as_deref();
+            let affixes = self.lexicon.affixes(posting);
             if affixes.is_none_or(|affixes| has_affixes(affixes, bytes, start, end)) {
                 self.reach(posting.node, begun, bytes, end);
             }
@@ -284,7 +245,7 @@ impl Matcher {
         let floor = if node.in_sentence { self.sentence } else { self.base };
         let is_near = before.word > floor
             && before.word < span.first_word
-            && span.first_word - before.word <= node.gap + 1;
+            && span.first_word - before.word <= u32::from(node.gap) + 1;
         is_near.then_some(before.start)
     }
 
@@ -295,7 +256,7 @@ impl Matcher {
             *progress = Progress { word: self.word, start: begun };
         }
         let lexicon = self.lexicon;
-        for &rule in lexicon.nodes.get(at).map_or(&[][..], |node| &node.ends) {
+        for &rule in lexicon.nodes.get(at).map_or(&[][..], |node| lexicon.ends(node)) {
             self.report(rule, bytes, begun as usize, end);
         }
     }
@@ -318,52 +279,6 @@ impl Matcher {
             self.hits.push(Hit { rule: number, start, end });
         }
     }
-}
-
-/// Whether a word is a part of a name: `call` in `call_tool` and in `callTool`.
-fn is_part_of_a_name(bytes: &[u8], start: usize, end: usize) -> bool {
-    let is_name =
-        |byte: Option<&u8>| byte.is_some_and(|&byte| byte == b'_' || byte.is_ascii_alphanumeric());
-    is_name(start.checked_sub(1).and_then(|at| bytes.get(at))) || is_name(bytes.get(end))
-}
-
-/// Whether a byte ends a sentence: a full stop before white space, or an empty line. `e.g. ` ends none.
-fn ends_sentence(bytes: &[u8], offset: usize, byte: u8) -> bool {
-    let next = bytes.get(offset + 1).copied().unwrap_or(b' ');
-    match byte {
-        b'!' | b'?' => next.is_ascii_whitespace(),
-        b'.' => {
-            let letter = |back: usize| {
-                offset
-                    .checked_sub(back)
-                    .and_then(|at| bytes.get(at))
-                    .is_some_and(u8::is_ascii_alphanumeric)
-            };
-            next.is_ascii_whitespace() && (letter(2) || !letter(1))
-        }
-        b'\n' => matches!(next, b'\n' | b'-' | b'*' | b'#'),
-        _ => false,
-    }
-}
-
-/// Whether the punctuation that a phrase asks for stands around a word.
-fn has_affixes(affixes: &Affixes, bytes: &[u8], start: usize, end: usize) -> bool {
-    let (head, rest) = (bytes.get(..start).unwrap_or(&[]), bytes.get(end..).unwrap_or(&[]));
-    let before = match affixes.before.as_ref() {
-        [] => true,
-        // A file name that begins with a dot, not a member of something (`process.env`).
-        [b'.'] => head.strip_suffix(b".").is_some_and(|head| {
-            head.last().is_none_or(|&byte| normalized_byte(byte).is_none() && byte != b')')
-        }),
-        before => head.ends_with(before),
-    };
-    let after = match affixes.after.as_ref() {
-        [] => true,
-        // The end of a tag, or its attributes.
-        [b'>'] => rest.first().is_some_and(|&byte| byte == b'>' || byte.is_ascii_whitespace()),
-        after => rest.starts_with(after),
-    };
-    before && after
 }
 
 #[cfg(test)]
