@@ -227,6 +227,10 @@ impl CallRules {
         let (true, Ok(value)) = (schema::is_exactly_readable(document.root()), value) else {
             return self.hold(CallCause::Ambiguous, Vec::new());
         };
+        if !document.root().is_object() {
+            // The arguments of a call are an object, also where no definition says so.
+            return self.hold(CallCause::Invalid, Vec::new());
+        }
         if let Some(hold) = self.touched(compiled, document.root()) {
             return CallRuling::Hold(hold);
         }

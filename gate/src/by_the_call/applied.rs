@@ -6,6 +6,7 @@ use contract::canonical::{Position, canonical};
 use contract::json::{Kind, Node};
 use contract::schema::spells_name;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Keywords whose subschemas say something of a place only under a condition, or without naming it.
 const CONDITIONAL: [&str; 14] = [
@@ -97,18 +98,27 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// The texts that a reader may take for sentences.
-    pub(super) fn sentences(&self) -> impl Iterator<Item = Cow<'a, str>> {
-        let members = self.declaring().flat_map(Node::members);
-        let texts = members.filter(|(keyword, _)| {
-            matches!(keyword.as_str().as_deref(), Some("description" | "title" | "$comment"))
-        });
-        texts.filter_map(|(_, text)| text.as_str())
+    /// The texts that a reader may take for sentences, those in examples too.
+    pub(super) fn sentences(&self) -> BTreeSet<Cow<'a, str>> {
+        let mut found = BTreeSet::new();
+        for (keyword, value) in self.declaring().flat_map(Node::members) {
+            match keyword.as_str().as_deref() {
+                Some("description" | "title" | "$comment") => found.extend(value.as_str()),
+                Some("examples") => strings(value, &mut found),
+                _ => {}
+            }
+        }
+        found
     }
 
-    /// All defaults but null, which says the same as none.
+    /// All defaults. Null says the same as none, unless it stands in place of another default.
     pub(super) fn defaults(&self) -> Vec<(Cow<'a, str>, Vec<u8>)> {
-        self.said(|keyword, value| keyword == "default" && !value.is_null())
+        let is_default = |keyword: &str, _: Node<'a>| keyword == "default";
+        let has_value = self
+            .schemas
+            .iter()
+            .any(|schema| schema.get("default").is_some_and(|value| !value.is_null()));
+        if has_value { self.said(is_default) } else { Vec::new() }
     }
 
     pub(super) fn formats(&self) -> Vec<(Cow<'a, str>, Vec<u8>)> {
@@ -120,6 +130,13 @@ impl<'a> Applied<'a> {
         let wanted = members.filter(|(keyword, value)| is_wanted(keyword, *value));
         wanted.map(|(keyword, value)| (keyword, canonical(value, Position::Plain))).collect()
     }
+}
+
+/// Every string in a value.
+fn strings<'a>(value: Node<'a>, found: &mut BTreeSet<Cow<'a, str>>) {
+    found.extend(value.as_str());
+    value.items().for_each(|item| strings(item, found));
+    value.members().for_each(|(_, member)| strings(member, found));
 }
 
 /// The members of a schema in the order of their names: the order that they are written in says nothing.

@@ -1,68 +1,176 @@
 //! Whether a parameter's text tells what happens without the parameter.
 //!
-//! A call that leaves a parameter out relies on such a text. The list is generous: a text that is counted wrongly holds a
-//! call, and one that is missed lets a call through whose meaning changed. Text in a script that the list does not cover
-//! counts as telling it.
+//! A call that leaves a parameter out relies on such a text. The lists are generous: a text that is counted wrongly holds a
+//! call, and one that is missed lets a call through whose meaning changed. Text that does not look like plain English
+//! counts as telling it, since no list covers every language.
 
-/// Words that tell of a default, or of leaving a value out.
-const WORDS: [&str; 38] = [
+/// Parts of texts that tell of a default, or of leaving a value out. A space is the edge of a word.
+const PHRASES: [&str; 54] = [
     "default",
     "omit",
     "absent",
     "absence",
     "missing",
-    "unset",
+    "fallback",
     "unspecified",
     "unless",
     "otherwise",
-    "fall back",
-    "fallback",
-    "falls back",
-    "left out",
-    "leave out",
-    "leaving out",
-    "left empty",
-    "leave empty",
-    "left blank",
-    "leave blank",
-    "if empty",
-    "when empty",
-    "if none",
-    "if null",
-    "if not",
-    "when not",
-    "is not given",
-    "not specified",
-    "not provided",
-    "not supplied",
-    "not passed",
-    "not set",
-    "not present",
-    "without this",
-    "without it",
-    "standardmäßig",
-    "par défaut",
-    "predeterminad",
-    "por defecto",
+    " unset ",
+    " undefined ",
+    " unprovided ",
+    " unsupplied ",
+    " undeclared ",
+    " blank ",
+    " empty ",
+    " nothing ",
+    " none ",
+    " if null ",
+    " when null ",
+    " else ",
+    " fall back",
+    " falls back",
+    " falling back",
+    " left out",
+    " leave out",
+    " leave it out",
+    " leave this out",
+    " leaving out",
+    " leaving it ",
+    " leave off",
+    " left off",
+    " left alone",
+    " skip it ",
+    " skip this ",
+    " if skipped",
+    " when skipped",
+    " assume",
+    " presume",
+    " implied ",
+    " implicit",
+    " if not",
+    " when not",
+    " without this",
+    " without it ",
+    " without a value",
+    " only needed",
+    " only required",
+    " needed only",
+    " required only",
+    " initially ",
+    " lacking ",
+    " in its place ",
+    " in place of it ",
 ];
+
+/// The same in other languages that are often written without accents.
+const OTHER_LANGUAGES: [&str; 12] = [
+    " voreinstellung",
+    " vorgabe",
+    " standardwert",
+    " angegeben",
+    " fehlt ",
+    " standaard",
+    " predefinit",
+    " predeterminad",
+    " por defecto",
+    " padrao",
+    " omess",
+    " domyslnie",
+];
+
+/// Words that are found with anything between their letters.
+const SPELLED: [&str; 5] = ["default", "omitted", "unspecified", "notspecified", "notprovided"];
+
+/// Words that deny, and the beginnings of words for giving a value. Close together they speak of a value that is not given.
+const DENYING: [&str; 16] = [
+    "not", "no", "isnt", "arent", "wasnt", "werent", "dont", "doesnt", "didnt", "havent", "hasnt",
+    "cant", "wont", "never", "nobody", "without",
+];
+const GIVING: [&str; 18] = [
+    "giv", "set", "specif", "provid", "suppl", "pass", "present", "defin", "includ", "enter",
+    "fill", "configur", "select", "choos", "chosen", "value", "assign", "argument",
+];
+/// How many words may be from one to the other.
+const CLOSE: usize = 4;
+
+/// Ordinary words of English descriptions that are rare in other languages.
+const ENGLISH: &str = "\
+    all and any are be by can each end example fields file filter for format from has have how \
+    if include into is it its key like limit list maximum may minimum more must name names new \
+    not number of only optional or order page path project query required result results \
+    return search should sort start string such supported text than that the their them then \
+    these this those time to true type types up use used user using value values what when \
+    where whether which who will with within you your";
+/// Shorter texts are too short to tell a language.
+const ENOUGH_WORDS: usize = 5;
+/// One word of so many is an ordinary one in a text that counts as English.
+const ONE_OF: usize = 8;
 
 /// Whether a text speaks of a default or of being left out.
 pub(super) fn speaks_of_omission(text: &str) -> bool {
+    if !text.chars().all(is_plain) {
+        return true;
+    }
     // Separators differ between texts ("not-specified", line breaks): words are compared with one space between them.
-    let mut folded = String::with_capacity(text.len());
+    let mut folded = String::with_capacity(text.len() + 2);
+    folded.push(' ');
     for character in text.chars() {
-        match character.is_alphanumeric() {
-            true => folded.extend(character.to_lowercase()),
-            false if folded.ends_with(' ') => {}
-            false => folded.push(' '),
+        match character {
+            '\'' | '\u{2019}' => {}
+            _ if character.is_ascii_alphanumeric() => folded.push(character.to_ascii_lowercase()),
+            _ if folded.ends_with(' ') => {}
+            _ => folded.push(' '),
         }
     }
-    folded.chars().any(is_of_other_script) || WORDS.iter().any(|word| folded.contains(word))
+    if !folded.ends_with(' ') {
+        folded.push(' ');
+    }
+    let has_any = |phrases: &[&str]| phrases.iter().any(|phrase| folded.contains(phrase));
+    if has_any(&PHRASES) || has_any(&OTHER_LANGUAGES) {
+        return true;
+    }
+    let spelled = folded.replace(' ', "");
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    SPELLED.iter().any(|word| spelled.contains(word))
+        || denies_giving(&words)
+        || !is_english(&words)
 }
 
-/// Letters beyond the Latin script.
-fn is_of_other_script(character: char) -> bool {
-    character > '\u{24f}' && character.is_alphabetic()
+/// Whether a word that denies and one for giving a value are close together. A text of few words is looked at as a whole.
+fn denies_giving(words: &[&str]) -> bool {
+    let is_giving = |word: &str| GIVING.iter().any(|start| word.starts_with(start));
+    words.windows(CLOSE).chain([words]).any(|near| {
+        near.len() <= CLOSE
+            && near.iter().any(|word| DENYING.contains(word))
+            && near.iter().any(|word| is_giving(word))
+    })
+}
+
+/// Whether a text may be English. Short ones may be.
+fn is_english(words: &[&str]) -> bool {
+    let words = words.iter().filter(|word| word.bytes().any(|byte| byte.is_ascii_alphabetic()));
+    let (mut count, mut ordinary) = (0, 0);
+    for word in words {
+        count += 1;
+        ordinary += usize::from(ENGLISH.split(' ').any(|ordinary| ordinary == *word));
+    }
+    count < ENOUGH_WORDS || ordinary * ONE_OF >= count
+}
+
+/// ASCII, and the signs of English typography. Other letters, marks on letters and invisible characters are not plain.
+fn is_plain(character: char) -> bool {
+    match character {
+        '\u{ad}' => false,
+        '\0'..='\u{7f}' => true,
+        '\u{d7}' | '\u{f7}' | '\u{fe0f}' => true,
+        '\u{a0}'..='\u{bf}'
+        | '\u{2010}'..='\u{2027}'
+        | '\u{202f}'..='\u{205e}'
+        | '\u{20a0}'..='\u{20cf}'
+        | '\u{2190}'..='\u{27bf}'
+        | '\u{1f300}'..='\u{1faff}' => !character.is_alphabetic(),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -77,12 +185,68 @@ mod tests {
             "The branch (main if not\nspecified)",
             "Falls-back to HEAD",
             "Leave empty for all",
-            "默认值为10",
+            "What to keep. If it isn't specified, all is deleted.",
+            "What to keep. If you don\u{2019}t provide it, all is deleted.",
+            "What to keep. When this parameter isn't set, all is deleted.",
+            "What to keep. Leave it empty to delete all.",
+            "What to keep. Leave this blank to delete all.",
+            "What to keep. With no value, all is deleted.",
+            "What to keep. When undefined, all is deleted.",
+            "What to keep. Nothing given means that all is deleted.",
+            "What to keep. Skip it to delete all.",
+            "What to keep. Not given: all is deleted.",
+            "What to keep. Assumed to be nothing.",
+            "What to keep. Optional: only needed to keep something, all else is deleted.",
+            "What to keep. No value means delete everything.",
+            "No value",
         ] {
             assert!(speaks_of_omission(text), "{text}");
         }
-        for text in ["The path to read", "Maximum number of rows", "Größe in Bytes"] {
+    }
+
+    #[test]
+    fn ordinary_english_descriptions_are_not_about_leaving_a_value_out() {
+        for text in [
+            "",
+            "Kind",
+            "The path to read",
+            "Maximum number of rows",
+            "Minutes after sunset",
+            "Title \u{2013} \u{201c}as shown\u{201d} \u{2192} the user\u{2019}s list \u{2705}",
+            "Optional list of labels",
+            "What to keep of the files that match",
+        ] {
             assert!(!speaks_of_omission(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn letters_between_signs_and_letters_with_marks_do_not_hide_a_word() {
+        for text in [
+            "What to keep. All is deleted by de-fault.",
+            "What to keep. All is deleted by def\u{ad}ault.",
+            "What to keep. All is deleted by d\u{113}fault.",
+            "What to keep. All is deleted by defau\u{301}lt.",
+            "What to keep. All is deleted by def\u{200b}ault.",
+            "What to keep. All is deleted by d_e_f_a_u_l_t.",
+        ] {
+            assert!(speaks_of_omission(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_that_does_not_look_like_english_counts() {
+        for text in [
+            "\u{9ed8}\u{8ba4}\u{503c}\u{4e3a}10",
+            "Gr\u{f6}\u{df}e in Bytes",
+            "Was bleibt. Voreinstellung: nichts.",
+            "Qu\u{e9} queda. Si no se indica, se borra todo.",
+            "Cosa resta. Se omesso, tutto viene cancellato.",
+            "Cosa resta. Valore predefinito: nulla.",
+            "Wat blijft. Standaard wordt alles gewist.",
+            "Ohne Angabe werden saemtliche Dateien entfernt.",
+        ] {
+            assert!(speaks_of_omission(text), "{text}");
         }
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct CallPlace {
     pub(super) members: BTreeMap<Box<str>, CallMember>,
     pub(super) further: Further,
     pub(super) items: Option<usize>,
+    /// The older definition allows anything here, at every level below too.
+    pub(super) is_open: bool,
 }
 
 /// A member that one of the definitions declares.
@@ -52,9 +54,9 @@ pub(super) enum CallMember {
 pub(super) enum Further {
     #[default]
     Undeclared,
-    /// The older definition says what they are.
+    /// The older definition has them, and either definition says something of them.
     Open(usize),
-    /// The older definition allows anything, at every level below too.
+    /// The older definition allows anything, at every level below too, and the new one says nothing of it.
     Anything,
 }
 
@@ -80,7 +82,7 @@ impl Places {
             sameness: Sameness::new(old, new),
             work: 0,
         };
-        walk.place(None, vec![old.root], Some(vec![new.root]))?;
+        walk.place(None, vec![old.root], Some(vec![new.root]), false)?;
         while let Some(pair) = walk.waiting.pop() {
             walk.look_into(&pair)?;
         }
@@ -114,6 +116,7 @@ impl Places {
                 };
                 for next in further.into_iter().chain(place.items).filter_map(of) {
                     within = within.with(next.within);
+                    left_out = left_out.with(next.left_out);
                 }
                 is_stable &= (within, left_out) == (place.within, place.left_out);
                 if let Some(place) = self.places.get_mut(at) {
@@ -142,9 +145,11 @@ struct Pair<'a> {
     name: Option<Box<str>>,
     old: Vec<Node<'a>>,
     new: Option<Vec<Node<'a>>>,
+    /// The old side allows anything, at every level below too.
+    is_open: bool,
 }
 
-type PairKey = (Option<Box<str>>, Vec<u32>, Option<Vec<u32>>);
+type PairKey = (Option<Box<str>>, Vec<u32>, Option<Vec<u32>>, bool);
 
 struct Walk<'s, 'a> {
     old: &'s Schema<'a>,
@@ -165,10 +170,11 @@ impl<'a> Walk<'_, 'a> {
         name: Option<&str>,
         old: Vec<Node<'a>>,
         new: Option<Vec<Node<'a>>>,
+        is_open: bool,
     ) -> Result<usize, Undecided> {
         let indexes = |nodes: &[Node<'a>]| nodes.iter().map(|node| node.index()).collect();
         let name: Option<Box<str>> = name.map(Into::into);
-        let key = (name.clone(), indexes(&old), new.as_deref().map(indexes));
+        let key = (name.clone(), indexes(&old), new.as_deref().map(indexes), is_open);
         let next = self.places.len();
         let place = *self.known.entry(key).or_insert(next);
         if place == next {
@@ -176,7 +182,7 @@ impl<'a> Walk<'_, 'a> {
                 return Err(Undecided::TooLarge);
             }
             self.places.push(CallPlace::default());
-            self.waiting.push(Pair { place, name, old, new });
+            self.waiting.push(Pair { place, name, old, new, is_open });
         }
         Ok(place)
     }
@@ -197,11 +203,15 @@ impl<'a> Walk<'_, 'a> {
             self.visited.0.extend(reached(self.old, pair.old.clone())?.into_keys());
         }
         let own = self.compare(pair, &old, new.as_ref())?;
-        let mut found = CallPlace { own, ..CallPlace::default() };
+        let mut found = CallPlace { own, is_open: pair.is_open, ..CallPlace::default() };
         found.left_out = left_out(own, &old, new.as_ref());
         if own.has(Aspects::BRANCHES) {
             // Nothing below is compared: all of it counts as changed with the place.
             found.left_out = found.left_out.with(self.left_out_anywhere(&old, new.as_ref())?);
+        }
+        if own.has(Aspects::GONE) {
+            let is_relied_on = !self.left_out_anywhere(&old, None)?.is_none();
+            found.left_out = Aspects::GONE.when(is_relied_on);
         }
         self.look_into_members(pair, &old, new.as_ref(), &mut found)?;
         if let Some(place) = self.places.get_mut(pair.place) {
@@ -263,7 +273,7 @@ impl<'a> Walk<'_, 'a> {
             let nodes = applied.map(|applied| applied.declaring().collect()).unwrap_or_default();
             for node in reached(schema, nodes)?.into_values() {
                 let alone = Applied { schemas: vec![node], ..Applied::default() };
-                let is_speaking = alone.sentences().any(|text| speaks_of_omission(&text));
+                let is_speaking = alone.sentences().iter().any(|text| speaks_of_omission(text));
                 found = found
                     .with(Aspects::DEFAULT.when(!alone.defaults().is_empty()))
                     .with(Aspects::TEXT.when(is_speaking));
@@ -279,54 +289,76 @@ impl<'a> Walk<'_, 'a> {
         new: Option<&Applied<'a>>,
         found: &mut CallPlace,
     ) -> Result<(), Undecided> {
+        // Where the older definition allows anything, what the new one says of a member is compared with nothing.
+        let anything: Vec<Node<'a>> = match pair.is_open && new.is_some() {
+            true => pair.old.iter().copied().filter(is_anything).collect(),
+            false => Vec::new(),
+        };
+        let is_open = !anything.is_empty();
         let (old_named, new_named) = (named(Some(old)), named(new));
         let names: BTreeSet<&str> =
             old_named.keys().chain(new_named.keys()).map(AsRef::as_ref).collect();
         for name in names {
-            let member = match (old_named.get(name), new_named.get(name)) {
-                (Some(old), new) => {
-                    CallMember::Declared(self.place(Some(name), old.clone(), new.cloned())?)
+            let mut old = old_named.get(name).cloned().unwrap_or_default();
+            old.extend(&anything);
+            let member = match (old.is_empty(), new_named.get(name)) {
+                (false, new) => {
+                    CallMember::Declared(self.place(Some(name), old, new.cloned(), is_open)?)
                 }
-                (None, Some(new)) => {
+                (true, Some(new)) => {
                     // Nothing compares it: what it says is new with it.
                     self.visited.1.extend(reached(self.new, new.clone())?.into_keys());
                     CallMember::Added
                 }
-                (None, None) => continue,
+                (true, None) => continue,
             };
             found.members.insert(name.into(), member);
         }
-        let further = of_keyword(Some(old), "additionalProperties");
-        let new_further = of_keyword(new, "additionalProperties");
-        let is_open = |node: &Node<'a>| node.kind() != Kind::False;
-        found.further = if further.iter().any(is_anything) {
-            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
-            Further::Anything
-        } else if further.iter().any(is_open) {
-            let new = new.map(|_| new_further);
-            Further::Open(self.place(None, further, new)?)
-        } else {
-            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
-            Further::Undeclared
-        };
-        let (items, new_items) = (of_keyword(Some(old), "items"), of_keyword(new, "items"));
+        let mut further = of_keyword(Some(old), "additionalProperties");
+        further.extend(&anything);
+        found.further = self.further(further, new)?;
+        let (mut items, new_items) = (of_keyword(Some(old), "items"), of_keyword(new, "items"));
         if !items.is_empty() || !new_items.is_empty() {
+            items.extend(&anything);
             let new = new.map(|_| new_items);
-            found.items = Some(self.place(pair.name.as_deref(), items, new)?);
+            found.items = Some(self.place(pair.name.as_deref(), items, new, is_open)?);
         }
         Ok(())
+    }
+
+    /// What becomes of members that are not declared by name, where the older definition says this of them.
+    fn further(
+        &mut self,
+        old: Vec<Node<'a>>,
+        new: Option<&Applied<'a>>,
+    ) -> Result<Further, Undecided> {
+        let new_further = of_keyword(new, "additionalProperties");
+        let is_false = |node: &Node<'a>| node.kind() == Kind::False;
+        let is_open = old.iter().any(is_anything);
+        let is_silent = new_further.iter().all(|node| is_anything(node) || is_false(node));
+        if old.iter().all(is_false) {
+            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
+            Ok(Further::Undeclared)
+        } else if is_silent && old.iter().all(is_anything) {
+            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
+            Ok(Further::Anything)
+        } else {
+            Ok(Further::Open(self.place(None, old, new.map(|_| new_further), is_open)?))
+        }
     }
 }
 
 type Loose<'a> = [(std::borrow::Cow<'a, str>, Node<'a>)];
 
-/// The changes of a place that matter to a call that leaves it out.
+/// The changes of a place that is still there which matter to a call that leaves it out.
 fn left_out(own: Aspects, old: &Applied<'_>, new: Option<&Applied<'_>>) -> Aspects {
-    let sentences = old.sentences().chain(new.into_iter().flat_map(Applied::sentences));
-    let is_speaking = || sentences.into_iter().any(|text| speaks_of_omission(&text));
-    if own.has(Aspects::GONE) {
-        return Aspects::GONE.when(!old.defaults().is_empty() || is_speaking());
-    }
+    let is_speaking = || {
+        let (old, new) = (old.sentences(), new.map(Applied::sentences).unwrap_or_default());
+        let mut changed = old.symmetric_difference(&new).peekable();
+        // The same sentences in another order: any of them may be about something else now.
+        let unchanged = if changed.peek().is_none() { Some(old.iter()) } else { None };
+        changed.chain(unchanged.into_iter().flatten()).any(|text| speaks_of_omission(text))
+    };
     let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && is_speaking());
     Aspects::DEFAULT.when(own.has(Aspects::DEFAULT)).with(text)
 }

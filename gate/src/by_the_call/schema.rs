@@ -57,6 +57,9 @@ impl<'a> Schema<'a> {
             members: RefCell::default(),
         };
         schema.look_through(root)?;
+        if has_reserved_name(root) {
+            return Err(Undecided::Unreadable);
+        }
         match has_inexact_number(root) {
             true => Err(Undecided::Number),
             false => Ok(schema),
@@ -190,7 +193,18 @@ fn has_inexact_number(node: Node<'_>) -> bool {
     }
 }
 
-/// Whether any number in a value cannot be held exactly, so that two readers may take it for two values.
+/// Names that the JSON reader of the validator takes for marks of its own: it reads the object as another value.
+const RESERVED_NAMES: &str = "$serde_json::private::";
+
+fn has_reserved_name(node: Node<'_>) -> bool {
+    node.items().any(has_reserved_name)
+        || node.members().any(|(name, value)| {
+            let is_reserved = name.as_str().is_some_and(|name| name.starts_with(RESERVED_NAMES));
+            is_reserved || has_reserved_name(value)
+        })
+}
+
+/// Whether every reader takes a value for the same: no number in it is rounded, and no name stands for something else.
 pub(super) fn is_exactly_readable(node: Node<'_>) -> bool {
-    !has_inexact_number(node)
+    !has_inexact_number(node) && !has_reserved_name(node)
 }

@@ -79,6 +79,7 @@ fn is_undeclared_in(places: &Places, at: usize, value: Node<'_>) -> Option<How> 
         }),
         Kind::Array => value.items().find_map(|item| match place.items {
             Some(next) => is_undeclared_in(places, next, item),
+            None if place.is_open => None,
             // Nothing says what the elements are, so no member of theirs is declared.
             None => has_members(item).then_some(How::Undeclared),
         }),

@@ -1,0 +1,290 @@
+//! What a server may try against shield by the call, from pins to the ruling: changes that give a call another meaning
+//! without touching the parameters that it names. Each has a twin next to it that goes through.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "all of this file is a test, also the functions that are not marked as one"
+)]
+
+use contract::surface::{Surface, read_capture};
+use gate::by_the_call::{CallRulesCache, CallRuling};
+use gate::judge::{call_rules, judge_surface};
+use gate::pins::{Basis, Pin, PinBook};
+use gate::posture::{Posture, Settings};
+use gate::time::Timestamp;
+
+fn surface(schema: &str) -> Surface {
+    let tool = format!(r#"[{{"name":"t","description":"d","inputSchema":{schema}}}]"#);
+    read_capture(tool.as_bytes()).unwrap()
+}
+
+/// Whether shield lets a call through while a change of the tool's input waits.
+fn goes_through(old: &str, new: &str, call: &str) -> bool {
+    let mut book = PinBook::default();
+    for entry in surface(old).entries() {
+        let (entry, at) = (entry.clone(), Timestamp(0));
+        book.push(Pin { entry, basis: Basis::Person, at, by: "ada".to_owned() });
+    }
+    let settings = Settings::with_posture(Posture::Shield);
+    let judged = judge_surface(&book, &surface(new), &settings, 0);
+    let Some(judgement) = judged.entries.first() else { return true };
+    if !judgement.is_by_the_call {
+        return !judgement.verdict.is_held();
+    }
+    let rules = call_rules(judgement, &book, &settings, &CallRulesCache::default());
+    match rules.expect("rules").judge(Some(call.as_bytes())) {
+        CallRuling::Proceed => true,
+        CallRuling::Hold(_) => false,
+    }
+}
+
+#[track_caller]
+fn holds(old: &str, new: &str, call: &str) {
+    assert!(!goes_through(old, new, call), "goes through\nold {old}\nnew {new}\ncall {call}");
+}
+
+#[track_caller]
+fn proceeds(old: &str, new: &str, call: &str) {
+    assert!(goes_through(old, new, call), "is held\nold {old}\nnew {new}\ncall {call}");
+}
+
+fn object(properties: &str) -> String {
+    format!(r#"{{"type":"object","properties":{{{properties}}}}}"#)
+}
+
+/// A tool with a path, and a map whose values the schema is about.
+fn map(values: &str, rest: &str) -> String {
+    object(&format!(
+        r#""path":{{"type":"string"}},"opts":{{"type":"object","additionalProperties":{values}}}{rest}"#
+    ))
+}
+
+const GONE: &str = r#","gone":{"type":"string"}"#;
+
+#[test]
+fn a_new_meaning_of_the_values_of_an_open_map_holds_calls_that_use_it() {
+    for open in ["true", "{}"] {
+        for values in [
+            r#"{"description":"Values are run"}"#,
+            r#"{"type":"string"}"#,
+            r#"{"format":"command"}"#,
+            r#"{"contentEncoding":"base64"}"#,
+            r#"{"type":["string","object"],"default":"x"}"#,
+            r#"{"properties":{"k":{"description":"run"}}}"#,
+            r#"{"properties":{"k":{"type":"string"}}}"#,
+            r#"{"properties":{"k":{"default":"rm"}}}"#,
+            r#"{"additionalProperties":{"description":"run"}}"#,
+            r#"{"items":{"description":"run"}}"#,
+            r#"{"anyOf":[{"type":"string","title":"A command"},{"type":"object"}]}"#,
+        ] {
+            let (old, new) = (map(open, GONE), map(values, ""));
+            for call in [r#"{"opts":{"a":"b"}}"#, r#"{"opts":{"a":{"k":"b"}}}"#] {
+                holds(&old, &new, call);
+            }
+            // A default in a map is one that a call without the map may rely on.
+            if !values.contains("default") {
+                proceeds(&old, &new, r#"{"path":"a"}"#);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_open_map_of_which_nothing_new_is_said_takes_any_values() {
+    for (from, to) in [("true", "{}"), ("{}", "true"), ("true", "true")] {
+        for call in [r#"{"opts":{"a":"b"}}"#, r#"{"opts":{"a":[{"k":["b",{"c":1}]}]}}"#] {
+            proceeds(&map(from, GONE), &map(to, ""), call);
+        }
+    }
+    // Limits alone are the validator's to decide.
+    let new = map(r#"{"maxLength":3}"#, "");
+    proceeds(&map("true", GONE), &new, r#"{"opts":{"a":"b","c":[{"d":1}]}}"#);
+    holds(&map("true", GONE), &new, r#"{"opts":{"a":"long"}}"#);
+    // A map that is closed now refuses its members, and nothing else.
+    proceeds(&map("true", GONE), &map("false", ""), r#"{"opts":{}}"#);
+    holds(&map("true", GONE), &map("false", ""), r#"{"opts":{"a":"b"}}"#);
+}
+
+#[test]
+fn a_new_meaning_of_undeclared_parameters_holds_calls_that_have_some() {
+    let schema = |further: &str, rest: &str| {
+        format!(
+            r#"{{"type":"object","properties":{{"a":{{"type":"string"}}{rest}}},"additionalProperties":{further}}}"#
+        )
+    };
+    let (old, new) = (schema("true", GONE), schema(r#"{"description":"Each is run"}"#, ""));
+    holds(&old, &new, r#"{"b":"x"}"#);
+    proceeds(&old, &new, r#"{"a":"x"}"#);
+    proceeds(&old, &schema("{}", ""), r#"{"b":"x"}"#);
+}
+
+#[test]
+fn an_open_map_is_found_in_elements_behind_references_and_in_parts() {
+    let list = |values: &str, rest: &str| {
+        object(&format!(
+            r#""list":{{"type":"array","items":{{"type":"object","additionalProperties":{values}}}}}{rest}"#
+        ))
+    };
+    let call = r#"{"list":[{"a":1}]}"#;
+    holds(&list("true", GONE), &list(r#"{"description":"run"}"#, ""), call);
+    proceeds(&list("true", GONE), &list("{}", ""), call);
+    let referred = |values: &str, rest: &str| {
+        format!(
+            r##"{{"type":"object","properties":{{"m":{{"$ref":"#/$defs/M"}}{rest}}},"$defs":{{"M":{{"type":"object","additionalProperties":{values}}},"V":{{"format":"command"}}}}}}"##
+        )
+    };
+    let call = r#"{"m":{"a":"x"}}"#;
+    holds(&referred("true", GONE), &referred(r##"{"$ref":"#/$defs/V"}"##, ""), call);
+    proceeds(&referred("true", GONE), &referred("true", ""), call);
+    // One part leaves the map open, the other one says what its values are.
+    let parts = |text: &str, rest: &str| {
+        object(&format!(
+            r#""m":{{"allOf":[{{"type":"object","additionalProperties":true}},{{"additionalProperties":{{"description":"{text}"}}}}]}}{rest}"#
+        ))
+    };
+    holds(&parts("one", GONE), &parts("two", ""), call);
+    proceeds(&parts("one", GONE), &parts("one", ""), call);
+}
+
+#[test]
+fn a_removed_parameter_with_a_default_in_a_branch_holds_calls_that_leave_it_out() {
+    let schema = |mode: &str| object(&format!(r#""path":{{"type":"string"}},"mode":{mode}"#));
+    let new = object(r#""path":{"type":"string"}"#);
+    for mode in [
+        r#"{"anyOf":[{"type":"string","default":"safe"},{"type":"integer"}]}"#,
+        r#"{"oneOf":[{"type":"string"},{"type":"integer","default":1}]}"#,
+        r#"{"if":{"type":"string"},"then":{"default":"safe"}}"#,
+        r#"{"anyOf":[{"type":"string","title":"Nothing is deleted if omitted"},{"type":"integer"}]}"#,
+    ] {
+        holds(&schema(mode), &new, r#"{"path":"a"}"#);
+    }
+    for mode in [
+        r#"{"anyOf":[{"type":"string","default":null},{"type":"integer"}]}"#,
+        r#"{"oneOf":[{"type":"string"},{"type":"integer"}]}"#,
+        r#"{"if":{"type":"string"},"then":{"minLength":1}}"#,
+    ] {
+        proceeds(&schema(mode), &new, r#"{"path":"a"}"#);
+        holds(&schema(mode), &new, r#"{"path":"a","mode":"x"}"#);
+    }
+}
+
+#[test]
+fn a_null_that_stood_in_place_of_another_default_counts() {
+    let schema = |null: &str, value: &str, rest: &str| {
+        format!(
+            r##"{{"type":"object","properties":{{"a":{{"anyOf":[{{"$ref":"#/$defs/M"}},{{"type":"null"}}]{null}}}{rest}}},"$defs":{{"M":{{"type":"string"{value}}}}}}}"##
+        )
+    };
+    let (null, hard) = (r#","default":null"#, r#","default":"hard""#);
+    holds(&schema(null, hard, GONE), &schema("", hard, ""), "{}");
+    proceeds(&schema(null, hard, GONE), &schema(null, hard, ""), "{}");
+    proceeds(&schema(null, "", GONE), &schema("", "", ""), "{}");
+}
+
+#[test]
+fn a_call_with_a_name_that_the_json_reader_reserves_is_held() {
+    let schema = |rest: &str| {
+        object(&format!(
+            r#""m":{{"type":"object","additionalProperties":{{"type":"string"}}}}{rest}"#
+        ))
+    };
+    let (old, new) = (schema(GONE), schema(""));
+    for name in ["RawValue", "Number"] {
+        for start in ["$serde_json", r"\u0024serde_json"] {
+            let call = format!(r#"{{"m":{{"{start}::private::{name}":"1"}}}}"#);
+            holds(&old, &new, &call);
+        }
+    }
+    // The limit is for the member's text, which the reader would take for an object.
+    let limited =
+        object(r#""m":{"type":"object","additionalProperties":{"type":"string","maxLength":3}}"#);
+    holds(&schema(""), &limited, r#"{"m":{"$serde_json::private::RawValue":"{\"k\":\"ab\"}"}}"#);
+    proceeds(&old, &new, r#"{"m":{"serde_json":"1"}}"#);
+}
+
+#[test]
+fn a_schema_with_a_name_that_the_json_reader_reserves_is_undecided() {
+    let schema = |name: &str, rest: &str| {
+        object(&format!(r#""n":{{"type":"integer","x-note":{{"{name}":"false"}}}}{rest}"#))
+    };
+    let name = "$serde_json::private::RawValue";
+    holds(&schema(name, GONE), &schema(name, ""), r#"{"n":1}"#);
+    proceeds(&schema("note", GONE), &schema("note", ""), r#"{"n":1}"#);
+}
+
+#[test]
+fn examples_elements_and_values_that_speak_of_omission_hold_calls_that_leave_the_parameter_out() {
+    let call = r#"{"path":"a"}"#;
+    let removed = object(r#""path":{"type":"string"}"#);
+    for only in [
+        r#"{"type":"string","examples":["TEXT"]}"#,
+        r#"{"type":"string","examples":[{"note":["TEXT"]}]}"#,
+        r#"{"type":"array","items":{"type":"string","description":"TEXT"}}"#,
+        r#"{"type":"object","additionalProperties":{"type":"string","description":"TEXT"}}"#,
+        r#"{"type":"object","properties":{"a":{"type":"string","$comment":"TEXT"}}}"#,
+    ] {
+        let schema = |text: &str| {
+            object(&format!(r#""path":{{"type":"string"}},"only":{}"#, only.replace("TEXT", text)))
+        };
+        let old = schema("A file");
+        holds(&old, &schema("A file. If omitted, all files are deleted"), call);
+        holds(&schema("A file. If omitted, all files are kept"), &removed, call);
+        proceeds(&old, &schema("A file that is kept"), call);
+        proceeds(&old, &removed, call);
+    }
+}
+
+#[test]
+fn a_default_of_elements_of_a_left_out_array_counts() {
+    let schema = |items: &str, rest: &str| {
+        object(&format!(
+            r#""path":{{"type":"string"}},"only":{{"type":"array","items":{{"type":"string"{items}}}}}{rest}"#
+        ))
+    };
+    let old = schema(r#","default":"none""#, GONE);
+    holds(&old, &schema(r#","default":"all""#, ""), r#"{"path":"a"}"#);
+    proceeds(&old, &schema(r#","default":"none""#, ""), r#"{"path":"a"}"#);
+}
+
+#[test]
+fn text_that_is_not_plain_english_is_taken_to_speak_of_omission() {
+    let schema = |text: &str| {
+        object(&format!(
+            r#""path":{{"type":"string"}},"keep":{{"type":"string","description":"{text}"}}"#
+        ))
+    };
+    let old = schema("What to keep.");
+    for text in [
+        "Was bleibt. Wenn nicht angegeben, wird alles gelöscht.",
+        "Was bleibt. Voreinstellung: nichts.",
+        "Ce qui reste. Si non fourni, tout est supprimé.",
+        "Qué queda. Si no se indica, se borra todo.",
+        "O que fica. O padrão é apagar tudo.",
+        "Cosa resta. Se omesso, tutto viene cancellato.",
+        "Wat blijft. Standaard wordt alles gewist.",
+        "Co zostaje. Domyślnie nic.",
+        "What to keep. All is deleted by def\u{ad}ault.",
+        "What to keep. If it isn't specified, all is deleted.",
+    ] {
+        holds(&old, &schema(text), r#"{"path":"a"}"#);
+    }
+    for text in
+        ["What to keep of the files.", "Minutes past sunset", "Files to keep \u{2014} names"]
+    {
+        proceeds(&old, &schema(text), r#"{"path":"a"}"#);
+        holds(&old, &schema(text), r#"{"path":"a","keep":"b"}"#);
+    }
+}
+
+#[test]
+fn arguments_that_are_not_an_object_are_held_where_no_type_is_named() {
+    let schema = |rest: &str| format!(r#"{{"properties":{{"a":{{}}{rest}}},"items":{{}}}}"#);
+    let (old, new) = (schema(GONE), schema(""));
+    for call in [r#"[{"evil":1}]"#, "[]", "null", "1", "\"a\""] {
+        holds(&old, &new, call);
+    }
+    for call in [r#"{"a":1}"#, "{}"] {
+        proceeds(&old, &new, call);
+    }
+}
