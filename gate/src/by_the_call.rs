@@ -17,11 +17,12 @@ mod sayings;
 mod schema;
 mod used;
 mod validators;
+mod work;
 
 pub use bounds::MAX_APPLIED;
 pub use cache::{CallRulesCache, MAX_CACHED_BYTES, MAX_CACHED_RULES};
 pub use reach::{CallReach, ReachedParameters};
-pub use schema::{MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_BYTES};
+pub use schema::{MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_BYTES, MAX_SUBSCHEMAS};
 
 use aspects::Aspects;
 use contract::change::{ChangeClass, ChangeKind, Finding};
@@ -34,9 +35,12 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use used::How;
 use validators::Validators;
+use work::Work;
 
 /// The most parameters that a held call is explained with.
 const MAX_PARAMETERS: usize = 16;
+/// The most parameters that are left out by way of trial, to find the one that is refused.
+const MAX_TRIED: usize = 16;
 
 /// Why a schema cannot be used to decide on calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +51,8 @@ pub enum Undecided {
     TooLarge,
     #[error("more than {MAX_APPLIED} subschemas apply to one place of a call")]
     TooManySubschemas,
+    #[error("comparing the schemas takes too much work")]
+    TooMuchWork,
     #[error("a reference leads back to itself")]
     Cycle,
     #[error("a reference cannot be followed inside the schema")]
@@ -235,8 +241,33 @@ impl CallRules {
             return CallRuling::Hold(hold);
         }
         compiled.refusing(&value).map_or(CallRuling::Proceed, |validators| {
-            self.hold(CallCause::Invalid, validators.refused(&value, MAX_PARAMETERS))
+            self.hold(CallCause::Invalid, self.refused(validators, &value))
         })
+    }
+
+    /// The parameters that arguments are refused for, as far as that can be told: new required ones that are missing, or
+    /// one that is refused, or those that changed.
+    fn refused(&self, validators: &Validators, arguments: &Value) -> Vec<String> {
+        let is_required = |change: &InputChange| {
+            let kinds = [ChangeKind::AddedRequiredParam, ChangeKind::RequiredSetExpanded];
+            kinds.contains(&change.kind) && !change.is_nested
+        };
+        let named = |is_wanted: &dyn Fn(&InputChange, &str) -> bool| -> Vec<String> {
+            let names = self.changes.iter().filter_map(|change| {
+                change.parameter.as_ref().filter(|name| is_wanted(change, name))
+            });
+            let names: BTreeSet<&String> = names.collect();
+            names.into_iter().take(MAX_PARAMETERS).cloned().collect()
+        };
+        let missing = named(&|change, name| is_required(change) && arguments.get(name).is_none());
+        if !missing.is_empty() {
+            return missing;
+        }
+        let refused = validators.refused(arguments, MAX_TRIED);
+        match refused.is_empty() {
+            true => named(&|_, name| arguments.get(name).is_some()),
+            false => refused,
+        }
     }
 
     /// Every later call of a tool of which one was held.
@@ -301,9 +332,12 @@ impl CallRules {
         let (approved, accepted, new) = &documents;
         let empty = Document::parse("{}").map_err(|_| Undecided::Unreadable)?;
         // A tool without an input schema accepts anything, as an empty schema does.
-        let approved = Schema::read(approved.root().get("inputSchema").unwrap_or(empty.root()))?;
-        let accepted = Schema::read(accepted.root().get("inputSchema").unwrap_or(empty.root()))?;
-        let new = Schema::read(new.root().get("inputSchema").unwrap_or(empty.root()))?;
+        let [approved, accepted, new] = [approved, accepted, new]
+            .map(|document| document.root().get("inputSchema").unwrap_or(empty.root()));
+        let work = Work::on(&[approved, accepted, new]);
+        let approved = Schema::read(approved, work.clone())?;
+        let accepted = Schema::read(accepted, work.clone())?;
+        let new = Schema::read(new, work)?;
         [&approved, &accepted, &new].into_iter().try_for_each(bounds::check)?;
         let mut places = vec![Places::between(&approved, &new)?];
         let is_other = self.accepted.entry_hash() != self.approved.entry_hash();
@@ -321,9 +355,17 @@ impl CallRules {
         })
     }
 
-    /// The bytes of the definitions that it is made of.
+    /// About how many bytes it keeps: a validator has many times the bytes of its schema, and a pattern far more than that.
     fn bytes(&self) -> usize {
-        [&self.approved, &self.accepted, &self.new].iter().map(|entry| entry.raw().len()).sum()
+        const PER_BYTE: usize = 16;
+        let entries = [&self.approved, &self.accepted, &self.new];
+        let raw: usize = entries.iter().map(|entry| entry.raw().len()).sum();
+        match self.compiled.get() {
+            Some(Ok(compiled)) => {
+                raw * PER_BYTE + compiled.validators().map(Validators::pattern_bytes).sum::<usize>()
+            }
+            Some(Err(_)) | None => raw,
+        }
     }
 }
 
@@ -333,10 +375,13 @@ impl Compiled {
         self.places.iter().any(|places| places.unattributed || !places.whole().is_none())
     }
 
+    fn validators(&self) -> impl Iterator<Item = &Validators> {
+        [Some(&self.new), Some(&self.approved), self.accepted.as_ref()].into_iter().flatten()
+    }
+
     /// The validators that refuse some arguments.
     fn refusing(&self, arguments: &Value) -> Option<&Validators> {
-        let validators = [Some(&self.new), Some(&self.approved), self.accepted.as_ref()];
-        validators.into_iter().flatten().find(|validators| !validators.accept(arguments))
+        self.validators().find(|validators| !validators.accept(arguments))
     }
 }
 

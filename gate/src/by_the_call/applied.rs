@@ -46,6 +46,7 @@ impl<'a> Applied<'a> {
     }
 
     fn add(&mut self, schema: &Schema<'a>, node: Node<'a>) -> Result<(), Undecided> {
+        schema.work.spend_on(node)?;
         self.schemas.push(node);
         for (keyword, value) in sorted_members(node) {
             match keyword.as_ref() {
@@ -71,6 +72,7 @@ impl<'a> Applied<'a> {
     }
 
     fn add_branch(&mut self, schema: &Schema<'a>, node: Node<'a>) -> Result<(), Undecided> {
+        schema.work.spend_on(node)?;
         self.branches.push(node);
         for (keyword, value) in sorted_members(node) {
             match keyword.as_ref() {

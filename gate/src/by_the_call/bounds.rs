@@ -10,28 +10,52 @@ use std::collections::{BTreeMap, HashSet};
 
 /// The most subschemas that apply to one place of a call, references and branches followed.
 pub const MAX_APPLIED: usize = 1_000;
-/// The most subschemas that are looked at to find that out.
-const MAX_WORK: usize = 50_000;
+
+/// Keywords whose subschemas apply one step further into the call.
+const STEPS: [&str; 10] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "items",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 
 /// Checks that no place of a call has more than [`MAX_APPLIED`] subschemas.
 pub(super) fn check(schema: &Schema<'_>) -> Result<(), Undecided> {
     let mut known: HashSet<Vec<u32>> = HashSet::new();
+    let mut followed: HashSet<Vec<u32>> = HashSet::new();
     let mut waiting = vec![vec![schema.root]];
-    let mut work = 0;
     while let Some(place) = waiting.pop() {
-        let mut key: Vec<u32> = place.iter().map(|node| node.index()).collect();
-        key.sort_unstable();
-        if !known.insert(key) {
+        schema.work.spend(1 + place.len())?;
+        if !known.insert(key(&place)) {
             continue;
         }
-        let applied = applied(schema, &place)?;
-        work += 1 + applied.len();
-        if work > MAX_WORK {
-            return Err(Undecided::TooManySubschemas);
+        let mut leading = applied(schema, &place)?;
+        leading.retain(|node| leads_further(*node));
+        // Many parameters may refer to one wide definition: its members are looked at once.
+        if followed.insert(key(&leading)) {
+            waiting.extend(steps(schema, &leading)?);
         }
-        waiting.extend(steps(&applied).ok_or(Undecided::TooManySubschemas)?);
     }
     Ok(())
+}
+
+/// The same for the same schemas, in whatever order.
+fn key(schemas: &[Node<'_>]) -> Vec<u32> {
+    let mut key: Vec<u32> = schemas.iter().map(|node| node.index()).collect();
+    key.sort_unstable();
+    key
+}
+
+/// Whether a subschema says something of members or elements.
+fn leads_further(schema: Node<'_>) -> bool {
+    let mut keywords = schema.members().map(|(keyword, _)| keyword);
+    keywords.any(|keyword| STEPS.iter().any(|step| keyword.is_text(step)))
 }
 
 /// All subschemas that apply to the place that these schemas apply to, each as often as a validator visits it.
@@ -51,6 +75,7 @@ fn collect<'a>(
     if active.contains(&node.index()) {
         return Err(Undecided::Cycle);
     }
+    schema.work.spend_on(node)?;
     found.push(node);
     if found.len() > MAX_APPLIED {
         return Err(Undecided::TooManySubschemas);
@@ -80,14 +105,15 @@ fn collect<'a>(
     Ok(())
 }
 
-/// The schemas of each place that is one step further into the call. `None` if they are too many.
-fn steps<'a>(applied: &[Node<'a>]) -> Option<Vec<Vec<Node<'a>>>> {
+/// The schemas of each place that is one step further into the call.
+fn steps<'a>(schema: &Schema<'a>, applied: &[Node<'a>]) -> Result<Vec<Vec<Node<'a>>>, Undecided> {
     let mut named: BTreeMap<_, Vec<Node<'a>>> = BTreeMap::new();
     let mut further = Vec::new();
     let mut items = Vec::new();
     for node in applied {
-        for (name, schema) in properties(*node) {
-            named.entry(name).or_default().push(schema);
+        for (name, part) in properties(*node) {
+            schema.work.spend(1)?;
+            named.entry(name).or_default().push(part);
         }
         for (keyword, value) in node.members() {
             match keyword.as_str().as_deref() {
@@ -105,9 +131,7 @@ fn steps<'a>(applied: &[Node<'a>]) -> Option<Vec<Vec<Node<'a>>>> {
             }
         }
     }
-    if named.len().saturating_mul(further.len()) > MAX_WORK {
-        return None;
-    }
+    schema.work.spend(named.len().saturating_mul(further.len()))?;
     // What is said of members without naming them may apply to a named one too.
     let mut places: Vec<Vec<Node<'a>>> = named
         .into_values()
@@ -117,5 +141,5 @@ fn steps<'a>(applied: &[Node<'a>]) -> Option<Vec<Vec<Node<'a>>>> {
         })
         .collect();
     places.extend([further, items].into_iter().filter(|place| !place.is_empty()));
-    Some(places)
+    Ok(places)
 }

@@ -6,22 +6,16 @@ use contract::surface::Entry;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most changes that are kept, and the most bytes of their definitions.
-pub const MAX_CACHED_RULES: usize = 256;
-pub const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
+/// The most changes that are kept, and about the most bytes that they take when they are compiled.
+pub const MAX_CACHED_RULES: usize = 64;
+pub const MAX_CACHED_BYTES: usize = 16 * 1024 * 1024;
 
 /// All that rules depend on.
 type Key = ([EntryHash; 3], bool);
 
 /// The rules of changes by the hashes of their definitions. Copies share what is in it.
 #[derive(Debug, Clone, Default)]
-pub struct CallRulesCache(Arc<Mutex<Kept>>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    rules: HashMap<Key, Arc<CallRules>>,
-    bytes: usize,
-}
+pub struct CallRulesCache(Arc<Mutex<HashMap<Key, Arc<CallRules>>>>);
 
 impl CallRulesCache {
     /// The rules of a change: those that are kept, or new ones.
@@ -29,19 +23,30 @@ impl CallRulesCache {
         let hashes = [change.approved, change.accepted, change.new].map(Entry::entry_hash);
         let key = (hashes, change.defers_text);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rules) = kept.rules.get(&key) {
-            return rules.clone();
+        if let Some(rules) = kept.get(&key).cloned() {
+            drop_heaviest(&mut kept);
+            return rules;
         }
         let rules = Arc::new(CallRules::of(change));
-        let bytes = rules.bytes();
-        if kept.rules.len() >= MAX_CACHED_RULES || kept.bytes + bytes > MAX_CACHED_BYTES {
+        if kept.len() >= MAX_CACHED_RULES {
             // Changes that still wait are kept by the view that they are in; only the next list compiles them again.
-            *kept = Kept::default();
+            kept.clear();
         }
-        if bytes <= MAX_CACHED_BYTES {
-            kept.bytes += bytes;
-            kept.rules.insert(key, rules.clone());
-        }
+        kept.insert(key, rules.clone());
+        drop_heaviest(&mut kept);
         rules
+    }
+}
+
+/// Drops the heaviest rules while all together are too heavy. Rules grow when the first call compiles them, so they are
+/// weighed each time.
+fn drop_heaviest(kept: &mut HashMap<Key, Arc<CallRules>>) {
+    let mut weights: Vec<(usize, Key)> =
+        kept.iter().map(|(key, rules)| (rules.bytes(), *key)).collect();
+    weights.sort_unstable_by_key(|(bytes, _)| *bytes);
+    let mut all: usize = weights.iter().map(|(bytes, _)| bytes).sum();
+    while let Some((bytes, key)) = weights.pop().filter(|_| all > MAX_CACHED_BYTES) {
+        kept.remove(&key);
+        all -= bytes;
     }
 }

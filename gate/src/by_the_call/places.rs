@@ -8,13 +8,13 @@ use super::aspects::Aspects;
 use super::omission::speaks_of_omission;
 use super::sameness::Sameness;
 use super::schema::{Schema, properties};
+use super::work::Work;
 use super::{Undecided, sayings};
 use contract::json::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// The most places of a pair of schemas, and the most subschemas that are looked at to find them.
+/// The most places of a pair of schemas.
 const MAX_PLACES: usize = 10_000;
-const MAX_WORK: usize = 100_000;
 
 /// All places of calls. The first one is the arguments as a whole.
 #[derive(Debug)]
@@ -79,22 +79,23 @@ impl Places {
             known: HashMap::new(),
             waiting: Vec::new(),
             visited: (HashSet::new(), HashSet::new()),
+            within: (HashSet::new(), HashSet::new()),
             sameness: Sameness::new(old, new),
-            work: 0,
         };
         walk.place(None, vec![old.root], Some(vec![new.root]), false)?;
         while let Some(pair) = walk.waiting.pop() {
             walk.look_into(&pair)?;
         }
-        let (old_visited, new_visited) = (&walk.visited.0, &walk.visited.1);
-        let unattributed = sayings::apart(old, old_visited) != sayings::apart(new, new_visited);
+        let (old_visited, new_visited) =
+            (&walk.visited.0 | &walk.within.0, &walk.visited.1 | &walk.within.1);
+        let unattributed = sayings::apart(old, &old_visited) != sayings::apart(new, &new_visited);
         let mut places = Places { places: walk.places, unattributed };
-        places.gather();
+        places.gather(&old.work)?;
         Ok(places)
     }
 
     /// Adds what changed below to each place. Places that lead back to an earlier one need more than one round.
-    fn gather(&mut self) {
+    fn gather(&mut self, work: &Work) -> Result<(), Undecided> {
         for place in &mut self.places {
             place.within = place.own;
         }
@@ -102,6 +103,7 @@ impl Places {
             let mut is_stable = true;
             for at in (0..self.places.len()).rev() {
                 let Some(place) = self.places.get(at) else { continue };
+                work.spend(1 + place.members.len())?;
                 let (mut within, mut left_out) = (place.within, place.left_out);
                 let of = |next: usize| self.places.get(next);
                 for member in place.members.values() {
@@ -124,7 +126,7 @@ impl Places {
                 }
             }
             if is_stable {
-                return;
+                return Ok(());
             }
         }
     }
@@ -159,8 +161,9 @@ struct Walk<'s, 'a> {
     waiting: Vec<Pair<'a>>,
     /// The subschemas of each side that belong to a place.
     visited: (HashSet<u32>, HashSet<u32>),
+    /// Those of them that belong to a place with everything that is in them.
+    within: (HashSet<u32>, HashSet<u32>),
     sameness: Sameness<'s, 'a>,
-    work: usize,
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -190,17 +193,12 @@ impl<'a> Walk<'_, 'a> {
     fn look_into(&mut self, pair: &Pair<'a>) -> Result<(), Undecided> {
         let old = Applied::of(self.old, &pair.old)?;
         let new = pair.new.as_ref().map(|new| Applied::of(self.new, new)).transpose()?;
-        self.work += old.schemas.len() + old.branches.len();
-        self.work += new.as_ref().map_or(0, |new| new.schemas.len() + new.branches.len());
-        if self.work > MAX_WORK {
-            return Err(Undecided::TooLarge);
-        }
         self.visited.0.extend(old.schemas.iter().map(|node| node.index()));
         let new_schemas = new.iter().flat_map(|new| &new.schemas);
         self.visited.1.extend(new_schemas.map(|node| node.index()));
         if new.is_none() {
             // Alternatives go with the place that they were alternatives for.
-            self.visited.0.extend(reached(self.old, pair.old.clone())?.into_keys());
+            reach(self.old, pair.old.clone(), &mut self.within.0)?;
         }
         let own = self.compare(pair, &old, new.as_ref())?;
         let mut found = CallPlace { own, is_open: pair.is_open, ..CallPlace::default() };
@@ -237,9 +235,7 @@ impl<'a> Walk<'_, 'a> {
         let new_types = types(self.new, new_place)?;
         let is_lost = old_types & !new_types != 0;
         let is_same = self.sameness.of_loose(&old.loose, &new.loose)?;
-        if !is_same {
-            self.visit_all(&old.loose, &new.loose)?;
-        }
+        self.visit_all(&old.loose, &new.loose)?;
         Ok(Aspects::TEXT
             .when(old.texts(title) != new.texts(title))
             .with(Aspects::DEFAULT.when(old.defaults() != new.defaults()))
@@ -249,14 +245,15 @@ impl<'a> Walk<'_, 'a> {
             .with(Aspects::BRANCHES.when(!is_same)))
     }
 
-    /// The subschemas of alternatives that changed belong to the place that they are alternatives for.
+    /// The subschemas of alternatives belong to the place that they are alternatives for: they are the same on both sides,
+    /// or all of them count as changed with the place.
     fn visit_all(&mut self, old: &Loose<'a>, new: &Loose<'a>) -> Result<(), Undecided> {
-        for (schema, loose, visited) in
-            [(self.old, old, &mut self.visited.0), (self.new, new, &mut self.visited.1)]
+        for (schema, loose, within) in
+            [(self.old, old, &mut self.within.0), (self.new, new, &mut self.within.1)]
         {
             let parts =
                 loose.iter().flat_map(|(keyword, value)| super::schema::parts(keyword, *value));
-            visited.extend(reached(schema, parts.collect())?.into_keys());
+            reach(schema, parts.collect(), within)?;
         }
         Ok(())
     }
@@ -271,7 +268,7 @@ impl<'a> Walk<'_, 'a> {
         let sides = [(self.old, Some(old)), (self.new, new)];
         for (schema, applied) in sides {
             let nodes = applied.map(|applied| applied.declaring().collect()).unwrap_or_default();
-            for node in reached(schema, nodes)?.into_values() {
+            for node in reach(schema, nodes, &mut HashSet::new())? {
                 let alone = Applied { schemas: vec![node], ..Applied::default() };
                 let is_speaking = alone.sentences().iter().any(|text| speaks_of_omission(text));
                 found = found
@@ -295,7 +292,7 @@ impl<'a> Walk<'_, 'a> {
             false => Vec::new(),
         };
         let is_open = !anything.is_empty();
-        let (old_named, new_named) = (named(Some(old)), named(new));
+        let (old_named, new_named) = (named(self.old, Some(old))?, named(self.new, new)?);
         let names: BTreeSet<&str> =
             old_named.keys().chain(new_named.keys()).map(AsRef::as_ref).collect();
         for name in names {
@@ -307,7 +304,7 @@ impl<'a> Walk<'_, 'a> {
                 }
                 (true, Some(new)) => {
                     // Nothing compares it: what it says is new with it.
-                    self.visited.1.extend(reached(self.new, new.clone())?.into_keys());
+                    reach(self.new, new.clone(), &mut self.within.1)?;
                     CallMember::Added
                 }
                 (true, None) => continue,
@@ -337,10 +334,10 @@ impl<'a> Walk<'_, 'a> {
         let is_open = old.iter().any(is_anything);
         let is_silent = new_further.iter().all(|node| is_anything(node) || is_false(node));
         if old.iter().all(is_false) {
-            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
+            reach(self.new, new_further, &mut self.within.1)?;
             Ok(Further::Undeclared)
         } else if is_silent && old.iter().all(is_anything) {
-            self.visited.1.extend(reached(self.new, new_further)?.into_keys());
+            reach(self.new, new_further, &mut self.within.1)?;
             Ok(Further::Anything)
         } else {
             Ok(Further::Open(self.place(None, old, new.map(|_| new_further), is_open)?))
@@ -363,14 +360,17 @@ fn left_out(own: Aspects, old: &Applied<'_>, new: Option<&Applied<'_>>) -> Aspec
     Aspects::DEFAULT.when(own.has(Aspects::DEFAULT)).with(text)
 }
 
-fn named<'a>(applied: Option<&Applied<'a>>) -> BTreeMap<Box<str>, Vec<Node<'a>>> {
-    let mut named: BTreeMap<Box<str>, Vec<Node<'a>>> = BTreeMap::new();
-    for schema in applied.into_iter().flat_map(Applied::declaring) {
-        for (name, schema) in properties(schema) {
-            named.entry(name.as_ref().into()).or_default().push(schema);
+type Named<'a> = BTreeMap<Box<str>, Vec<Node<'a>>>;
+
+fn named<'a>(schema: &Schema<'a>, applied: Option<&Applied<'a>>) -> Result<Named<'a>, Undecided> {
+    let mut named = Named::new();
+    for part in applied.into_iter().flat_map(Applied::declaring) {
+        for (name, property) in properties(part) {
+            schema.work.spend(1)?;
+            named.entry(name.as_ref().into()).or_default().push(property);
         }
     }
-    named
+    Ok(named)
 }
 
 /// The schemas that a keyword holds, of all that apply.
@@ -383,17 +383,21 @@ fn is_anything(node: &Node<'_>) -> bool {
     node.kind() == Kind::True || node.is_object() && node.members().next().is_none()
 }
 
-/// Every subschema in some schemas, by its index, references followed.
-fn reached<'a>(
+/// Adds every subschema in some schemas, references followed, to those that are known. Returns the ones that it added.
+fn reach<'a>(
     schema: &Schema<'a>,
     nodes: Vec<Node<'a>>,
-) -> Result<HashMap<u32, Node<'a>>, Undecided> {
-    let mut found = HashMap::new();
+    known: &mut HashSet<u32>,
+) -> Result<Vec<Node<'a>>, Undecided> {
+    let mut added = Vec::new();
     let mut waiting = nodes;
     while let Some(node) = waiting.pop() {
-        if found.insert(node.index(), node).is_some() {
+        schema.work.spend(1)?;
+        if !known.insert(node.index()) {
             continue;
         }
+        schema.work.spend_on(node)?;
+        added.push(node);
         for (name, value) in node.members() {
             match name.as_str().as_deref() {
                 Some("$ref") => waiting.push(schema.resolve(value)?),
@@ -402,5 +406,5 @@ fn reached<'a>(
             }
         }
     }
-    Ok(found)
+    Ok(added)
 }

@@ -7,9 +7,6 @@ use contract::json::Node;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
-/// The most pairs of subschemas that are compared.
-const MAX_WORK: usize = 50_000;
-
 /// Compares subschemas of two documents. Pairs that were compared, or are being compared, count as the same: if they are
 /// not, the comparison that met them first says so.
 #[derive(Debug)]
@@ -17,12 +14,13 @@ pub(super) struct Sameness<'s, 'a> {
     old: &'s Schema<'a>,
     new: &'s Schema<'a>,
     same: HashSet<(u32, u32)>,
-    work: usize,
+    /// The pairs that the comparison at hand assumes to be the same.
+    assumed: Vec<(u32, u32)>,
 }
 
 impl<'s, 'a> Sameness<'s, 'a> {
     pub(super) fn new(old: &'s Schema<'a>, new: &'s Schema<'a>) -> Sameness<'s, 'a> {
-        Sameness { old, new, same: HashSet::new(), work: 0 }
+        Sameness { old, new, same: HashSet::new(), assumed: Vec::new() }
     }
 
     /// Whether alternatives and conditions are the same, in the same order.
@@ -35,11 +33,13 @@ impl<'s, 'a> Sameness<'s, 'a> {
             return Ok(false);
         }
         // What a comparison assumes that fails must not be believed by the next one.
-        let before = self.same.clone();
+        self.assumed.clear();
         for ((old_keyword, old), (new_keyword, new)) in old.iter().zip(new) {
             let position = Position::of_keyword(old_keyword);
             if old_keyword != new_keyword || !self.of_values(*old, *new, position)? {
-                self.same = before;
+                for pair in self.assumed.drain(..) {
+                    self.same.remove(&pair);
+                }
                 return Ok(false);
             }
         }
@@ -52,20 +52,15 @@ impl<'s, 'a> Sameness<'s, 'a> {
         new: Node<'a>,
         position: Position,
     ) -> Result<bool, Undecided> {
-        self.work += 1;
-        if self.work > MAX_WORK {
-            return Err(Undecided::TooLarge);
-        }
+        self.old.work.spend(1)?;
         match position {
-            Position::Plain | Position::Set => {
-                Ok(canonical(old, position) == canonical(new, position))
-            }
+            Position::Plain | Position::Set => self.of_canonical(old, new, position),
             _ if old.is_array() && new.is_array() => {
                 let is_schemas = position == Position::SchemaList;
                 let (old_items, new_items): (Vec<_>, Vec<_>) =
                     (old.items().collect(), new.items().collect());
                 if !is_schemas || old_items.len() != new_items.len() {
-                    return Ok(canonical(old, position) == canonical(new, position) && !is_schemas);
+                    return Ok(!is_schemas && self.of_canonical(old, new, position)?);
                 }
                 for (old, new) in old_items.into_iter().zip(new_items) {
                     if !self.of_values(old, new, Position::Schema)? {
@@ -75,8 +70,19 @@ impl<'s, 'a> Sameness<'s, 'a> {
                 Ok(true)
             }
             _ if old.is_object() && new.is_object() => self.of_objects(old, new, position),
-            _ => Ok(canonical(old, position) == canonical(new, position)),
+            _ => self.of_canonical(old, new, position),
         }
+    }
+
+    fn of_canonical(
+        &self,
+        old: Node<'a>,
+        new: Node<'a>,
+        position: Position,
+    ) -> Result<bool, Undecided> {
+        self.old.work.spend_on_all(old)?;
+        self.new.work.spend_on_all(new)?;
+        Ok(canonical(old, position) == canonical(new, position))
     }
 
     fn of_objects(
@@ -86,9 +92,15 @@ impl<'s, 'a> Sameness<'s, 'a> {
         position: Position,
     ) -> Result<bool, Undecided> {
         let is_schema = matches!(position, Position::Schema | Position::SchemaList);
-        if is_schema && !self.same.insert((old.index(), new.index())) {
-            return Ok(true);
+        if is_schema {
+            let pair = (old.index(), new.index());
+            if !self.same.insert(pair) {
+                return Ok(true);
+            }
+            self.assumed.push(pair);
         }
+        self.old.work.spend_on(old)?;
+        self.new.work.spend_on(new)?;
         let members = |node: Node<'a>| -> BTreeMap<Cow<'a, str>, Node<'a>> {
             let members = node.members();
             members.map(|(name, value)| (name.as_str().unwrap_or_default(), value)).collect()
@@ -106,9 +118,7 @@ impl<'s, 'a> Sameness<'s, 'a> {
                 // What refers to a definition is compared with it.
                 (true, "$defs" | "definitions") => true,
                 (true, keyword) => self.of_values(old, new, Position::of_keyword(keyword))?,
-                (false, _) if old.is_array() => {
-                    canonical(old, Position::Set) == canonical(new, Position::Set)
-                }
+                (false, _) if old.is_array() => self.of_canonical(old, new, Position::Set)?,
                 (false, _) => self.of_values(old, new, Position::Schema)?,
             };
             if !is_same {

@@ -15,6 +15,8 @@ pub(super) fn apart(
         for (name, value) in node.members() {
             let keyword = name.as_str().unwrap_or_default();
             let position = match keyword.as_ref() {
+                // The alternative "or null" belongs to the parameter that it is written in, whose types are compared.
+                "type" if value.is_text("null") => continue,
                 "title" | "description" | "examples" | "$comment" | "default" | "format"
                 | "contentEncoding" | "contentMediaType" => Position::Plain,
                 "type" => Position::Set,

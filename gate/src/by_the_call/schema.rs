@@ -5,6 +5,7 @@
 
 use super::Undecided;
 use super::numbers::is_exact;
+use super::work::Work;
 use contract::canonical::Position;
 use contract::json::{Kind, Node};
 use contract::percent::percent_decoded;
@@ -14,8 +15,10 @@ use std::collections::{HashMap, HashSet};
 
 /// A schema over this many bytes is not compiled.
 pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
+/// The most subschemas of one schema: each of them is compiled.
+pub const MAX_SUBSCHEMAS: usize = 2_000;
 /// The most regular expressions of one schema, and the most bytes of all of them.
-pub const MAX_PATTERNS: usize = 64;
+pub const MAX_PATTERNS: usize = 32;
 pub const MAX_PATTERN_BYTES: usize = 16 * 1024;
 
 /// How a schema is to be read.
@@ -37,6 +40,8 @@ pub(super) struct Schema<'a> {
     schemas: HashSet<u32>,
     patterns: usize,
     pattern_bytes: usize,
+    /// What is left of the work that the change may take.
+    pub(super) work: Work,
     /// The members of large objects that references lead through: finding each one by one would cost their square.
     members: RefCell<HashMap<u32, HashMap<Cow<'a, str>, Node<'a>>>>,
 }
@@ -45,7 +50,7 @@ pub(super) struct Schema<'a> {
 const LARGE: u32 = 64;
 
 impl<'a> Schema<'a> {
-    pub(super) fn read(root: Node<'a>) -> Result<Schema<'a>, Undecided> {
+    pub(super) fn read(root: Node<'a>, work: Work) -> Result<Schema<'a>, Undecided> {
         if root.raw().len() > MAX_SCHEMA_BYTES {
             return Err(Undecided::TooLarge);
         }
@@ -54,6 +59,7 @@ impl<'a> Schema<'a> {
             schemas: HashSet::new(),
             patterns: 0,
             pattern_bytes: 0,
+            work,
             members: RefCell::default(),
         };
         schema.look_through(root)?;
@@ -81,6 +87,9 @@ impl<'a> Schema<'a> {
 
     fn look_through(&mut self, node: Node<'a>) -> Result<(), Undecided> {
         self.schemas.insert(node.index());
+        if self.schemas.len() > MAX_SUBSCHEMAS {
+            return Err(Undecided::TooLarge);
+        }
         let is_root = node.index() == self.root.index();
         for (name, value) in node.members() {
             let keyword = name.as_str().unwrap_or_default();
@@ -102,6 +111,11 @@ impl<'a> Schema<'a> {
         Ok(())
     }
 
+    /// How many regular expressions the schema has.
+    pub(super) fn patterns(&self) -> usize {
+        self.patterns
+    }
+
     fn count_pattern(&mut self, pattern: Node<'_>) -> Result<(), Undecided> {
         self.patterns += 1;
         self.pattern_bytes += pattern.raw().len();
@@ -116,6 +130,7 @@ impl<'a> Schema<'a> {
         let text = reference.as_str().ok_or(Undecided::Reference)?;
         let fragment = text.strip_prefix('#').ok_or(Undecided::Reference)?;
         let decoded = percent_decoded(fragment).ok_or(Undecided::Reference)?;
+        self.work.spend(1 + decoded.len() / 16)?;
         let mut node = self.root;
         if !decoded.is_empty() && !decoded.starts_with('/') {
             return Err(Undecided::Reference);
@@ -123,7 +138,10 @@ impl<'a> Schema<'a> {
         for step in decoded.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
             let next = match node.is_array() {
-                true => step.parse().ok().and_then(|index| node.items().nth(index)),
+                true => {
+                    self.work.spend(node.size() as usize)?;
+                    step.parse().ok().and_then(|index| node.items().nth(index))
+                }
                 false => self.member(node, &step),
             };
             node = next.ok_or(Undecided::Reference)?;

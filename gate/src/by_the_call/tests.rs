@@ -413,16 +413,21 @@ fn hostile_schemas_are_undecided_in_milliseconds() {
 #[test]
 fn long_chains_of_references_and_wide_definitions_end() {
     let chain = |n: usize| format!(r##""d{n}":{{"$ref":"#/$defs/d{}"}}"##, n + 1);
-    let chain: Vec<String> = (0..6_000).map(chain).collect();
+    let chain: Vec<String> = (0..1_500).map(chain).collect();
     let schema = format!(
-        r##"{{"properties":{{"a":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{},"d6000":{{}}}}}}"##,
+        r##"{{"properties":{{"a":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{},"d1500":{{}}}}}}"##,
         chain.join(",")
     );
     cause("{}", &schema, "{}", CallCause::Undecided(Undecided::TooManySubschemas));
-    let wide: Vec<String> =
-        (0..5_000).map(|n| format!(r##""p{n}":{{"$ref":"#/$defs/X"}}"##)).collect();
-    let wide = format!(r#"{{"properties":{{{}}},"$defs":{{"X":{{}}}}}}"#, wide.join(","));
-    proceeds(&wide, &wide, r#"{"p7":1}"#);
+    let wide = |parameters: usize| {
+        let wide: Vec<String> =
+            (0..parameters).map(|n| format!(r##""p{n}":{{"$ref":"#/$defs/X"}}"##)).collect();
+        format!(r#"{{"properties":{{{}}},"$defs":{{"X":{{}}}}}}"#, wide.join(","))
+    };
+    let most = wide(MAX_SUBSCHEMAS - 2);
+    proceeds(&most, &most, r#"{"p7":1}"#);
+    let more = wide(MAX_SUBSCHEMAS - 1);
+    cause(&more, &more, r#"{"p7":1}"#, CallCause::Undecided(Undecided::TooLarge));
 }
 
 #[test]
@@ -452,9 +457,12 @@ fn rules_are_kept_by_the_hashes_of_the_definitions_and_their_number_is_bounded()
     }
     assert!(!std::sync::Arc::ptr_eq(&first, &rules(&new, false)), "the oldest were dropped");
     let first = rules(&new, false);
-    for n in 0..5 {
+    let large = |n: usize| {
         let text = format!("{n}{}", "x".repeat(MAX_CACHED_BYTES / 4));
-        let _ = rules(&tool(&format!(r#"{{"description":"{text}"}}"#)), false);
-    }
-    assert!(!std::sync::Arc::ptr_eq(&first, &rules(&new, false)), "they were too large together");
+        tool(&format!(r#"{{"description":"{text}"}}"#))
+    };
+    let before: Vec<_> = (0..4).map(|n| rules(&large(n), false)).collect();
+    let is_kept = |n: usize| std::sync::Arc::ptr_eq(&before[n], &rules(&large(n), false));
+    assert!((0..4).any(|n| !is_kept(n)), "they are too large together");
+    assert!(std::sync::Arc::ptr_eq(&first, &rules(&new, false)), "the heaviest were dropped");
 }

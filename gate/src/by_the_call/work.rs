@@ -1,0 +1,55 @@
+//! The work that deciding on the calls of one change may take, counted: all steps share it, and a schema that asks for
+//! more is undecided, which holds the tool.
+
+use super::Undecided;
+use contract::json::{Kind, Node};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The work that every change gets, and what it gets for each value of its schemas, and for the bytes of them that cost a
+/// unit. A unit is about what it takes to look at one member of a schema. Real changes take less than a quarter of it.
+const UNITS: u64 = 20_000;
+const UNITS_PER_VALUE: u64 = 4;
+const UNITS_PER_BYTES: u64 = 2;
+/// So many bytes of text cost a unit.
+const BYTES_PER_UNIT: u64 = 16;
+
+/// The work that is left. Copies share it.
+#[derive(Debug, Clone)]
+pub(super) struct Work(Rc<Cell<u64>>);
+
+impl Work {
+    /// The work that these schemas may take together.
+    pub(super) fn on(schemas: &[Node<'_>]) -> Work {
+        let of = |schema: &Node<'_>| {
+            let bytes = schema.raw().len() as u64 / BYTES_PER_UNIT;
+            u64::from(schema.size()) * UNITS_PER_VALUE + bytes * UNITS_PER_BYTES
+        };
+        Work(Rc::new(Cell::new(UNITS + schemas.iter().map(of).sum::<u64>())))
+    }
+
+    pub(super) fn spend(&self, units: usize) -> Result<(), Undecided> {
+        let left = self.0.get().checked_sub(units as u64);
+        self.0.set(left.unwrap_or(0));
+        left.map(|_| ()).ok_or(Undecided::TooMuchWork)
+    }
+
+    /// Spends what it takes to look at the members of a subschema and to compare its texts, without its subschemas.
+    pub(super) fn spend_on(&self, schema: Node<'_>) -> Result<(), Undecided> {
+        let cost = |(name, value): (Node<'_>, Node<'_>)| {
+            let is_text =
+                value.kind() == Kind::String || name.is_text("default") || name.is_text("examples");
+            1 + if is_text { bytes(value) } else { 0 }
+        };
+        self.spend(1 + schema.members().map(cost).sum::<usize>())
+    }
+
+    /// Spends what it takes to work through all of a value.
+    pub(super) fn spend_on_all(&self, value: Node<'_>) -> Result<(), Undecided> {
+        self.spend(value.size() as usize + bytes(value))
+    }
+}
+
+fn bytes(value: Node<'_>) -> usize {
+    value.raw().len() / BYTES_PER_UNIT as usize
+}
