@@ -288,3 +288,17 @@ fn arguments_that_are_not_an_object_are_held_where_no_type_is_named() {
         proceeds(&old, &new, call);
     }
 }
+
+#[test]
+fn a_long_text_behind_many_removed_places_is_read_once() {
+    let levels: String = (0..400)
+        .map(|n| format!(r##""d{n}":{{"properties":{{"x":{{"$ref":"#/$defs/d{}"}}}}}},"##, n + 1))
+        .collect();
+    let text = "the list of words ".repeat(8_000);
+    let old = format!(
+        r##"{{"type":"object","properties":{{"a":{{"type":"string"}},"b":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{levels}"d400":{{"description":"{text}"}}}}}}"##
+    );
+    let started = std::time::Instant::now();
+    goes_through(&old, &object(r#""a":{"type":"string"}"#), r#"{"a":"x"}"#);
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}

@@ -11,6 +11,7 @@ use super::schema::{Schema, properties};
 use super::work::Work;
 use super::{Undecided, sayings};
 use contract::json::{Kind, Node};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The most places of a pair of schemas.
@@ -81,6 +82,7 @@ impl Places {
             visited: (HashSet::new(), HashSet::new()),
             within: (HashSet::new(), HashSet::new()),
             sameness: Sameness::new(old, new),
+            spoken: HashMap::new(),
         };
         walk.place(None, vec![old.root], Some(vec![new.root]), false)?;
         while let Some(pair) = walk.waiting.pop() {
@@ -164,6 +166,8 @@ struct Walk<'s, 'a> {
     /// Those of them that belong to a place with everything that is in them.
     within: (HashSet<u32>, HashSet<u32>),
     sameness: Sameness<'s, 'a>,
+    /// Which texts speak of being left out: one text may belong to thousands of places.
+    spoken: HashMap<Cow<'a, str>, bool>,
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -202,7 +206,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let own = self.compare(pair, &old, new.as_ref())?;
         let mut found = CallPlace { own, is_open: pair.is_open, ..CallPlace::default() };
-        found.left_out = left_out(own, &old, new.as_ref());
+        found.left_out = self.left_out(own, &old, new.as_ref());
         if own.has(Aspects::BRANCHES) {
             // Nothing below is compared: all of it counts as changed with the place.
             found.left_out = found.left_out.with(self.left_out_anywhere(&old, new.as_ref())?);
@@ -260,7 +264,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// What a call relies on that leaves out a place whose alternatives changed: any default in it, any text about one.
     fn left_out_anywhere(
-        &self,
+        &mut self,
         old: &Applied<'a>,
         new: Option<&Applied<'a>>,
     ) -> Result<Aspects, Undecided> {
@@ -270,13 +274,34 @@ impl<'a> Walk<'_, 'a> {
             let nodes = applied.map(|applied| applied.declaring().collect()).unwrap_or_default();
             for node in reach(schema, nodes, &mut HashSet::new())? {
                 let alone = Applied { schemas: vec![node], ..Applied::default() };
-                let is_speaking = alone.sentences().iter().any(|text| speaks_of_omission(text));
+                let is_speaking = alone.sentences().into_iter().any(|text| self.speaks(text));
                 found = found
                     .with(Aspects::DEFAULT.when(!alone.defaults().is_empty()))
                     .with(Aspects::TEXT.when(is_speaking));
             }
         }
         Ok(found)
+    }
+
+    /// The changes of a place that is still there which matter to a call that leaves it out.
+    fn left_out(&mut self, own: Aspects, old: &Applied<'a>, new: Option<&Applied<'a>>) -> Aspects {
+        let mut is_speaking = || {
+            let (old, new) = (old.sentences(), new.map(Applied::sentences).unwrap_or_default());
+            // The same sentences in another order: any of them may be about something else now.
+            let texts = if old == new { old } else { &old ^ &new };
+            texts.into_iter().any(|text| self.speaks(text))
+        };
+        let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && is_speaking());
+        Aspects::DEFAULT.when(own.has(Aspects::DEFAULT)).with(text)
+    }
+
+    fn speaks(&mut self, text: Cow<'a, str>) -> bool {
+        if let Some(is_speaking) = self.spoken.get(&text) {
+            return *is_speaking;
+        }
+        let is_speaking = speaks_of_omission(&text);
+        self.spoken.insert(text, is_speaking);
+        is_speaking
     }
 
     fn look_into_members(
@@ -345,20 +370,7 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-type Loose<'a> = [(std::borrow::Cow<'a, str>, Node<'a>)];
-
-/// The changes of a place that is still there which matter to a call that leaves it out.
-fn left_out(own: Aspects, old: &Applied<'_>, new: Option<&Applied<'_>>) -> Aspects {
-    let is_speaking = || {
-        let (old, new) = (old.sentences(), new.map(Applied::sentences).unwrap_or_default());
-        let mut changed = old.symmetric_difference(&new).peekable();
-        // The same sentences in another order: any of them may be about something else now.
-        let unchanged = if changed.peek().is_none() { Some(old.iter()) } else { None };
-        changed.chain(unchanged.into_iter().flatten()).any(|text| speaks_of_omission(text))
-    };
-    let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && is_speaking());
-    Aspects::DEFAULT.when(own.has(Aspects::DEFAULT)).with(text)
-}
+type Loose<'a> = [(Cow<'a, str>, Node<'a>)];
 
 type Named<'a> = BTreeMap<Box<str>, Vec<Node<'a>>>;
 
