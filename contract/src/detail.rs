@@ -11,6 +11,8 @@ pub enum Detail {
     Types(TypeChange),
     /// The keyword that the finding's pointer ends with, of which before and after are the values.
     Keyword,
+    /// It is about a tool that was not there before, so no call can depend on it.
+    NewTool,
     /// What an output schema allows differently, what matters most first; and how much more there is than is listed.
     Results(Vec<Finding>, usize),
 }

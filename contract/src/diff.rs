@@ -2,6 +2,7 @@
 
 use crate::canonical::{self, Position, bounded_text, canonical_text};
 use crate::change::{ChangeClass, ChangeKind, Finding, Meaning};
+use crate::detail::Detail;
 use crate::json::{Document, Node};
 use crate::schema;
 use crate::surface::{Entry, EntryId, EntryType, Surface};
@@ -198,7 +199,7 @@ fn new_tool(new: Node<'_>, budget: &mut Budget) -> Vec<Finding> {
             Some(required) => findings.extend(
                 required
                     .into_iter()
-                    .map(|(name, path)| Finding::new(kind, path, None, Some(&name))),
+                    .map(|(name, path)| of_new_tool(Finding::new(kind, path, None, Some(&name)))),
             ),
             None => findings.push(too_much()),
         }
@@ -206,9 +207,13 @@ fn new_tool(new: Node<'_>, budget: &mut Budget) -> Vec<Finding> {
     if annotations::declares_destructive(new) {
         let path = "/annotations/destructiveHint";
         let kind = ChangeKind::AnnotationFlipToDestructive;
-        findings.push(Finding::new(kind, path, None, Some("true")));
+        findings.push(of_new_tool(Finding::new(kind, path, None, Some("true"))));
     }
     findings
+}
+
+fn of_new_tool(finding: Finding) -> Finding {
+    Finding { detail: Some(Detail::NewTool), ..finding }
 }
 
 fn changed_tool(old: Node<'_>, new: Node<'_>, budget: &mut Budget) -> Vec<Finding> {

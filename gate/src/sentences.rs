@@ -33,7 +33,7 @@ pub(crate) fn sentence(
         Detail::Values(change) => listed(finding.kind, change, values, audience)?,
         Detail::Types(change) => types(finding.kind, change)?,
         Detail::Keyword => keyword(finding, audience)?,
-        Detail::Results(..) => return None,
+        Detail::Results(..) | Detail::NewTool => return None,
     };
     Some(format!("{subject} {said}"))
 }
@@ -328,7 +328,9 @@ fn keyword(finding: &Finding, audience: Audience<'_>) -> Option<String> {
         ("additionalProperties", true) => {
             "no longer accepts every value in members that are not declared".to_owned()
         }
-        ("additionalProperties", false) => "may have members that are not declared now".to_owned(),
+        ("additionalProperties", false) => {
+            "now accepts members that it does not declare".to_owned()
+        }
         _ => return None,
     })
 }

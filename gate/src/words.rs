@@ -167,6 +167,9 @@ fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
     };
     let place = place_of_text(path, parameter.as_deref());
     let said = match finding.kind {
+        Kind::AddedRequiredParam if is_of_new_tool(finding) => {
+            return format!("requires {}", of_parameter("the parameter"));
+        }
         Kind::AddedRequiredParam => {
             let added = of_parameter("a new parameter");
             return format!("now requires {added}: existing calls that omit it will fail");
@@ -188,6 +191,7 @@ fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
         Kind::AnnotationFlipToDestructive if finding.after.is_none() => {
             "no longer says that it destroys nothing"
         }
+        Kind::AnnotationFlipToDestructive if is_of_new_tool(finding) => "says that it may destroy",
         Kind::AnnotationFlipToDestructive => "now says that it may destroy",
         Kind::AddedOptionalParam => {
             return format!("has {}", of_parameter("a new optional parameter"));
@@ -211,7 +215,7 @@ fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
         }
         Kind::AnnotationChanged => "no longer says that it can be repeated without harm",
         Kind::AnnotationLoosened => {
-            return format!("now claims to be less risky than it did{}", hint(path));
+            return loosened(finding);
         }
         Kind::ExecutionChanged => "now refuses plain calls, or calls as a task, that it accepted",
         Kind::MetadataChanged => "changed in a part that no call depends on",
@@ -315,9 +319,17 @@ pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
         Verdict::Hold => finding.class != ChangeClass::Behavioral,
     };
     // Of two behavioral ones, the one that the posture may let through does not decide.
-    let weight =
-        |finding: &&Finding| (is_preferred(finding), finding.class, !finding.keeps_promises());
-    findings.iter().max_by_key(weight)
+    let weight = |finding: &&Finding| {
+        let is_deciding = (is_preferred(finding), finding.class, !finding.keeps_promises());
+        (is_deciding, finding.path == "/description")
+    };
+    let decides = findings.iter().max_by_key(weight);
+    // What a new tool requires changes nothing for anybody: that it is new says more.
+    let is_new = |finding: &&Finding| finding.kind == ChangeKind::ToolAdded;
+    match decides {
+        Some(finding) if is_of_new_tool(finding) => findings.iter().find(is_new).or(decides),
+        decides => decides,
+    }
 }
 
 /// What every refusal says that a person has to settle. The model reads it, so it says what the model has to do: nothing.
@@ -464,14 +476,23 @@ fn named_parameter(finding: &Finding, audience: Audience<'_>) -> Option<String> 
     }
 }
 
-/// The hint that a finding is about: a term of MCP, for any audience.
-fn hint(path: &str) -> &'static str {
-    match path.rsplit('/').next() {
-        Some("readOnlyHint") => " (only reads)",
-        Some("destructiveHint") => " (destroys nothing)",
-        Some("idempotentHint") => " (can be repeated)",
-        Some("openWorldHint") => " (stays within its own data)",
-        _ => "",
+/// Whether a finding is about a tool that was not there before.
+fn is_of_new_tool(finding: &Finding) -> bool {
+    finding.detail == Some(Detail::NewTool)
+}
+
+/// A hint that claims less risk. Its name is a term of MCP, for any audience.
+fn loosened(finding: &Finding) -> String {
+    let claim = match finding.path.rsplit('/').next() {
+        Some("readOnlyHint") => "it only reads",
+        Some("destructiveHint") => "it destroys nothing",
+        Some("idempotentHint") => "it can be repeated",
+        Some("openWorldHint") => "it stays within its own data",
+        _ => return "now claims to be less risky than it did".to_owned(),
+    };
+    match finding.before {
+        None => format!("now says that {claim}; it did not say before"),
+        Some(_) => format!("now says that {claim}; it said otherwise before"),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::server_text::ServerText;
 use crate::sharing;
 use crate::target::Workplace;
 use engine::acts::{Decided, ReviewedHash, approve};
+use gate::server::ServerId;
 
 pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
@@ -29,8 +30,10 @@ pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, F
         choice.entries.iter().for_each(|entry| show_change(entry, ServerText::Shown));
     })?;
     let by = approver::name();
-    let (store, configured) = workplace.acting();
-    let Decided { status, shared } = approve(store, &choice, &configured, approver::by(&by))?;
+    let Decided { status, shared } = {
+        let (store, configured) = workplace.acting();
+        approve(store, &choice, &configured, approver::by(&by))?
+    };
     if options.json {
         let approved: Vec<String> =
             choice.entries.iter().map(|entry| entry.id.to_string()).collect();
@@ -38,8 +41,23 @@ pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, F
         screen::print_json(&sharing::with_shared(document, &shared))?;
     } else {
         let entries = count(choice.entries.len(), "entry", "entries");
-        screen::say(format!("approved {entries} of {id}; the server is {status}"));
+        let left = what_is_left(&workplace, id)?;
+        screen::say(format!("approved {entries} of {id}; {left}"));
         sharing::say(&shared);
     }
     Ok(sharing::exit(shared, Exit::Fine))
+}
+
+/// What still waits after an approval.
+fn what_is_left(workplace: &Workplace, id: &ServerId) -> Result<String, Failure> {
+    let review = workplace.review(id, now())?;
+    let (held, deferred): (Vec<_>, Vec<_>) =
+        review.waiting().partition(|entry| entry.verdict.is_held());
+    let still = match (held.len(), deferred.len()) {
+        (0, 0) => return Ok(format!("nothing of it waits any more; it is {}", review.status())),
+        (held, 0) => format!("{held} still held"),
+        (0, deferred) => format!("{deferred} still deferred"),
+        (held, deferred) => format!("{held} still held, {deferred} deferred"),
+    };
+    Ok(format!("{still}: holdpoint review {id}"))
 }

@@ -22,7 +22,7 @@ pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<E
     let review = review.as_ref();
     let stopped = acts::quarantine(store, &command.id, review, &configured, approver::by(&by))?;
     let words = match stopped.outcome {
-        Quarantine::Stopped => "stopped; it is not served",
+        Quarantine::Stopped => "stopped",
         Quarantine::Already => "stopped already",
     };
     tell(&command.id, ServerStatus::Quarantined, words, stopped.shared, options)

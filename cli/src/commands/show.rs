@@ -76,7 +76,7 @@ fn tell(pin: &Pin) {
     screen::say("");
     screen::say(styled(BOLD, format!("{}{name}", entry.entry_type())));
     let by = screen::readable(&pin.by);
-    screen::say(styled(DIM, format!("  pinned {} on the basis {} by {by}", pin.at, pin.basis)));
+    screen::say(styled(DIM, format!("  pinned {} by {by} (basis: {})", pin.at, pin.basis)));
     screen::say(styled(DIM, format!("  {}", entry.entry_hash())));
     side_by_side::show_entry(entry);
 }

@@ -37,7 +37,13 @@ impl Review {
     /// Everything that is held or deferred, and under monitor what guard would hold or defer.
     pub fn waiting(&self) -> impl Iterator<Item = &Judgement> {
         let is_waiting = |entry: &&Judgement| entry.is_waiting() || self.noted.contains(&entry.id);
-        self.judgement.entries.iter().filter(is_waiting)
+        let (held, others): (Vec<&Judgement>, Vec<&Judgement>) = self
+            .judgement
+            .entries
+            .iter()
+            .filter(is_waiting)
+            .partition(|entry| entry.verdict.is_held());
+        held.into_iter().chain(others)
     }
 
     /// Which calls a waiting change of a tool holds; nothing where it holds none.

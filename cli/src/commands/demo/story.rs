@@ -230,7 +230,7 @@ impl Teller {
             DIM,
             "A hold means that a contract changed, never that a tool is unsafe. You decide.",
         ));
-        self.say(styled(DIM, "Try it with your own server: holdpoint run -- CMD…"));
+        self.say(styled(DIM, "Guard the servers of your own agent: holdpoint wire"));
         match (held.judgement.verdict, after.judgement.verdict) {
             (Verdict::Hold, Verdict::Proceed) => Ok(Exit::Fine),
             (held, after) => Err(gone_wrong(format!("{held}, then {after}"))),
