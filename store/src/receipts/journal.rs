@@ -99,9 +99,7 @@ impl Journal {
             // An attacker could have written a line that is not signed.
             let tail = read_signed_tail(&self.folder, &index, files, &keys)
                 .map_err(|error| self.damaged(error.to_string()))?;
-            let chain = DiskChain::try_lock(&self.folder.chain_path(&index), true)?;
-            let mut chain =
-                chain.ok_or(ReceiptsError::Busy { seconds: LOCK_PATIENCE_SECONDS })?.careful();
+            let mut chain = wait_for_chain(&self.folder.chain_path(&index))?.careful();
             chain
                 .continue_segment(tail.segment, tail.segment_bytes)
                 .map_err(ReceiptsError::io("open", path))?;
@@ -206,6 +204,20 @@ fn wait_for_lock(path: &std::path::Path) -> Result<File, ReceiptsError> {
             }
             Err(TryLockError::Error(error)) => return Err(failed("lock", path)(error).into()),
         }
+    }
+}
+
+/// Locks the index. A process that has just given up the folder's lock may still have it for a moment.
+fn wait_for_chain(path: &std::path::Path) -> Result<DiskChain, ReceiptsError> {
+    let deadline = Instant::now() + Duration::from_secs(LOCK_PATIENCE_SECONDS);
+    loop {
+        if let Some(chain) = DiskChain::try_lock(path, true)? {
+            return Ok(chain);
+        }
+        if Instant::now() >= deadline {
+            return Err(ReceiptsError::Busy { seconds: LOCK_PATIENCE_SECONDS });
+        }
+        std::thread::sleep(RETRY_PAUSE);
     }
 }
 
