@@ -175,7 +175,7 @@ fn of_pins_that_were_lost_only_those_count_that_are_approved_again() {
     server.run(&bench, "check", &[]).exits(10);
     bench.configure("[approve]\nunattended = true\n");
     let hash = bench.waiting_hash("send_mail");
-    bench.run(["approve", ID, "send_mail", "--hash", &hash]).exits(0).says("is changed");
+    bench.run(["approve", ID, "send_mail", "--hash", &hash]).exits(0).says("still held");
     server.run(&bench, "check", &[]).exits(10).says("make_report").never_says("send_mail");
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     bench.run(["approve", ID, "--hash", &surface]).exits(0).says("verified");

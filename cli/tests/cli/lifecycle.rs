@@ -50,7 +50,7 @@ fn since_when_an_entry_waits_is_told_only_where_it_is_known() {
 fn a_quarantined_server_is_to_be_released_and_is_stopped_once() {
     let bench = Bench::new();
     changed(&bench);
-    bench.run(["quarantine", ID]).exits(0).says("stopped; it is not served");
+    bench.run(["quarantine", ID]).exits(0).says("stopped; the server is quarantined");
     bench.run(["quarantine", ID]).exits(0).says("stopped already").says("quarantined");
     let history = bench.run(["history", ID]).exits(0).out;
     assert_eq!(history.matches("server.quarantine").count(), 1, "{history}");
@@ -295,7 +295,7 @@ fn the_hash_of_the_surface_approves_all_that_waits() {
     server.run(&bench, "check", &[]).exits(10);
     // One of two approved leaves the server changed.
     let one = bench.waiting_hash("send_mail");
-    bench.run(["approve", ID, "send_mail", "--hash", &one]).exits(0).says("changed");
+    bench.run(["approve", ID, "send_mail", "--hash", &one]).exits(0).says("1 still held");
     bench.run(["check", ID]).exits(10).never_says("send_mail");
     let status = bench.server_status();
     let surface = status["surface_hash"].as_str().unwrap();

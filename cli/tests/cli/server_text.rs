@@ -220,7 +220,7 @@ fn a_server_is_shown_as_it_is_pinned() {
     let shown = bench.run(["show", ID]).exits(0);
     is_clean(&shown, "show");
     let shown =
-        shown.says("tool make_report").says("\"Makes a report.\"").says("basis person by ada");
+        shown.says("tool make_report").says("\"Makes a report.\"").says("by ada (basis: person)");
     shown.says("tool send_mail").says("identity");
     bench.run(["show", ID, "send_mail"]).exits(0).says("send_mail").never_says("make_report");
     bench.run(["show", ID, "tool:make_report"]).exits(0).never_says("send_mail");
