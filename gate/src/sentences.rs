@@ -328,9 +328,7 @@ fn keyword(finding: &Finding, audience: Audience<'_>) -> Option<String> {
         ("additionalProperties", true) => {
             "no longer accepts every value in members that are not declared".to_owned()
         }
-        ("additionalProperties", false) => {
-            "now accepts members that it does not declare".to_owned()
-        }
+        ("additionalProperties", false) => "may have members that are not declared now".to_owned(),
         _ => return None,
     })
 }

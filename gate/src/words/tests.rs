@@ -219,7 +219,7 @@ fn a_marker_at_first_sight_is_named_and_is_no_change() {
     ];
     assert_eq!(
         refused(Reason::NoPin, Verdict::Hold, &findings, Versions::default()),
-        "○ holdpoint — held at first sight: `make_report` has wording that is written to steer a model, about its input \
+        "○ holdpoint — held at first sight: `make_report` has wording that is written to steer a model, in its description \
          (and 1 more such place). Held before your agent ran it. Agent: stop, tell your user, and run nothing. A person \
          decides: holdpoint review reports"
     );
