@@ -86,7 +86,8 @@ fn need_terminal() -> Result<(), Failure> {
     }
 }
 
-/// A person who decides on words of a server has to see them, and only a terminal is shown words that nobody accepted.
+/// Requires a terminal for input and output: text of a server that no person accepted is shown on a terminal only, and a
+/// person has to see it to decide on it.
 pub(crate) fn need_screen() -> Result<(), Failure> {
     match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         true => Ok(()),

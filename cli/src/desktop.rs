@@ -44,7 +44,7 @@ pub(crate) fn show(sentence: &str) {
     let _ = command.spawn().map(|mut child| std::thread::spawn(move || child.wait()));
 }
 
-/// Whether there is a desktop that somebody looks at.
+/// Whether this process runs in a desktop session.
 fn is_there(variable: impl Fn(&str) -> bool) -> bool {
     let has_screen = cfg!(any(target_os = "macos", windows))
         || ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"].into_iter().any(&variable);

@@ -137,7 +137,7 @@ fn deciding(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     figures.tell("a call of 1 session, times its lines alone", ratio(one, alone), 2.0);
     figures.tell("a call of 64 sessions, times its lines alone", ratio(many, alone), 2.0);
     figures.tell("a call with 10,000 tools, times one with 10", ratio(tools, one), 1.1);
-    // Calls of one session after another find less of it in the processor's caches, whoever the principals are.
+    // With many sessions, each call finds less of its session in the processor's caches. Principals have no part in that.
     println!("a call of 1,000 sessions takes {:.2} times one of 2 sessions", ratio(thousand, two));
     figures.tell("a call of 1,000 principals, times one of 1", ratio(principals, thousand), 1.1);
     recorder.finish();

@@ -41,7 +41,7 @@ pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Fail
         cache: &CallRulesCache::default(),
     };
     let calls = calls::judged(command, &case)?;
-    // Whoever names calls asks about them: the change as a whole may hold others.
+    // With `--call` or `--calls` the exit code is about those calls only. The change may hold other calls.
     let is_held = match &calls {
         Some(calls) => calls.iter().any(|call| call.verdict.is_held()),
         None => judgement.verdict.is_held(),

@@ -24,7 +24,7 @@ pub(crate) fn run(command: &HistoryCommand, options: &Options) -> Result<Exit, F
         return show::run(command, number, &history, &workplace, options);
     }
     if ServerText::on_standard_output(command.text.server_text) == ServerText::Located {
-        // A pin that another program wrote is nobody's approval.
+        // A pin that another program wrote was approved by no person.
         history.iter_mut().for_each(|event| event.raw = None);
     }
     if options.json {

@@ -11,7 +11,7 @@ use store::Day;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct HeldChange {
     pub(crate) at: Timestamp,
-    /// Who decided; nobody where it was only found.
+    /// The person who decided; `None` if the gate only found the change.
     pub(crate) by: Option<String>,
     pub(crate) what: WhatOfHold,
     #[serde(flatten)]

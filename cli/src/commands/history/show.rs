@@ -24,7 +24,7 @@ enum Side {
     /// There was none, or it is gone.
     Nothing,
     Known(Entry),
-    /// It was withdrawn since, so nobody accepts it any more, and the output is not a terminal.
+    /// The pin was withdrawn since, so its text counts as unaccepted, and the output is not a terminal.
     Withheld(Withheld),
     /// The record has its hash and not its text: another program wrote it, and it was discarded.
     Lost,
