@@ -1,0 +1,3 @@
+//! The HTTP front for many callers: authentication, upstreams, several servers as one, and the admin API. Decisions are the
+//! engine's.
+#![forbid(unsafe_code)]
