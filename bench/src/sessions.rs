@@ -173,7 +173,7 @@ impl Sessions {
                     server: server.clone(),
                     instance: Instance::default(),
                     principal: Principal::local_user(subject, Vec::new(), now()),
-                    to_client: LineOutlet::new(Box::new(io::sink())),
+                    to_client: Box::new(LineOutlet::new(io::sink())),
                     to_server: Box::new(end),
                     errands: Arc::new(move |key, errand| {
                         if let Some(session) = errands.session(key) {

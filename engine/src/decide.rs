@@ -3,8 +3,10 @@
 //! INVARIANT: there is one path for every surface. `run` builds it with fewer checks than a gateway; neither has a second
 //! copy of any check.
 
+mod authorization;
 mod checks;
 
+pub use authorization::{Authorization, Authorizer, Unauthorized};
 pub use checks::PreflightLimits;
 
 use crate::call::{Call, Method};
@@ -14,8 +16,8 @@ use crate::situation::Situation;
 use crate::view::{HeldTools, Standing};
 use attest::ToolAllowlist;
 use checks::{
-    AdmissionCheck, AllowlistCheck, DriftCheck, IncidentCheck, InventoryCheck, MirrorCheck,
-    PreflightCheck,
+    AdmissionCheck, AllowlistCheck, AuthorizationCheck, DriftCheck, IncidentCheck, InventoryCheck,
+    MirrorCheck, PreflightCheck,
 };
 use contract::surface::EntryType;
 use std::sync::Arc;
@@ -33,21 +35,47 @@ pub enum Ruling {
 }
 
 impl Ruling {
-    /// Why the request is refused; `None` if it is allowed.
+    /// Why the request is refused, as it is recorded; `None` if it is allowed.
     pub fn reason(&self) -> Option<ReasonCode> {
         match self {
             Ruling::Allow => None,
             Ruling::Hold(standing) => standing.reason.map(ReasonCode::Drift),
-            Ruling::Deny(Denial { reason, .. }) => Some(*reason),
+            Ruling::Deny(Denial { reason, recorded, .. }) => Some(recorded.unwrap_or(*reason)),
         }
+    }
+}
+
+/// A ruling, and the policy that it rests on.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Decided {
+    pub ruling: Ruling,
+    pub policy: Option<Arc<str>>,
+}
+
+impl From<Ruling> for Decided {
+    /// No policy was asked.
+    fn from(ruling: Ruling) -> Decided {
+        Decided { ruling, policy: None }
     }
 }
 
 /// Why a request is denied, with a sentence that tells a person what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
+    /// What the client is told.
     pub reason: ReasonCode,
     pub message: String,
+    /// What the receipt says, where the client must not learn it.
+    pub recorded: Option<ReasonCode>,
+    /// The policy that denies it.
+    pub policy: Option<Arc<str>>,
+}
+
+impl Denial {
+    pub fn new(reason: ReasonCode, message: impl Into<String>) -> Denial {
+        Denial { reason, message: message.into(), recorded: None, policy: None }
+    }
 }
 
 /// Everything that a check may look at.
@@ -67,13 +95,17 @@ pub struct Question<'a> {
 #[must_use]
 pub enum Answer {
     Continue,
+    /// The same, because of a policy.
+    Permitted {
+        policy: Option<Arc<str>>,
+    },
     Hold(Arc<Standing>),
     Deny(Denial),
 }
 
 impl Answer {
     fn deny(reason: ReasonCode, message: impl Into<String>) -> Answer {
-        Answer::Deny(Denial { reason, message: message.into() })
+        Answer::Deny(Denial::new(reason, message))
     }
 }
 
@@ -112,6 +144,7 @@ impl Concerns {
 #[derive(Debug)]
 pub struct Path {
     checks: Vec<(Concerns, Box<dyn Check>)>,
+    authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl Path {
@@ -132,7 +165,21 @@ impl Path {
         checks.push((Concerns::ListsAndUses, Box::new(DriftCheck)));
         checks.push((Concerns::Everything, Box::new(PreflightCheck { limits })));
         checks.push((Concerns::ToolCalls, Box::new(MirrorCheck)));
-        Path { checks }
+        Path { checks, authorizer: None }
+    }
+
+    /// The path at the gateway: the same checks, behind the question whether this principal may make this request at all.
+    #[must_use]
+    pub fn authorized_by(mut self, authorizer: Arc<dyn Authorizer>) -> Path {
+        let check = Box::new(AuthorizationCheck { authorizer: authorizer.clone() });
+        self.checks.insert(0, (Concerns::Server, check));
+        self.authorizer = Some(authorizer);
+        self
+    }
+
+    /// Decides who sees what of a list; `None` if everybody sees all of it.
+    pub fn authorizer(&self) -> Option<&Arc<dyn Authorizer>> {
+        self.authorizer.as_ref()
     }
 
     /// Decides on a request. It has no effects: the caller records the ruling.
@@ -143,18 +190,25 @@ impl Path {
         situation: &Situation,
         held_tools: &HeldTools,
         now: Instant,
-    ) -> Ruling {
+    ) -> Decided {
         let question = Question { call, principal, situation, held_tools, now };
+        let mut permitted_by = None;
         for (concerns, check) in &self.checks {
             if !concerns.include(call.kind) {
                 continue;
             }
             match check.check(&question) {
                 Answer::Continue => {}
-                Answer::Hold(standing) => return Ruling::Hold(standing),
-                Answer::Deny(denial) => return Ruling::Deny(denial),
+                Answer::Permitted { policy } => permitted_by = policy,
+                Answer::Hold(standing) => {
+                    return Decided { ruling: Ruling::Hold(standing), policy: permitted_by };
+                }
+                Answer::Deny(denial) => {
+                    let policy = denial.policy.clone().or(permitted_by);
+                    return Decided { ruling: Ruling::Deny(denial), policy };
+                }
             }
         }
-        Ruling::Allow
+        Decided { ruling: Ruling::Allow, policy: permitted_by }
     }
 }

@@ -85,6 +85,11 @@ fn is_fault(reason: ReasonCode) -> bool {
         | ReasonCode::Admission(_)
         | ReasonCode::UnknownServer
         | ReasonCode::UnknownTool
+        | ReasonCode::Unauthenticated
+        | ReasonCode::NoPolicyMatch
+        | ReasonCode::Forbidden
+        | ReasonCode::PolicyError
+        | ReasonCode::ApprovalRequired
         | ReasonCode::SchemaViolation
         | ReasonCode::TooDeep
         | ReasonCode::RateLimited

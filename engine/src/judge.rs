@@ -4,6 +4,7 @@
 
 mod draft;
 mod inherit;
+mod recorded;
 mod views;
 
 pub use draft::{Draft, Drafted};

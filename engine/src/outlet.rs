@@ -24,6 +24,28 @@ pub struct Outgoing<'a> {
     pub mark: Option<[u8; 16]>,
 }
 
+/// A message on its way to the client.
+#[derive(Debug, Clone, Copy)]
+pub struct ToClient<'a> {
+    /// The message, in parts that need not lie together.
+    pub parts: &'a [&'a [u8]],
+    /// The raw id of the request that it answers; `None` for a notification or a request. In a message of the server's that
+    /// is forwarded as it is, it is a slice of that message.
+    pub answers: Option<&'a [u8]>,
+}
+
+/// The way to the client.
+pub trait ClientOutlet: Send {
+    /// Sends a message now, behind what was gathered.
+    fn write(&mut self, message: &ToClient<'_>) -> io::Result<()>;
+
+    /// Keeps a message to be sent with others.
+    fn gather(&mut self, message: &ToClient<'_>) -> io::Result<()>;
+
+    /// Sends what was gathered.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
 /// Larger messages are not gathered with others: copying them would cost more than a write.
 const GATHERED_BYTES: usize = 16 * 1024;
 
@@ -117,7 +139,7 @@ impl<W: Write> LineOutlet<W> {
             .into_iter()
             .chain(parts.iter().copied())
             .chain([b"\n".as_slice()]);
-        let written = self.write(&mut all.map(IoSlice::new).collect::<Vec<_>>());
+        let written = self.write_slices(&mut all.map(IoSlice::new).collect::<Vec<_>>());
         self.keep(gathered);
         written
     }
@@ -137,7 +159,7 @@ impl<W: Write> LineOutlet<W> {
             return Ok(());
         }
         let gathered = std::mem::take(&mut self.gathered);
-        let written = self.write(&mut [IoSlice::new(&gathered)]);
+        let written = self.write_slices(&mut [IoSlice::new(&gathered)]);
         self.keep(gathered);
         written
     }
@@ -150,13 +172,13 @@ impl<W: Write> LineOutlet<W> {
 
     fn write_alone(&mut self, line: &[&[u8]]) -> io::Result<()> {
         if let [line] = line {
-            return self.write(&mut [IoSlice::new(line), IoSlice::new(b"\n")]);
+            return self.write_slices(&mut [IoSlice::new(line), IoSlice::new(b"\n")]);
         }
         let parts = line.iter().copied().chain([b"\n".as_slice()]);
-        self.write(&mut parts.map(IoSlice::new).collect::<Vec<_>>())
+        self.write_slices(&mut parts.map(IoSlice::new).collect::<Vec<_>>())
     }
 
-    fn write(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    fn write_slices(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<()> {
         let output = self.output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         let written = write_all(output, parts);
         if written.is_err() {
@@ -164,6 +186,23 @@ impl<W: Write> LineOutlet<W> {
             self.output = None;
         }
         written
+    }
+}
+
+impl<W: Write + Send> ClientOutlet for LineOutlet<W> {
+    fn write(&mut self, message: &ToClient<'_>) -> io::Result<()> {
+        self.write_line(message.parts)
+    }
+
+    fn gather(&mut self, message: &ToClient<'_>) -> io::Result<()> {
+        match message.parts {
+            [line] => self.gather_line(line),
+            parts => self.write_line(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_gathered()
     }
 }
 
@@ -344,7 +383,7 @@ mod tests {
         outlet.gather_line(b"two").unwrap();
         outlet.write_line(&[b"thr", b"ee"]).unwrap();
         outlet.write_line(&[b"four"]).unwrap();
-        outlet.gather(&Outgoing { frame: b"one", ..Outgoing::default() });
+        ServerOutlet::gather(&mut outlet, &Outgoing { frame: b"one", ..Outgoing::default() });
         outlet.gather_free(&FreeMessage::answer(b"two"));
         outlet.flush_free().unwrap();
         outlet.flush_free().unwrap();

@@ -2,6 +2,16 @@
 
 use contract::time::Timestamp;
 use ledger::record::ActorType;
+use policy::Identity;
+use std::sync::Arc;
+
+/// An identity, and what caches know it by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedIdentity {
+    pub identity: Identity,
+    /// A hash of all of it.
+    pub key: [u8; 32],
+}
 
 /// The identity behind a session's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +24,8 @@ pub struct Principal {
     /// What the client calls itself.
     pub client_id: Option<String>,
     pub org_id: Option<String>,
+    /// What the policies look at; `None` for `run`, which has none.
+    pub identity: Option<Arc<VerifiedIdentity>>,
     /// When its session began: what is revoked later concerns it.
     pub since: Timestamp,
 }
@@ -22,7 +34,25 @@ impl Principal {
     /// The user of this machine, whose agent makes the calls.
     pub fn local_user(subject: String, aliases: Vec<String>, since: Timestamp) -> Principal {
         let actor = ActorType::Agent;
-        Principal { actor, subject, aliases, client_id: None, org_id: None, since }
+        Principal { actor, subject, aliases, client_id: None, org_id: None, identity: None, since }
+    }
+
+    /// A caller of the gateway whose identity was verified.
+    pub fn verified(identity: Arc<VerifiedIdentity>, since: Timestamp) -> Principal {
+        let Identity { subject, actor_type, client_id, org, .. } = &identity.identity;
+        Principal {
+            actor: match actor_type {
+                policy::ActorType::User => ActorType::User,
+                policy::ActorType::Agent => ActorType::Agent,
+                policy::ActorType::System => ActorType::System,
+            },
+            subject: subject.clone(),
+            aliases: Vec::new(),
+            client_id: client_id.clone(),
+            org_id: org.clone(),
+            identity: Some(identity),
+            since,
+        }
     }
 
     /// The same principal, behind a client that calls itself something else.

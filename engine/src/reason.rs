@@ -10,6 +10,11 @@ pub enum ReasonCode {
     Admission(attest::Reason),
     UnknownServer,
     UnknownTool,
+    Unauthenticated,
+    NoPolicyMatch,
+    Forbidden,
+    PolicyError,
+    ApprovalRequired,
     SchemaViolation,
     PayloadTooLarge,
     TooDeep,
@@ -32,6 +37,11 @@ impl ReasonCode {
             ReasonCode::Admission(reason) => reason.as_str(),
             ReasonCode::UnknownServer => "unknown_server",
             ReasonCode::UnknownTool => "unknown_tool",
+            ReasonCode::Unauthenticated => "unauthenticated",
+            ReasonCode::NoPolicyMatch => "no_policy_match",
+            ReasonCode::Forbidden => "forbidden",
+            ReasonCode::PolicyError => "policy_error",
+            ReasonCode::ApprovalRequired => "approval_required",
             ReasonCode::SchemaViolation => "schema_violation",
             ReasonCode::PayloadTooLarge => "payload_too_large",
             ReasonCode::TooDeep => "too_deep",
@@ -54,6 +64,11 @@ impl ReasonCode {
             ReasonCode::Drift(_)
             | ReasonCode::Admission(_)
             | ReasonCode::UnknownServer
+            | ReasonCode::Unauthenticated
+            | ReasonCode::NoPolicyMatch
+            | ReasonCode::Forbidden
+            | ReasonCode::PolicyError
+            | ReasonCode::ApprovalRequired
             | ReasonCode::KillSwitch
             | ReasonCode::SessionQuarantined
             | ReasonCode::UpstreamUnreachable
@@ -71,6 +86,19 @@ impl ReasonCode {
         }
     }
 
+    /// Whether it says what the caller may use, whatever the server's contract and admission are.
+    pub const fn is_about_caller(self) -> bool {
+        matches!(
+            self,
+            ReasonCode::Admission(attest::Reason::ToolNotAdmitted)
+                | ReasonCode::Unauthenticated
+                | ReasonCode::NoPolicyMatch
+                | ReasonCode::Forbidden
+                | ReasonCode::PolicyError
+                | ReasonCode::ApprovalRequired
+        )
+    }
+
     /// The JSON-RPC error code.
     pub const fn code(self) -> i64 {
         match self {
@@ -82,11 +110,16 @@ impl ReasonCode {
             ReasonCode::Admission(_)
             | ReasonCode::UnknownServer
             | ReasonCode::UnknownTool
+            | ReasonCode::Unauthenticated
+            | ReasonCode::NoPolicyMatch
+            | ReasonCode::Forbidden
+            | ReasonCode::PolicyError
             | ReasonCode::SchemaViolation
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
             | ReasonCode::KillSwitch
             | ReasonCode::SessionQuarantined => 1013,
+            ReasonCode::ApprovalRequired => 1014,
             ReasonCode::RateLimited => 1029,
             ReasonCode::AmbiguousMessage | ReasonCode::BadFrame => -32600,
         }

@@ -71,6 +71,14 @@ pub struct Circumstances<'a> {
     pub begun: Instant,
 }
 
+impl<'a> Circumstances<'a> {
+    /// The same, where a policy decided.
+    #[must_use]
+    pub fn decided_by(self, policy_id: Option<&'a str>) -> Circumstances<'a> {
+        Circumstances { policy_id, ..self }
+    }
+}
+
 impl Recorder {
     pub fn new(receipts: Receipts) -> Recorder {
         Recorder { receipts, ids: Mutex::default(), is_disk_full: AtomicBool::new(false) }

@@ -364,6 +364,14 @@ impl Server {
         self.wake_changed(view, changed);
     }
 
+    /// The situation by what was last recorded of the server, without asking it anything. Returns `None` if it was never
+    /// observed.
+    pub fn recorded(&self) -> Result<Option<Situation>, StoreError> {
+        let judged = self.judge().judge_recorded(now())?;
+        let admission = lock(&self.views).admission.clone();
+        Ok(judged.map(|judged| Situation { admission, ..judged.situation }))
+    }
+
     /// An instance says that these lists changed, to whichever client it shows them. Returns whether that is news.
     pub(crate) fn outdate(&self, instance: Instance, lists: &[ListKind]) -> bool {
         let mut is_news = false;

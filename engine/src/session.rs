@@ -25,10 +25,10 @@ pub(crate) use unadmitted::LateGreeting;
 
 use crate::batches::OpenBatches;
 use crate::call::{Call, Method};
-use crate::decide::Ruling;
+use crate::decide::{Decided, Ruling};
 use crate::errands::Errand;
 use crate::judge::Instance;
-use crate::outlet::{LineOutlet, Outgoing, ServerOutlet};
+use crate::outlet::{ClientOutlet, Outgoing, ServerOutlet};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::recorder::{Circumstances, Recorded};
@@ -49,15 +49,11 @@ use ledger::record::{OutcomeStatus, ReceiptId};
 use outgoing::{ClientSide, Last, ServerSide, with};
 use serde_json::json;
 use state::SessionState;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use store::receipts::Ticket;
 use wire::remote::ParameterHeader;
-
-/// The client's end: lines on our standard output.
-pub type ClientOutlet = LineOutlet<Box<dyn Write + Send>>;
 
 /// Has something brought to the server by a thread or task that may get stuck there.
 pub type Errands = dyn Fn(SessionKey, Errand) + Send + Sync;
@@ -97,7 +93,7 @@ pub struct Parts {
     pub instance: Instance,
     pub principal: Principal,
     /// Where several sessions share a server, a write to it must not block: the driver of the server writes to it too.
-    pub to_client: ClientOutlet,
+    pub to_client: Box<dyn ClientOutlet>,
     pub to_server: Box<dyn ServerOutlet>,
     pub errands: Arc<Errands>,
 }
@@ -259,19 +255,20 @@ impl Session {
         self.server.look_for_changes(&self.is_current, begun)
     }
 
-    fn decide(&self, call: &Call<'_>, met: &Met) -> Ruling {
+    fn decide(&self, call: &Call<'_>, met: &Met) -> Decided {
         let Met { principal, situation, .. } = met;
         self.server.path.decide(call, principal, situation, &self.held_tools, Instant::now())
     }
 
     /// Decides on a request, records it, and passes it on or refuses it.
     fn pass(&self, passage: &Passage<'_>, met: &Met) {
-        let ruling = self.decide(&passage.request.call, met);
-        self.carry_out(passage, met, &ruling);
+        let decided = self.decide(&passage.request.call, met);
+        self.carry_out(passage, met, &decided);
     }
 
     /// Records what was decided on a request, and passes it on or refuses it.
-    fn carry_out(&self, passage: &Passage<'_>, met: &Met, ruling: &Ruling) {
+    fn carry_out(&self, passage: &Passage<'_>, met: &Met, decided: &Decided) {
+        let Decided { ruling, policy } = decided;
         let situation = &met.situation;
         let (begun, call, id) = (passage.begun, passage.request.call, passage.request.id);
         self.remember_hold(&call, ruling);
@@ -282,8 +279,8 @@ impl Session {
             return;
         }
         boundary::note_decided();
-        let recorded = match self.server.recorder.decision(&call, ruling, met.circumstances(begun))
-        {
+        let circumstances = met.circumstances(begun).decided_by(policy.as_deref());
+        let recorded = match self.server.recorder.decision(&call, ruling, circumstances) {
             Ok(recorded) => recorded,
             Err(error) => {
                 self.remark(&format!("a call was refused because it cannot be recorded: {error}"));
@@ -313,7 +310,7 @@ impl Session {
                     let refusal = Refusal::held(standing, server, tool, &receipt_id.to_string());
                     refusal.to_message(id.raw())
                 });
-                self.tell_client(&message);
+                self.answer_client(id.raw(), &message);
             }
             Ruling::Deny(denial) => {
                 if !self.settle_refusal(passage, ticket) {
@@ -322,7 +319,7 @@ impl Session {
                 let server = situation.server.as_str();
                 self.record_tool_denial(&call, denial, server, receipt_id);
                 let refusal = Refusal::denied(denial, server, &receipt_id.to_string());
-                self.tell_client(&refusal.to_message(id.raw()));
+                self.answer_client(id.raw(), &refusal.to_message(id.raw()));
             }
         }
         if let Some(target) = call.target {
@@ -511,7 +508,7 @@ impl Session {
     /// Answers with a fault that was noted already, in these words.
     fn refuse_with(&self, id: &[u8], reason: ReasonCode, words: &str) {
         let refusal = Refusal::fault(reason, words, self.server.id.as_str());
-        self.tell_client(&refusal.to_message(id));
+        self.answer_client(id, &refusal.to_message(id));
     }
 
     /// The client is gone: its requests end, and the server forgets the session.
@@ -596,6 +593,11 @@ fn words_of(reason: ReasonCode) -> &'static str {
         | ReasonCode::Admission(_)
         | ReasonCode::UnknownServer
         | ReasonCode::UnknownTool
+        | ReasonCode::Unauthenticated
+        | ReasonCode::NoPolicyMatch
+        | ReasonCode::Forbidden
+        | ReasonCode::PolicyError
+        | ReasonCode::ApprovalRequired
         | ReasonCode::SchemaViolation
         | ReasonCode::TooDeep
         | ReasonCode::KillSwitch

@@ -345,7 +345,7 @@ fn prepare(
         server: Arc::new(server),
         instance: Instance::default(),
         principal,
-        to_client: standard_output()?,
+        to_client: Box::new(standard_output()?),
         to_server,
         errands: Arc::new(move |_, errand| {
             // The thread that runs errands ends with the session.

@@ -2,6 +2,7 @@
 
 mod admission;
 mod allowlist;
+mod authorization;
 mod drift;
 mod incident;
 mod inventory;
@@ -10,6 +11,7 @@ mod preflight;
 
 pub(super) use admission::AdmissionCheck;
 pub(super) use allowlist::AllowlistCheck;
+pub(super) use authorization::AuthorizationCheck;
 pub(super) use drift::DriftCheck;
 pub(super) use incident::IncidentCheck;
 pub(super) use inventory::InventoryCheck;

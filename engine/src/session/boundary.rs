@@ -217,7 +217,7 @@ impl Session {
         let refusal = Refusal::fault(ReasonCode::Internal, WORDS, self.server.id.as_str());
         let message = refusal.to_message(id);
         // If even that panics, the client cannot be told.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.tell_client(&message)));
+        let _ = catch_unwind(AssertUnwindSafe(|| self.answer_client(id, &message)));
     }
 
     /// Refuses all that is in flight, once, where nothing more can be decided.

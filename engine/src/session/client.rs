@@ -11,6 +11,7 @@ use crate::recorder::Recorded;
 use crate::requests::{Asking, Awaited, Cancelling, ParsedRequest};
 use crate::server::ViewError;
 use crate::server::driver::SessionWake;
+use crate::view::Visible;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use gate::counters::Counter;
@@ -157,8 +158,8 @@ impl Session {
             let is_admitted = self.is_admission_fresh(&state, &known, sort, begun);
             (met, is_admitted, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
-        // The allowlist comes before admission: what it refuses needs neither a check nor a list.
-        if matches!(sort, Method::Use(_))
+        // Policies and the allowlist come before admission: what they refuse needs neither a check nor a list.
+        if matches!(sort, Method::Use(_) | Method::Other)
             && (!is_admitted || !is_fresh)
             && let Some(refusal) = self.off_list(&call, &met)
         {
@@ -282,14 +283,15 @@ impl Session {
     /// Answers a list from the view. It is a request like others: it has a decision, and an outcome or a refusal.
     pub(super) fn answer_list(&self, passage: &Passage<'_>, list: ListKind, met: &Met) {
         let ParsedRequest { id, call, cursor, .. } = passage.request;
-        let ruling = self.decide(&call, met);
-        if !matches!(ruling, Ruling::Allow) {
+        let decided = self.decide(&call, met);
+        if !matches!(decided.ruling, Ruling::Allow) {
             // Refused where calls are. It is no call: it counts as a request.
-            return self.carry_out(passage, met, &ruling);
+            return self.carry_out(passage, met, &decided);
         }
         let begun = passage.begun;
         note_decided();
-        let recorded = self.server.recorder.decision(&call, &ruling, met.circumstances(begun));
+        let circumstances = met.circumstances(begun).decided_by(decided.policy.as_deref());
+        let recorded = self.server.recorder.decision(&call, &decided.ruling, circumstances);
         let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
             self.server.recorder.settle(ticket).map(|_| receipt_id)
         });
@@ -298,8 +300,10 @@ impl Session {
             return self.refuse_sized(id.raw(), ReasonCode::LedgerUnavailable, call.bytes);
         };
         self.server.tally.add(Counter::Requests);
-        let answer = crate::lists::answer(&met.situation.view, list, None, cursor, id.raw());
-        self.tell_client_in_parts(&answer.parts());
+        let visible = self.visible(list, met);
+        let view = &met.situation.view;
+        let answer = crate::lists::answer(view, list, visible.as_deref(), cursor, id.raw());
+        self.answer_client_in_parts(id.raw(), &answer.parts());
         let ours = begun.elapsed();
         self.server.recorder.outcome(
             receipt_id,
@@ -308,6 +312,13 @@ impl Session {
             ours,
             Duration::ZERO,
         );
+    }
+
+    /// What of a list the principal may see; `None` if that is all of it.
+    fn visible(&self, list: ListKind, met: &Met) -> Option<Arc<Visible>> {
+        let authorizer = self.server.path.authorizer()?;
+        let entries = met.situation.view.list(list)?;
+        Some(authorizer.visible(&met.principal, &met.situation.server, list, entries))
     }
 
     fn notification(&self, envelope: &Envelope<'_>, method: &str) {
@@ -470,7 +481,7 @@ impl Session {
             let known = state.view.known();
             Met { admission_age: None, ..Met::of(&known, &state.client.principal, None) }
         };
-        let ruling = Ruling::Deny(Denial { reason, message: String::new() });
+        let ruling = Ruling::Deny(Denial::new(reason, ""));
         note_decided();
         let recorded = self.server.recorder.decision(&call, &ruling, met.circumstances(begun));
         let recorded = recorded.and_then(|recorded| self.server.recorder.settle(recorded.ticket));

@@ -81,9 +81,9 @@ impl Session {
         let is_unadmitted =
             situation.admission.is_closed() && !self.server.settings.greets_before_check;
         if situation.view.stopped().is_some() || is_unadmitted {
-            self.tell_client(&without_words(id, error));
+            self.answer_client(id.raw(), &without_words(id, error));
         } else {
-            self.tell_client(envelope.raw);
+            self.answer_client(id.raw(), envelope.raw);
         }
     }
 
@@ -117,7 +117,8 @@ impl Session {
         if is_closed {
             // Nothing that an unadmitted server says of itself is shown.
             let own = self.own_handshake();
-            return self.tell_client(&with_member(envelope.raw, "result", Some(own.as_bytes())));
+            let message = with_member(envelope.raw, "result", Some(own.as_bytes()));
+            return self.answer_client(id.raw(), &message);
         }
         let rules = self.server.judge().rules().clone();
         let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
@@ -129,9 +130,9 @@ impl Session {
             shaped_handshake(result, &book, &surface, &judgement, rules.mode)
         };
         if shaped == result {
-            self.tell_client(envelope.raw);
+            self.answer_client(id.raw(), envelope.raw);
         } else {
-            self.tell_client(&with_member(envelope.raw, "result", Some(&shaped)));
+            self.answer_client(id.raw(), &with_member(envelope.raw, "result", Some(&shaped)));
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! INVARIANT: nothing is sent to the server before every decision that it rests on is written.
 
-use super::{ClientOutlet, Session, boundary};
+use super::{Session, boundary};
 use crate::batches::{OpenBatches, Passage as Passed};
-use crate::outlet::{FreeMessage, Outgoing, ServerOutlet};
+use crate::outlet::{ClientOutlet, FreeMessage, Outgoing, ServerOutlet, ToClient};
 use crate::reason::ReasonCode;
 use ledger::record::OutcomeStatus;
 use std::io;
@@ -15,30 +15,30 @@ use wire::envelope::{Id, OwnedId};
 
 /// The way to the client, and what of it goes back in batches.
 pub(super) struct ClientSide {
-    pub(super) outlet: ClientOutlet,
+    pub(super) outlet: Box<dyn ClientOutlet>,
     pub(super) batches: OpenBatches,
 }
 
 impl ClientSide {
     /// Writes a message now, or keeps it for the batch that it belongs to.
-    fn write(&mut self, message: &[&[u8]]) -> io::Result<()> {
+    fn write(&mut self, message: &ToClient<'_>) -> io::Result<()> {
         if self.batches.is_empty() {
-            return self.outlet.write_line(message);
+            return self.outlet.write(message);
         }
-        match self.batches.take(&message.concat()) {
-            Passed::Alone => self.outlet.write_line(message),
+        match self.batches.take(&message.parts.concat()) {
+            Passed::Alone => self.outlet.write(message),
             Passed::Kept => Ok(()),
-            Passed::Whole(batch) => self.outlet.write_line(&[&batch]),
+            Passed::Whole(batch) => self.write_batch(&batch),
         }
     }
 
+    fn write_batch(&mut self, batch: &[u8]) -> io::Result<()> {
+        self.outlet.write(&ToClient { parts: &[batch], answers: None })
+    }
+
     /// The same, with messages that come right behind it.
-    fn gather(&mut self, message: &[u8]) -> io::Result<()> {
-        if self.batches.is_empty() {
-            self.outlet.gather_line(message)
-        } else {
-            self.write(&[message])
-        }
+    fn gather(&mut self, message: &ToClient<'_>) -> io::Result<()> {
+        if self.batches.is_empty() { self.outlet.gather(message) } else { self.write(message) }
     }
 }
 
@@ -67,24 +67,34 @@ impl Session {
         let mut side = self.client_side();
         let batch = side.batches.release(key);
         if let Some(batch) = batch {
-            let _ = side.outlet.write_line(&[&batch]);
+            let _ = side.write_batch(&batch);
         }
     }
 
+    /// Sends a notification or a request.
     pub(crate) fn tell_client(&self, message: &[u8]) {
-        self.tell_client_in_parts(&[message]);
+        self.write_to_client(&ToClient { parts: &[message], answers: None });
     }
 
-    pub(crate) fn tell_client_in_parts(&self, message: &[&[u8]]) {
+    /// Answers the request with this raw id.
+    pub(crate) fn answer_client(&self, id: &[u8], message: &[u8]) {
+        self.answer_client_in_parts(id, &[message]);
+    }
+
+    pub(crate) fn answer_client_in_parts(&self, id: &[u8], message: &[&[u8]]) {
+        self.write_to_client(&ToClient { parts: message, answers: Some(id) });
+    }
+
+    fn write_to_client(&self, message: &ToClient<'_>) {
         boundary::note_answered();
         // A client that is gone is noticed by the end of its input.
         let _ = self.client_side().write(message);
     }
 
     /// A message of the server's on its way to the client: sent with those that come right behind it.
-    pub(super) fn gather_for_client(&self, message: &[u8]) {
+    pub(super) fn gather_for_client(&self, message: &[u8], answers: Option<&[u8]>) {
         boundary::note_answered();
-        let _ = self.client_side().gather(message);
+        let _ = self.client_side().gather(&ToClient { parts: &[message], answers });
     }
 
     /// Nothing more of the server is there for now: what was gathered goes to the client, then into the ledger.
@@ -93,7 +103,7 @@ impl Session {
     }
 
     pub(super) fn pass_gathered(&self) {
-        let _ = self.client_side().outlet.write_gathered();
+        let _ = self.client_side().outlet.flush();
         // Where the client's messages are being taken, what is settled for them takes this along. Both sides set their own
         // flag before they look at the other's, so one of them sees to it.
         self.has_unsettled.store(true, Ordering::SeqCst);

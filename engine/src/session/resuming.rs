@@ -5,7 +5,7 @@
 use super::boundary::trip;
 use super::{Met, Passage, Session};
 use crate::call::Method;
-use crate::decide::Ruling;
+use crate::decide::{Decided, Ruling};
 use crate::errands::Errand;
 use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
@@ -20,6 +20,7 @@ use wire::envelope::Id;
 pub struct DecidedRequest {
     pub(crate) request: Arc<OwnedRequest>,
     met: Met,
+    decided: Decided,
 }
 
 /// Counts a thread that goes on with a request that waited. Its entry in the table may be gone before the client is answered.
@@ -83,15 +84,14 @@ impl Session {
         if self.answers_itself(kind, &met.situation) {
             return self.answer_unadmitted(&passage, &met);
         }
-        match self.decide(&passage.request.call, &met) {
+        let decided = self.decide(&passage.request.call, &met);
+        match decided.ruling {
             Ruling::Allow => {
                 self.state().requests.decide(self.at(id.key()));
-                let decided = DecidedRequest { request: request.clone(), met };
+                let decided = DecidedRequest { request: request.clone(), met, decided };
                 self.errand(Errand::Resume(Box::new(decided)));
             }
-            refusal @ (Ruling::Hold(_) | Ruling::Deny(_)) => {
-                self.carry_out(&passage, &met, &refusal);
-            }
+            Ruling::Hold(_) | Ruling::Deny(_) => self.carry_out(&passage, &met, &decided),
         }
     }
 
@@ -101,7 +101,7 @@ impl Session {
         let brought = self.state().requests.bring(self.key, &decided.request);
         let Some(kept) = brought else { return };
         let id = kept.request.id().as_id();
-        self.carry_out(&passage_of(&kept, &id), &decided.met, &Ruling::Allow);
+        self.carry_out(&passage_of(&kept, &id), &decided.met, &decided.decided);
         self.send_gathered();
         let until = Instant::now().checked_add(self.server.settings.cancelled_patience);
         let cancellation = self.state().requests.left(self.at(id.key()), until);

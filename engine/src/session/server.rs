@@ -99,12 +99,12 @@ impl Session {
             Kind::Response { id: None, .. } => self.unnamed(envelope.raw.len()),
             Kind::Request { id, .. } => {
                 if let Passing::Forward = self.request_of_server(id) {
-                    self.gather_for_client(envelope.raw);
+                    self.gather_for_client(envelope.raw, None);
                 }
             }
             Kind::Notification { method } => {
                 if let Passing::Forward = self.notification_of_server(envelope, method) {
-                    self.gather_for_client(envelope.raw);
+                    self.gather_for_client(envelope.raw, None);
                 }
             }
         }
@@ -151,8 +151,8 @@ impl Session {
                 self.answer_refused_handshake(envelope, id, error);
             }
             (_, Some(situation)) => self.answer_stopped(id, &dispatched, outcome, &situation),
-            (_, None) if has_more => self.gather_for_client(envelope.raw),
-            (_, None) => self.tell_client(envelope.raw),
+            (_, None) if has_more => self.gather_for_client(envelope.raw, Some(id.raw())),
+            (_, None) => self.answer_client(id.raw(), envelope.raw),
         }
         self.record_end(&dispatched, status, envelope.raw.len(), arrived);
     }

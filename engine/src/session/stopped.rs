@@ -27,8 +27,12 @@ impl Session {
     ) {
         let is_ping = dispatched.kind == DispatchedKind::Ping;
         match outcome {
-            Outcome::Result(_) if is_ping => self.tell_client(&answer(id, "result", "{}")),
-            Outcome::Error(error) if is_ping => self.tell_client(&without_words(id, error)),
+            Outcome::Result(_) if is_ping => {
+                self.answer_client(id.raw(), &answer(id, "result", "{}"))
+            }
+            Outcome::Error(error) if is_ping => {
+                self.answer_client(id.raw(), &without_words(id, error))
+            }
             Outcome::Result(_) | Outcome::Error(_) => self.withhold(id, dispatched, situation),
         }
     }
@@ -48,16 +52,17 @@ impl Session {
         };
         let principal = self.state().client.principal.clone();
         let receipt_id = dispatched.receipt_id.to_string();
-        let ruling =
-            self.server.path.decide(&any, &principal, situation, &self.held_tools, Instant::now());
-        let refusal = match ruling {
+        let now = Instant::now();
+        let path = &self.server.path;
+        let decided = path.decide(&any, &principal, situation, &self.held_tools, now);
+        let refusal = match decided.ruling {
             Ruling::Hold(standing) => Refusal::held(&standing, server, None, &receipt_id),
             Ruling::Deny(denial) => Refusal::denied(&denial, server, &receipt_id),
             Ruling::Allow => {
                 return self.refuse_sized(id.raw(), ReasonCode::Internal, dispatched.bytes);
             }
         };
-        self.tell_client(&refusal.after_dispatch().to_message(id.raw()));
+        self.answer_client(id.raw(), &refusal.after_dispatch().to_message(id.raw()));
     }
 }
 

@@ -4,7 +4,7 @@ use super::handshake::surface_of;
 use super::state::{KeptGreeting, KeptHandshake, SessionState};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
-use crate::decide::{Denial, Ruling};
+use crate::decide::{Decided, Denial, Ruling};
 use crate::errands::{Errand, OwnMessage};
 use crate::reason::ReasonCode;
 use crate::recorder::Recorded;
@@ -82,10 +82,13 @@ impl Session {
     }
 
     /// The allowlist's refusal of a call, whatever is known of the server.
-    pub(super) fn off_list(&self, call: &Call<'_>, met: &Met) -> Option<Ruling> {
-        let ruling = self.decide(call, met);
-        let denial = ReasonCode::Admission(Reason::ToolNotAdmitted);
-        (ruling.reason() == Some(denial)).then_some(ruling)
+    pub(super) fn off_list(&self, call: &Call<'_>, met: &Met) -> Option<Decided> {
+        let decided = self.decide(call, met);
+        let is_off = match decided.ruling.reason() {
+            Some(reason) => reason.is_about_caller(),
+            None => false,
+        };
+        is_off.then_some(decided)
     }
 
     /// Answers a handshake or `ping` in place of a server that is not admitted. Nothing is sent to the server; the client's
@@ -124,7 +127,7 @@ impl Session {
             b"}",
         ];
         let bytes = message.iter().map(|part| part.len()).sum();
-        self.tell_client_in_parts(&message);
+        self.answer_client_in_parts(id.raw(), &message);
         let ours = begun.elapsed();
         self.server.recorder.outcome(
             receipt_id,

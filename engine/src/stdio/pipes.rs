@@ -19,15 +19,15 @@ pub(super) fn standard_input() -> io::Result<File> {
 
 /// Our standard output, without a buffer between.
 #[cfg(unix)]
-pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
+pub fn standard_output() -> io::Result<LineOutlet<File>> {
     use std::os::fd::AsFd;
-    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
+    Ok(LineOutlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
 }
 
 #[cfg(windows)]
-pub fn standard_output() -> io::Result<LineOutlet<Box<dyn io::Write + Send>>> {
+pub fn standard_output() -> io::Result<LineOutlet<File>> {
     use std::os::windows::io::AsHandle;
-    Ok(LineOutlet::new(Box::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
+    Ok(LineOutlet::new(File::from(io::stdout().as_handle().try_clone_to_owned()?)))
 }
 
 /// Waits until every writer of our standard input has closed it, whether or not all of it was read.

@@ -125,6 +125,14 @@ impl ListView {
         }
     }
 
+    /// The entries in the order in which they are shown, each as the JSON that is shown.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.entries.iter().filter_map(|entry| {
+            let raw = self.bytes(entry.page)?.get(entry.span.clone())?;
+            Some((&*entry.key, raw))
+        })
+    }
+
     pub fn page(&self, number: usize) -> Option<Page<'_>> {
         let result = self.bytes(number)?;
         Some(Page { result, has_next: number + 1 < self.count() })

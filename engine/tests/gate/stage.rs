@@ -272,7 +272,7 @@ impl Stage {
             server: gated.clone(),
             instance: Instance::default(),
             principal,
-            to_client: LineOutlet::new(Box::new(end)),
+            to_client: Box::new(LineOutlet::new(end)),
             to_server: Box::new(ServerEnd {
                 arrived: server.clone(),
                 cut_off: cut_off.clone(),

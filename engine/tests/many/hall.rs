@@ -366,7 +366,7 @@ impl Hall {
                 server: server.clone(),
                 instance: Instance(instance(number)),
                 principal: Principal::local_user(subject, Vec::new(), now()),
-                to_client: LineOutlet::new(Box::new(heard.clone())),
+                to_client: Box::new(LineOutlet::new(heard.clone())),
                 to_server: Box::new(ToServer {
                     number,
                     to: to_server.clone(),

@@ -1,0 +1,85 @@
+//! May this principal make this call? It comes before every other check: a principal that may not use a tool learns nothing
+//! of it, not even that it exists.
+
+use crate::call::Method;
+use crate::decide::{Answer, Authorization, Authorizer, Check, Denial, Question, Unauthorized};
+use crate::reason::ReasonCode;
+use contract::surface::EntryType;
+use gate::naming::shown_name;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct AuthorizationCheck {
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+}
+
+impl Check for AuthorizationCheck {
+    fn check(&self, question: &Question<'_>) -> Answer {
+        let Question { call, principal, situation, .. } = *question;
+        match call.kind {
+            // The gateway answers these itself. A list is filtered instead.
+            Method::Handshake | Method::Ping | Method::List(_) => return Answer::Continue,
+            Method::Use(_) | Method::Other => {}
+        }
+        let authorization = self.authorizer.authorize(principal, &situation.server, call);
+        match authorization {
+            Authorization::Permit { policy } => Answer::Permitted { policy },
+            Authorization::NeedsApproval { policy, groups } => {
+                let groups = groups.join(" or ");
+                let message = format!(
+                    "○ holdpoint — a policy asks for the approval of {groups} for this call, and this version cannot ask for it"
+                );
+                let reason = ReasonCode::ApprovalRequired;
+                Answer::Deny(Denial { policy, ..Denial::new(reason, message) })
+            }
+            Authorization::Deny { why, policy, is_hidden } => {
+                let reason = reason_of(why);
+                let denial = if is_hidden {
+                    Denial { recorded: Some(reason), ..unknown(question) }
+                } else {
+                    Denial::new(reason, words_of(why))
+                };
+                Answer::Deny(Denial { policy, ..denial })
+            }
+        }
+    }
+}
+
+fn reason_of(why: Unauthorized) -> ReasonCode {
+    match why {
+        Unauthorized::NoPolicyMatch => ReasonCode::NoPolicyMatch,
+        Unauthorized::Forbidden => ReasonCode::Forbidden,
+        Unauthorized::PolicyError => ReasonCode::PolicyError,
+    }
+}
+
+fn words_of(why: Unauthorized) -> &'static str {
+    match why {
+        Unauthorized::NoPolicyMatch => "○ holdpoint — no policy permits this call",
+        Unauthorized::Forbidden => "○ holdpoint — a policy forbids this call",
+        Unauthorized::PolicyError => {
+            "○ holdpoint — a policy could not be evaluated for this call, so it was not made"
+        }
+    }
+}
+
+/// The denial of something that does not exist.
+fn unknown(question: &Question<'_>) -> Denial {
+    let call = question.call;
+    let message = match call.target {
+        Some(target) => {
+            let what = match target.entry_type {
+                EntryType::Prompt => "prompt",
+                EntryType::Resource | EntryType::Template => "resource",
+                EntryType::Tool
+                | EntryType::Instructions
+                | EntryType::Identity
+                | EntryType::Origin => "tool",
+            };
+            let name = shown_name(target.key, false);
+            format!("○ holdpoint — there is no {what} {name}; look at the list for the right name")
+        }
+        None => "○ holdpoint — there is nothing of this kind to call".to_owned(),
+    };
+    Denial::new(ReasonCode::UnknownTool, message)
+}
