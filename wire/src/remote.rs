@@ -14,6 +14,7 @@ use tokio_rustls::TlsConnector;
 
 mod answer;
 mod budget;
+mod client;
 pub(crate) mod exchange;
 mod failure;
 mod lane;
@@ -28,6 +29,7 @@ mod relay;
 mod stream;
 
 pub use crate::http::tls::TlsKey;
+pub use client::{Heard, RemoteSession};
 pub use failure::{FailureKind, RemoteFailure, Unreadable};
 pub use limits::RemoteLimits;
 pub use parameters::{BadAnnotation, MirroredParameters, ParameterHeader, Unmirrored};

@@ -58,6 +58,7 @@ impl HttpTransport {
             idle_timeout: patience,
             accept_timeout: patience,
             shutdown_grace: limits.shutdown_grace,
+            ..RemoteLimits::default()
         };
         let link = Link::open(endpoint, tls, key.clone(), bounds, limits.start_timeout).await?;
         Ok(HttpTransport { link, key })

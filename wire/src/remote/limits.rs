@@ -27,7 +27,7 @@ pub(super) const HEARD_MESSAGES: usize = 4;
 /// Of unfinished messages there may be as many bytes as in so many of the largest, over all streams and bodies together.
 pub(super) const MAX_UNFINISHED_FRAMES: usize = 8;
 
-/// The most connections that are kept open without a request.
+/// The most connections that are kept open without a request, unless the caller says otherwise.
 pub(super) const MAX_IDLE_CONNECTIONS: usize = 8;
 
 /// How long a connection is kept without a request. Many servers close it after five seconds, and a request that meets
@@ -75,6 +75,8 @@ pub struct RemoteLimits {
     pub idle_timeout: Duration,
     /// How long the server may take to accept a notification or an answer to a request of its own.
     pub accept_timeout: Duration,
+    /// The most connections that are kept open without a request.
+    pub idle_connections: usize,
     /// How long requests may still be answered once every sender is gone.
     pub shutdown_grace: Duration,
 }
@@ -85,6 +87,7 @@ impl Default for RemoteLimits {
             frame_bytes: 16 * 1024 * 1024,
             idle_timeout: Duration::from_secs(30 * 60),
             accept_timeout: Duration::from_secs(30),
+            idle_connections: MAX_IDLE_CONNECTIONS,
             shutdown_grace: Duration::from_secs(5),
         }
     }

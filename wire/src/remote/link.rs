@@ -14,7 +14,8 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -26,13 +27,27 @@ pub(crate) type Post = Request<Full<Bytes>>;
 
 #[derive(Debug)]
 pub(crate) struct Link {
+    way: Arc<Way>,
+    session: Mutex<Session>,
+}
+
+/// What all sessions on one server share.
+#[derive(Debug)]
+pub(crate) struct Way {
     origin: Origin,
     pool: Pool,
     headers: HeaderMap,
     path: Uri,
-    session: Mutex<Session>,
     pub(super) limits: RemoteLimits,
     pub(super) budget: Budget,
+}
+
+impl Deref for Link {
+    type Target = Way;
+
+    fn deref(&self) -> &Way {
+        &self.way
+    }
 }
 
 /// What `initialize` settled.
@@ -56,15 +71,20 @@ impl Link {
         let (url, allow_private) = (&endpoint.url, endpoint.allow_private);
         let headers = headers::of_endpoint(endpoint)?;
         let origin = Origin::resolve(url, allow_private, tls, key, patience).await?;
-        Ok(Link {
+        let way = Way {
             origin,
-            pool: Pool::default(),
+            pool: Pool::new(limits.idle_connections),
             headers,
             path: headers::path_of(endpoint),
-            session: Mutex::default(),
             budget: Budget::new(limits.frame_bytes.saturating_mul(MAX_UNFINISHED_FRAMES)),
             limits,
-        })
+        };
+        Ok(Link { way: Arc::new(way), session: Mutex::default() })
+    }
+
+    /// Another session on the same server.
+    pub(super) fn another(&self) -> Link {
+        Link { way: self.way.clone(), session: Mutex::default() }
     }
 
     /// Whether a message with this version of its own is one of the stateless era.

@@ -1,16 +1,21 @@
 //! Connections that are open and carry no request. Only as young as a server surely still has them open.
 
-use super::limits::{MAX_IDLE_AGE, MAX_IDLE_CONNECTIONS};
+use super::limits::MAX_IDLE_AGE;
 use crate::http::connect::Live;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pool {
     idle: Mutex<Vec<(Live, Instant)>>,
+    max_idle: usize,
 }
 
 impl Pool {
+    pub(super) fn new(max_idle: usize) -> Pool {
+        Pool { idle: Mutex::default(), max_idle }
+    }
+
     /// The connection that was used last, where there is one. Those that are too old are closed.
     pub(super) fn take(&self) -> Option<Live> {
         self.take_at(Instant::now())
@@ -29,7 +34,7 @@ impl Pool {
 
     fn keep_at(&self, live: Live, now: Instant) {
         let mut idle = self.idle();
-        if idle.len() < MAX_IDLE_CONNECTIONS {
+        if idle.len() < self.max_idle {
             idle.push((live, now));
         }
     }
@@ -45,6 +50,7 @@ mod tests {
     use crate::error::Awaited;
     use crate::http::connect::Origin;
     use crate::http::tls::TlsKey;
+    use crate::remote::limits::MAX_IDLE_CONNECTIONS;
     use std::time::Duration;
 
     #[tokio::test]
@@ -54,7 +60,7 @@ mod tests {
         let (key, patience) = (TlsKey::default(), Duration::from_secs(20));
         let origin = Origin::resolve(&url, false, None, key, patience).await.unwrap();
         let live = async || origin.connect(Awaited::Connection).await.unwrap();
-        let (pool, now) = (Pool::default(), Instant::now());
+        let (pool, now) = (Pool::new(MAX_IDLE_CONNECTIONS), Instant::now());
         pool.keep_at(live().await, now);
         pool.keep_at(live().await, now);
         let oldest = now + MAX_IDLE_AGE - Duration::from_nanos(1);
