@@ -1,7 +1,7 @@
 //! Reading the file, and what counts for one server.
 
 use crate::error::{ConfigurationError, at_line, explain};
-use crate::keys::{Admission, Approve, Export, Keys, Receipts};
+use crate::keys::{Approve, Export, Keys, Receipts};
 use gate::server::ServerId;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -94,17 +94,7 @@ fn merge(general: &mut Table, own: Table) {
 
 /// Refuses at the top what is about one server.
 fn check_general(keys: &Keys) -> Result<(), String> {
-    let Admission { attestation, program_digest, package, version, integrity, allow_tools, .. } =
-        &keys.admission;
-    let of_one_server = [
-        ("attestation", attestation.is_some()),
-        ("program_digest", program_digest.is_some()),
-        ("package", package.is_some()),
-        ("version", version.is_some()),
-        ("integrity", integrity.is_some()),
-        ("allow_tools", allow_tools.is_some()),
-    ];
-    if let Some((key, _)) = of_one_server.into_iter().find(|(_, is_set)| *is_set) {
+    if let Some(key) = keys.admission.key_of_one_server() {
         return Err(format!("`admission.{key}` is about one server: write it under `server.ID`"));
     }
     for (header, secret) in keys.export.otlp_headers.iter().flatten() {

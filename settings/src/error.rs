@@ -24,24 +24,25 @@ pub(crate) fn at_line(text: &str, error: &toml::de::Error, problem: &str) -> Str
 /// A key that is not known, with the nearest one that is; or a value that its key cannot have.
 pub(crate) fn explain(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
     let keys = names(error.path());
-    let key = keys.join(".");
     // Within a server's table the keys are those of the top.
     let general = match keys.as_slice() {
         ["server", _, rest @ ..] => rest.join("."),
-        _ => key.clone(),
+        _ => keys.join("."),
     };
-    let known = known_keys();
-    let problem =
-        if known.iter().any(|known| is_within(known, &general) || is_within(&general, known)) {
-            format!("`{key}`: {}", error.inner().message())
-        } else {
-            let likeness = |known: &String| strsim::jaro_winkler(known, &general);
-            let nearest =
-                known.iter().max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
-            let suggestion = nearest.map(|key| format!("; did you mean `{key}`?"));
-            format!("unknown key `{key}`{}", suggestion.unwrap_or_default())
-        };
+    let known = known_keys(&Keys::default());
+    let problem = describe(&known, &general, &keys.join("."), error.inner().message());
     at_line(text, error.inner(), &problem)
+}
+
+/// What is wrong with a key: `general` is its name among the known ones, `shown` its name in this file.
+pub(crate) fn describe(known: &[String], general: &str, shown: &str, message: &str) -> String {
+    if known.iter().any(|known| is_within(known, general) || is_within(general, known)) {
+        return format!("`{shown}`: {message}");
+    }
+    let likeness = |known: &String| strsim::jaro_winkler(known, general);
+    let nearest = known.iter().max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
+    let suggestion = nearest.map(|key| format!("; did you mean `{key}`?"));
+    format!("unknown key `{shown}`{}", suggestion.unwrap_or_default())
 }
 
 /// Whether a key is a table, or the key of a value inside it.
@@ -50,18 +51,19 @@ fn is_within(table: &str, key: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || table.is_empty())
 }
 
-fn names(path: &KeyPath) -> Vec<&str> {
-    let names = path.iter().map_while(|segment| match segment {
+/// The keys on the way to a value, without the places in lists.
+pub(crate) fn names(path: &KeyPath) -> Vec<&str> {
+    let names = path.iter().filter_map(|segment| match segment {
         Segment::Map { key } => Some(key.as_str()),
         Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
     });
     names.collect()
 }
 
-/// Every key that the tables have, with the tables' names.
-fn known_keys() -> Vec<String> {
+/// Every key that the tables have, with the tables' names. A list of tables shows its keys by its first element.
+pub(crate) fn known_keys(tables: &impl serde::Serialize) -> Vec<String> {
     let mut found = Vec::new();
-    if let Ok(keys) = serde_json::to_value(Keys::default()) {
+    if let Ok(keys) = serde_json::to_value(tables) {
         collect(&keys, "", &mut found);
     }
     found
@@ -75,6 +77,9 @@ fn collect(value: &serde_json::Value, name: &str, found: &mut Vec<String>) {
                 collect(value, &format!("{name}{dot}{member}"), found);
             }
         }
+        serde_json::Value::Array(elements) if elements.iter().any(serde_json::Value::is_object) => {
+            elements.iter().take(1).for_each(|element| collect(element, name, found));
+        }
         _ => found.push(name.to_owned()),
     }
 }
@@ -85,7 +90,7 @@ mod tests {
     fn every_key_is_documented() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
         let page = std::fs::read_to_string(page).unwrap();
-        let known = super::known_keys();
+        let known = super::known_keys(&super::Keys::default());
         assert_eq!(known.len(), 41, "{known:?}");
         for key in known.iter().filter(|key| *key != "server") {
             assert!(page.contains(&format!("`{key}`")), "docs/configuration.md lacks `{key}`");

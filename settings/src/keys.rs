@@ -29,6 +29,8 @@ macro_rules! words {
     )*};
 }
 
+pub(crate) use {tables, words};
+
 tables! {
     /// All that the file says, or all that counts for one server.
     Keys {
@@ -148,6 +150,22 @@ impl Keys {
 }
 
 impl Admission {
+    /// A key that is set and describes a single server, so it does not belong at the top.
+    pub(crate) fn key_of_one_server(&self) -> Option<&'static str> {
+        let Admission {
+            attestation, program_digest, package, version, integrity, allow_tools, ..
+        } = self;
+        let of_one_server = [
+            ("attestation", attestation.is_some()),
+            ("program_digest", program_digest.is_some()),
+            ("package", package.is_some()),
+            ("version", version.is_some()),
+            ("integrity", integrity.is_some()),
+            ("allow_tools", allow_tools.is_some()),
+        ];
+        of_one_server.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+
     /// Whether an attestation is required: both the signers that count and the level are named.
     pub fn is_required(&self) -> bool {
         self.trust_root.is_some() && self.required.is_some()

@@ -6,6 +6,7 @@
 
 mod configuration;
 mod error;
+pub mod gateway;
 mod keys;
 mod secret;
 mod value;

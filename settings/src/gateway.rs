@@ -1,0 +1,275 @@
+//! The settings of the gateway, read from `gateway.toml`: typed, with every mistake of the file found at once. What belongs to
+//! a feature that this version lacks is a mistake too, so that no protection is configured that is not there.
+
+mod change;
+mod front;
+mod issuer;
+mod mistake;
+mod server;
+mod starter;
+mod tables;
+mod toolset;
+mod web_url;
+
+use crate::MAX_CONFIGURATION_BYTES;
+use crate::keys::{
+    Admission, DriftScope, Export, FirstUsePolicy, Guard, Keys, Origin, Receipts, Relist, Shield,
+};
+use crate::value::{Parsed, Text};
+use attest::Flavor;
+use front::Authentication;
+use gate::posture::Posture;
+use gate::server::ServerId;
+use mistake::{Mistakes, Place};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tables::GatewayFile;
+use url::Url;
+
+pub use change::ServerChanges;
+pub use front::{FrontSettings, GatewayLimits, Transport};
+pub use issuer::{ClaimNames, IssuerSettings};
+pub use mistake::Mistake;
+pub use server::{
+    CommandSettings, Credentials, PreflightSettings, Reach, ServerSettings, UrlSettings,
+};
+pub use starter::starter;
+pub use tables::{AddressRange, Instance, StoreLoss, UnknownFields};
+pub use toolset::Toolset;
+pub use web_url::{BadWebUrl, WebOrigin, WebUrl};
+
+/// All that a `gateway.toml` says. Relative paths are resolved against the file's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewaySettings {
+    pub front: FrontSettings,
+    /// Where the store is, as `store::Location` reads it; `None`: the home's.
+    pub store: Option<String>,
+    pub store_loss: StoreLoss,
+    pub auth: AuthSettings,
+    pub policy: PolicySettings,
+    pub posture: Option<Posture>,
+    pub first_use: FirstUsePolicy,
+    pub drift_scope: DriftScope,
+    /// What counts for all servers; each server's settings have it with its own keys over it.
+    pub admission: Admission,
+    pub relist: Relist,
+    pub guard: Guard,
+    pub shield: Shield,
+    pub origin: Origin,
+    pub receipts: Receipts,
+    pub export: Export,
+    pub servers: BTreeMap<ServerId, Arc<ServerSettings>>,
+    pub toolsets: BTreeMap<ServerId, Toolset>,
+}
+
+/// Who may prove to be whom.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuthSettings {
+    pub issuers: Vec<IssuerSettings>,
+    /// Whether keys of `holdpoint key create` count.
+    pub keys: bool,
+}
+
+/// Where the policies are. Without files everything is denied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicySettings {
+    /// Absolute patterns, such as `/etc/holdpoint/policies/*.cedar`.
+    pub files: Vec<String>,
+    pub entities: Option<PathBuf>,
+}
+
+impl GatewaySettings {
+    /// Reads the text of a `gateway.toml` that is in this folder.
+    pub fn read(text: &str, folder: &Path) -> Result<GatewaySettings, Vec<Mistake>> {
+        if text.len() as u64 > MAX_CONFIGURATION_BYTES {
+            let sentence = format!("the file is larger than {MAX_CONFIGURATION_BYTES} bytes");
+            return Err(vec![Mistake { line: None, sentence }]);
+        }
+        let mut mistakes = Mistakes::begin(text)?;
+        let settings = match mistakes.read(&GatewayFile::with_every_table()) {
+            Some(file) => from_file(file, folder, &mut mistakes),
+            None => None,
+        };
+        let found = mistakes.finish();
+        match settings {
+            Some(settings) if found.is_empty() => Ok(settings),
+            _ => Err(found),
+        }
+    }
+
+    /// What the operator should know although the file is accepted.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.auth.issuers.is_empty() && !self.auth.keys && !self.front.has_client_ca() {
+            warnings.push("no caller can prove who it is, so every request is refused: set `enabled = true` under `[auth.keys]` or add an `[[auth.issuer]]`".to_owned());
+        }
+        if self.policy.files.is_empty() {
+            warnings.push(
+                "no policy is configured, so every call is denied: set `policy.files`".to_owned(),
+            );
+        }
+        if self.servers.is_empty() {
+            warnings.push("no server is configured: add a `[[server]]`".to_owned());
+        }
+        if let StoreLoss::Continue { seconds } = self.store_loss {
+            warnings.push(format!("`gateway.store_loss`: revocations and incidents may take {seconds} seconds to count while the store cannot be reached"));
+        }
+        for settings in self.servers.values() {
+            if matches!(&settings.reach, Reach::Command(command) if command.danger_unconfined) {
+                warnings.push(format!(
+                    "`server.{}` runs unconfined, with all rights of the gateway",
+                    settings.id
+                ));
+            }
+            if settings.allowed_tools.as_ref().is_some_and(BTreeSet::is_empty) {
+                warnings.push(format!(
+                    "`server.{}` serves no tool: list them in `allowed_tools`",
+                    settings.id
+                ));
+            }
+        }
+        warnings
+    }
+
+    /// The keys that the engine reads for `run`, as they count for one server here.
+    pub fn engine_keys(&self, server: &ServerSettings) -> Keys {
+        Keys {
+            posture: self.posture,
+            first_use: self.first_use,
+            drift_scope: self.drift_scope,
+            relist: self.relist.clone(),
+            guard: self.guard.clone(),
+            shield: self.shield.clone(),
+            origin: self.origin.clone(),
+            admission: server.admission.clone(),
+            receipts: self.receipts.clone(),
+            export: self.export.clone(),
+            ..Keys::default()
+        }
+    }
+}
+
+fn from_file(
+    file: GatewayFile,
+    folder: &Path,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<GatewaySettings> {
+    let is_configured = !file.auth.issuer.is_empty() || file.auth.keys.enabled;
+    let front = front::read(&file.gateway, &Authentication { is_configured }, folder, mistakes);
+    let public_url = front.as_ref().map(|front| &front.public_url);
+    let issuers = issuer::read(&file.auth, public_url, folder, mistakes);
+    if file.egress.is_some() {
+        mistakes.add(
+            &Place::top().key("egress"),
+            "a proxy for upstreams is not available in this version; remove it",
+        );
+    }
+    check_store(file.gateway.store.as_deref(), mistakes);
+    check_admission(&file.admission, mistakes);
+    check_export(&file.export, mistakes);
+    let admission = resolve(file.admission, folder);
+    let servers = server::read(&file.server, &admission, folder, mistakes);
+    let written_ids: BTreeSet<String> =
+        file.server.iter().filter_map(|server| Some(server.id.as_ref()?.to_string())).collect();
+    let named = toolset::Named { servers: &servers, written_ids: &written_ids };
+    let toolsets = toolset::read(&file.toolset, &named, mistakes);
+    let path = |text: &Text| folder.join(&**text);
+    Some(GatewaySettings {
+        front: front?,
+        store: file.gateway.store.as_ref().map(|store| in_folder(store, folder)),
+        store_loss: file.gateway.store_loss.map(|Parsed(loss)| loss).unwrap_or_default(),
+        auth: AuthSettings { issuers, keys: file.auth.keys.enabled },
+        policy: PolicySettings {
+            files: file
+                .policy
+                .files
+                .iter()
+                .map(|pattern| path(pattern).to_string_lossy().into_owned())
+                .collect(),
+            entities: file.policy.entities.as_ref().map(path),
+        },
+        posture: file.gateway.posture,
+        first_use: file.gateway.first_use,
+        drift_scope: file.gateway.drift_scope,
+        admission,
+        relist: file.relist,
+        guard: file.guard,
+        shield: file.shield,
+        origin: file.origin,
+        receipts: file.receipts,
+        export: file.export,
+        servers,
+        toolsets,
+    })
+}
+
+/// A password is a secret, and no secret is in the file. The rest of an address is judged by the store itself.
+fn check_store(written: Option<&str>, mistakes: &mut Mistakes<'_>) {
+    let place = Place::top().key("gateway").key("store");
+    let Some(text) = written else { return };
+    let kind = text.split_once(':').map_or(text, |(kind, _)| kind);
+    match kind {
+        "postgres" | "postgresql" => match Url::parse(text) {
+            Ok(url) if url.password().is_some() => mistakes.add(
+                &place,
+                "a password does not belong here: name a place that has the address, with `env:VARIABLE` or `file:PATH`",
+            ),
+            Ok(_) => {}
+            Err(_) => mistakes.add(&place, "type `postgres://user@host/database`"),
+        },
+        "sqlite" | "env" | "file" => {}
+        _ => mistakes.add(
+            &place,
+            "type `sqlite`, `sqlite:DIR`, `postgres://…`, `env:VARIABLE` or `file:PATH`",
+        ),
+    }
+}
+
+/// The store's text with a relative path taken from the file's folder.
+fn in_folder(store: &str, folder: &Path) -> String {
+    match store.split_once(':') {
+        Some((kind @ ("sqlite" | "file"), path)) if !path.is_empty() => {
+            format!("{kind}:{}", folder.join(path).display())
+        }
+        _ => store.to_owned(),
+    }
+}
+
+fn check_admission(admission: &Admission, mistakes: &mut Mistakes<'_>) {
+    let place = Place::top().key("admission");
+    if let Some(key) = admission.key_of_one_server() {
+        let key_of_server = if key == "allow_tools" { "allowed_tools" } else { key };
+        let problem = format!("is about one server: write `{key_of_server}` in its `[[server]]`");
+        mistakes.add(&place.key(key), problem);
+    }
+    let is_enclaved = admission.flavor == Some(Parsed(Flavor::Enclaved));
+    if is_enclaved && admission.trust_root.is_none() {
+        mistakes.add(
+            &place.key("trust_root"),
+            "missing: under the flavor `enclaved` every server is checked against it",
+        );
+    }
+}
+
+fn check_export(export: &Export, mistakes: &mut Mistakes<'_>) {
+    let place = Place::top().key("export").key("otlp_headers");
+    for (header, secret) in export.otlp_headers.iter().flatten() {
+        if let Err(error) = secret.check_readable() {
+            mistakes.add(&place.key(header), format!("{error}"));
+        }
+    }
+}
+
+/// The files of admission with their paths taken from the file's folder.
+fn resolve(mut admission: Admission, folder: &Path) -> Admission {
+    for path in [&mut admission.trust_root, &mut admission.revocations].into_iter().flatten() {
+        if let Ok(resolved) = Text::try_from(folder.join(&**path).to_string_lossy().into_owned()) {
+            *path = resolved;
+        }
+    }
+    admission
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! `[[server]]`: a server behind the gateway, how it is reached and what the operator says of it.
+
+mod reach;
+mod rules;
+
+use super::tables::{Instance, UnknownFields};
+use super::web_url::WebUrl;
+use crate::keys::Admission;
+use crate::secret::SecretName;
+use gate::server::ServerId;
+use policy::{Risk, Trust};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) use rules::read;
+
+/// Some hosts cut the names of tools here.
+const MAX_SHOWN_NAME: usize = 64;
+
+/// All that counts for one server. Two that are equal need no restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    pub id: ServerId,
+    pub reach: Reach,
+    pub trust: Trust,
+    /// Of every tool that `tool_risk` does not name.
+    pub risk: Risk,
+    pub tool_risk: BTreeMap<String, Risk>,
+    /// `None`: every tool that is admitted; empty: none.
+    pub allowed_tools: Option<BTreeSet<String>>,
+    /// Names under which tools and prompts are shown, by the server's own; settles collisions.
+    pub names: BTreeMap<String, String>,
+    /// `None`: it serves callers of all organizations and of none.
+    pub orgs: Option<BTreeSet<String>>,
+    pub preflight: PreflightSettings,
+    /// That of the top with what is said for this server over it.
+    pub admission: Admission,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    Command(CommandSettings),
+    Url(Box<UrlSettings>),
+}
+
+/// A server that the gateway starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandSettings {
+    /// The program and its arguments; never empty.
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, SecretName>,
+    pub instance: Instance,
+    pub max_instances: usize,
+    pub idle_seconds: u64,
+    /// Whether the operator lets it run without a sandbox in spite of its trust.
+    pub danger_unconfined: bool,
+}
+
+/// A server that is reached over streamable HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlSettings {
+    pub url: WebUrl,
+    pub credentials: Credentials,
+    pub headers: BTreeMap<String, SecretName>,
+    /// Request headers of the client that go on, in lower case.
+    pub forward_headers: BTreeSet<String>,
+    pub ca: Option<SecretName>,
+    pub allow_private: bool,
+}
+
+/// What the gateway shows an upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credentials {
+    None,
+    /// `header: scheme secret`, without the scheme where there is none.
+    Secret {
+        secret: SecretName,
+        header: String,
+        scheme: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PreflightSettings {
+    pub unknown_fields: UnknownFields,
+}
+
+impl ServerSettings {
+    pub fn risk_of(&self, tool: &str) -> Risk {
+        self.tool_risk.get(tool).copied().unwrap_or(self.risk)
+    }
+
+    /// Whether the operator's list has the tool.
+    pub fn may_serve(&self, tool: &str) -> bool {
+        self.allowed_tools.as_ref().is_none_or(|tools| tools.contains(tool))
+    }
+
+    /// Whether callers of this organization are served. A server with organizations serves no caller without one.
+    pub fn serves(&self, org: Option<&str>) -> bool {
+        self.orgs.as_ref().is_none_or(|orgs| org.is_some_and(|org| orgs.contains(org)))
+    }
+
+    /// The name of a tool or prompt where several servers are shown as one.
+    pub fn shown_name(&self, tool: &str) -> String {
+        let name = self.names.get(tool).map_or(tool, String::as_str);
+        format!("{}__{name}", self.id)
+    }
+
+    /// A warning about a tool whose name some hosts cut. The tools are known only once the server was asked.
+    pub fn warn_of_long_name(&self, tool: &str) -> Option<String> {
+        let shown = self.shown_name(tool);
+        let length = shown.chars().count();
+        (length > MAX_SHOWN_NAME).then(|| {
+            format!(
+                "`{shown}` has {length} characters, and some hosts cut names after {MAX_SHOWN_NAME}: choose a shorter one with `names = {{ {tool} = \"…\" }}` on server `{}`",
+                self.id
+            )
+        })
+    }
+}

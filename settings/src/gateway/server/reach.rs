@@ -1,0 +1,281 @@
+//! How a server is reached: by a command or by a URL, each with keys of its own.
+
+use super::{CommandSettings, Credentials, Reach, UrlSettings};
+use crate::gateway::front::readable;
+use crate::gateway::mistake::{Mistakes, Place};
+use crate::gateway::tables::{CredentialMode, CredentialsTable, ServerTable};
+use crate::secret::SecretName;
+use policy::Trust;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Headers that the gateway writes itself, or that belong to one connection.
+const OWN_HEADERS: [&str; 16] = [
+    "authorization",
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "origin",
+];
+
+/// Where a server's keys are written, and the folder of the file.
+pub(super) struct Written<'a> {
+    pub(super) table: &'a ServerTable,
+    pub(super) trust: Trust,
+    pub(super) folder: &'a Path,
+    pub(super) place: Place,
+}
+
+impl Written<'_> {
+    pub(super) fn reach(&self, mistakes: &mut Mistakes<'_>) -> Option<Reach> {
+        let ServerTable { command, url, .. } = self.table;
+        match (command, url) {
+            (Some(command), None) => self.command(command, mistakes).map(Reach::Command),
+            (None, Some(url)) => self.url(url, mistakes).map(|url| Reach::Url(Box::new(url))),
+            (Some(_), Some(_)) => {
+                mistakes.add(
+                    &self.place.key("url"),
+                    "a server is reached by `command` or by `url`: remove one of them",
+                );
+                None
+            }
+            (None, None) => {
+                let is_unreadable = ["command", "url"]
+                    .iter()
+                    .any(|key| mistakes.is_unreadable(&self.place.key(key)));
+                if !is_unreadable {
+                    mistakes.add(
+                        &self.place,
+                        "has neither `command` nor `url`: add `command = [\"program\", \"argument\"]` or `url = \"https://…\"`",
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    fn command(&self, command: &[String], mistakes: &mut Mistakes<'_>) -> Option<CommandSettings> {
+        let table = self.table;
+        self.refuse_keys(
+            &[
+                ("credentials", table.credentials.is_some()),
+                ("headers", !table.headers.is_empty()),
+                ("forward_headers", !table.forward_headers.is_empty()),
+                ("ca", table.ca.is_some()),
+                ("allow_private", table.allow_private.is_some()),
+            ],
+            "is for servers with a `url`: remove it",
+            mistakes,
+        );
+        if command.first().is_none_or(|program| program.trim().is_empty()) {
+            let place = self.place.key("command");
+            mistakes.add(&place, "names no program: type `[\"program\", \"argument\"]`");
+        }
+        if command.iter().any(|word| word.contains('\0')) {
+            mistakes.add(&self.place.key("command"), "a word has a NUL character: remove it");
+        }
+        let danger_unconfined = table.danger_unconfined.unwrap_or(false);
+        let is_confined_by_trust = matches!(self.trust, Trust::Community | Trust::Unknown);
+        let is_judged = !mistakes.is_unreadable(&self.place.key("trust"))
+            && !mistakes.is_unreadable(&self.place.key("danger_unconfined"));
+        if is_confined_by_trust && !danger_unconfined && is_judged {
+            let origin = if table.trust.is_some() { "" } else { " (no `trust` is set)" };
+            mistakes.add(
+                &self.place.key("trust"),
+                format!(
+                    "a command of trust `{}`{origin} has to run in a sandbox, which is not available in this version: set `danger_unconfined = true` to let it run with all rights of the gateway, or `trust = \"internal\"` or `\"verified\"` if it is",
+                    self.trust
+                ),
+            );
+        }
+        let env = self.secrets("env", &table.env, is_variable, "a variable's name", mistakes);
+        Some(CommandSettings {
+            command: command.to_vec(),
+            env,
+            instance: table.instance.unwrap_or_default(),
+            max_instances: table.max_instances.map_or(50, crate::value::Whole::to_usize),
+            idle_seconds: table.idle_seconds.map_or(300, |seconds| seconds.0),
+            danger_unconfined,
+        })
+    }
+
+    fn url(&self, url: &str, mistakes: &mut Mistakes<'_>) -> Option<UrlSettings> {
+        let table = self.table;
+        self.refuse_keys(
+            &[
+                ("env", !table.env.is_empty()),
+                ("instance", table.instance.is_some()),
+                ("max_instances", table.max_instances.is_some()),
+                ("idle_seconds", table.idle_seconds.is_some()),
+                ("danger_unconfined", table.danger_unconfined.is_some()),
+                ("program_digest", table.program_digest.is_some()),
+                ("package", table.package.is_some()),
+                ("version", table.version.is_some()),
+                ("integrity", table.integrity.is_some()),
+            ],
+            "is for servers with a `command`: remove it",
+            mistakes,
+        );
+        let parsed = url.parse();
+        let url = parsed.map_err(|error| mistakes.add(&self.place.key("url"), format!("{error}")));
+        let credentials = match &table.credentials {
+            None => Some(Credentials::None),
+            Some(table) => self.credentials(table, mistakes),
+        };
+        let headers =
+            self.secrets("headers", &table.headers, is_free_header, "a header's name", mistakes);
+        let forward_headers = self.forward_headers(mistakes);
+        let ca = match &table.ca {
+            Some(ca) => Some(readable(ca, self.folder, &self.place.key("ca"), mistakes)?),
+            None => None,
+        };
+        if let Some(Credentials::Secret { header, .. }) = &credentials
+            && headers.keys().any(|name| name.eq_ignore_ascii_case(header))
+        {
+            let problem = format!("`{header}` is set by `credentials` already: remove one of them");
+            mistakes.add(&self.place.key("headers"), problem);
+        }
+        let allow_private = table.allow_private.unwrap_or(false);
+        let (url, credentials) = (url.ok()?, credentials?);
+        Some(UrlSettings { url, credentials, headers, forward_headers, ca, allow_private })
+    }
+
+    fn credentials(
+        &self,
+        table: &CredentialsTable,
+        mistakes: &mut Mistakes<'_>,
+    ) -> Option<Credentials> {
+        let place = self.place.key("credentials");
+        let unavailable = |word: &str| {
+            format!(
+                "`{word}` is not available in this version; use `none`, or `vault` with an `env:` or `file:` secret"
+            )
+        };
+        let others = [
+            ("token_endpoint", table.token_endpoint.is_some()),
+            ("audience", table.audience.is_some()),
+            ("scopes", table.scopes.is_some()),
+            ("client", table.client.is_some()),
+        ];
+        let refused = match table.mode {
+            None => {
+                let problem = "missing: type `mode = \"none\"` or `mode = \"vault\"`";
+                mistakes.add(&place.key("mode"), problem);
+                return None;
+            }
+            Some(CredentialMode::None | CredentialMode::Vault) => None,
+            Some(CredentialMode::Exchange) => Some("exchange"),
+            Some(CredentialMode::ClientCredentials) => Some("client_credentials"),
+            Some(CredentialMode::User) => Some("user"),
+            Some(CredentialMode::Bound) => Some("bound"),
+        };
+        if let Some(word) = refused {
+            mistakes.add(&place.key("mode"), unavailable(word));
+            return None;
+        }
+        for (key, _) in others.iter().filter(|(_, is_set)| *is_set) {
+            mistakes.add(&place.key(key), "does not belong to this mode: remove it");
+        }
+        if table.mode == Some(CredentialMode::None) {
+            let has_secret =
+                table.secret.is_some() || table.header.is_some() || table.scheme.is_some();
+            if has_secret {
+                mistakes.add(&place.key("mode"), "`none` sends nothing: use `vault` for a secret");
+            }
+            return Some(Credentials::None);
+        }
+        let Some(secret) = &table.secret else {
+            let problem = "missing: type `secret = \"env:VARIABLE\"` or `\"file:PATH\"`";
+            mistakes.add(&place.key("secret"), problem);
+            return None;
+        };
+        let secret = readable(secret, self.folder, &place.key("secret"), mistakes)?;
+        let header = table.header.as_deref().unwrap_or("Authorization").to_owned();
+        let may_carry = header.eq_ignore_ascii_case("authorization") || is_free_header(&header);
+        if !may_carry {
+            let problem = format!("`{header}` cannot carry a secret: use `Authorization`");
+            mistakes.add(&place.key("header"), problem);
+        }
+        let default_scheme = header.eq_ignore_ascii_case("authorization").then_some("Bearer");
+        let scheme = table.scheme.as_deref().or(default_scheme).filter(|scheme| !scheme.is_empty());
+        if scheme.is_some_and(|scheme| !is_token(scheme)) {
+            let problem = "is not one word, such as `Bearer`; for none type `scheme = \"\"`";
+            mistakes.add(&place.key("scheme"), problem);
+        }
+        Some(Credentials::Secret { secret, header, scheme: scheme.map(str::to_owned) })
+    }
+
+    fn forward_headers(&self, mistakes: &mut Mistakes<'_>) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for (index, name) in self.table.forward_headers.iter().enumerate() {
+            if is_free_header(name) {
+                names.insert(name.to_ascii_lowercase());
+            } else {
+                mistakes.add(
+                    &self.place.key("forward_headers").index(index),
+                    format!("`{name}` cannot be forwarded: the gateway writes it, or it is not a header's name"),
+                );
+            }
+        }
+        names
+    }
+
+    fn secrets(
+        &self,
+        key: &str,
+        written: &BTreeMap<String, SecretName>,
+        is_name: fn(&str) -> bool,
+        expected: &str,
+        mistakes: &mut Mistakes<'_>,
+    ) -> BTreeMap<String, SecretName> {
+        let mut secrets = BTreeMap::new();
+        for (name, secret) in written {
+            let place = self.place.key(key).key(name);
+            if !is_name(name) {
+                mistakes.add(&place, format!("`{name}` is not {expected} that can be set here"));
+            }
+            if let Some(secret) = readable(secret, self.folder, &place, mistakes) {
+                secrets.insert(name.clone(), secret);
+            }
+        }
+        secrets
+    }
+
+    fn refuse_keys(&self, keys: &[(&str, bool)], why: &str, mistakes: &mut Mistakes<'_>) {
+        for (key, _) in keys.iter().filter(|(_, is_set)| *is_set) {
+            mistakes.add(&self.place.key(key), why);
+        }
+    }
+}
+
+/// Whether a header may be configured or forwarded: none of the gateway's own, of MCP, or of proxies.
+fn is_free_header(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let is_own = OWN_HEADERS.contains(&lower.as_str())
+        || ["mcp-", "x-forwarded-", "holdpoint-", "sec-"]
+            .iter()
+            .any(|prefix| lower.starts_with(prefix));
+    is_token(name) && !is_own
+}
+
+fn is_token(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.len() <= 256 && text.bytes().all(is_plain)
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let starts_well = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    starts_well && name.bytes().all(is_plain)
+}
