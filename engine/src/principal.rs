@@ -55,10 +55,14 @@ impl Principal {
         }
     }
 
-    /// The same principal, behind a client that calls itself something else.
+    /// The same principal, behind a client that calls itself something else. What a verified identity says of its client
+    /// counts more than that.
     #[must_use]
     pub fn with_client(&self, client_id: Option<String>) -> Principal {
-        Principal { client_id, ..self.clone() }
+        match self.identity {
+            Some(_) => self.clone(),
+            None => Principal { client_id, ..self.clone() },
+        }
     }
 
     /// Every name that a revocation may give for it.

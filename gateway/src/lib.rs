@@ -1,3 +1,9 @@
 //! The HTTP front for many callers: authentication, upstreams, several servers as one, and the admin API. Decisions are the
 //! engine's.
 #![forbid(unsafe_code)]
+
+mod child;
+mod frame;
+mod link;
+mod pending;
+mod sealed;

@@ -55,6 +55,8 @@ pub enum Environment {
     Whole,
     /// [`CLEAN_VARIABLES`] only: for a server that is not admitted yet.
     Clean,
+    /// [`CLEAN_VARIABLES`] and the variables of its launch: for a server that must not get what other servers get.
+    Named,
 }
 
 /// How often it is looked whether a process has ended.
@@ -115,6 +117,13 @@ pub struct ServerProcess {
     group: ServerGroup,
 }
 
+/// Leaves a program the variables that every program needs.
+fn clear(command: &mut Command) {
+    let clean = CLEAN_VARIABLES.iter();
+    let clean = clean.filter_map(|name| Some((name, std::env::var_os(name)?)));
+    command.env_clear().envs(clean);
+}
+
 impl ServerProcess {
     /// Starts a server with our environment and our standard error.
     pub fn start(
@@ -149,9 +158,12 @@ impl ServerProcess {
                 command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
             }
             Environment::Clean => {
-                let clean = CLEAN_VARIABLES.iter();
-                let clean = clean.filter_map(|name| Some((name, std::env::var_os(name)?)));
-                command.env_clear().envs(clean);
+                clear(&mut command);
+                hide_own_memory();
+            }
+            Environment::Named => {
+                clear(&mut command);
+                command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
                 hide_own_memory();
             }
         }

@@ -1,0 +1,125 @@
+//! JSON-RPC messages with single values replaced. All other bytes stay as they came.
+
+use wire::envelope::members;
+
+/// Where a part of some bytes begins in them; `None` if it is no part of them.
+pub(crate) fn offset(whole: &[u8], part: &[u8]) -> Option<usize> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    (start + part.len() <= whole.len()).then_some(start)
+}
+
+/// The raw value of a member.
+pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    members(object).find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+/// A text as JSON.
+pub(crate) fn quoted(text: &str) -> Vec<u8> {
+    serde_json::Value::from(text).to_string().into_bytes()
+}
+
+/// Replacements in one message.
+#[derive(Debug)]
+pub(crate) struct Edits<'a> {
+    whole: &'a [u8],
+    edits: Vec<(usize, usize, Vec<u8>)>,
+}
+
+impl<'a> Edits<'a> {
+    pub(crate) fn of(whole: &'a [u8]) -> Edits<'a> {
+        Edits { whole, edits: Vec::new() }
+    }
+
+    /// Puts a value in the place of a part of the message.
+    pub(crate) fn replace(&mut self, part: &[u8], value: impl Into<Vec<u8>>) {
+        if let Some(start) = offset(self.whole, part) {
+            self.edits.push((start, part.len(), value.into()));
+        }
+    }
+
+    /// Adds a member to an object that is a part of the message, before its others. The object has no such member.
+    pub(crate) fn insert(&mut self, object: &[u8], name: &str, value: &[u8]) {
+        let Some(start) = offset(self.whole, object) else { return };
+        let is_empty = members(object).next().is_none();
+        let mut text = quoted(name);
+        text.push(b':');
+        text.extend_from_slice(value);
+        if !is_empty {
+            text.push(b',');
+        }
+        self.edits.push((start + 1, 0, text));
+    }
+
+    /// The message with all replacements.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.edits.sort_by_key(|(start, ..)| *start);
+        let added: usize = self.edits.iter().map(|(_, _, value)| value.len()).sum();
+        let mut out = Vec::with_capacity(self.whole.len() + added);
+        let mut from = 0;
+        for (start, length, value) in &self.edits {
+            // Parts of a message that overlap are replaced once.
+            let Some(before) = self.whole.get(from..*start) else { continue };
+            out.extend_from_slice(before);
+            out.extend_from_slice(value);
+            from = start + length;
+        }
+        out.extend_from_slice(self.whole.get(from..).unwrap_or_default());
+        out
+    }
+}
+
+/// A message with the result `result` for the request with this raw id.
+pub(crate) fn answer(id: &[u8], result: &[u8]) -> Vec<u8> {
+    [br#"{"jsonrpc":"2.0","id":"#, id, br#","result":"#, result, b"}"].concat()
+}
+
+/// A message with an error for the request with this raw id.
+pub(crate) fn error(id: &[u8], code: i64, message: &str) -> Vec<u8> {
+    error_with(id, code, message, None)
+}
+
+pub(crate) fn error_with(
+    id: &[u8],
+    code: i64,
+    message: &str,
+    data: Option<serde_json::Value>,
+) -> Vec<u8> {
+    let mut error = serde_json::json!({"code": code, "message": message});
+    if let (Some(data), serde_json::Value::Object(members)) = (data, &mut error) {
+        members.insert("data".to_owned(), data);
+    }
+    let error = error.to_string();
+    [br#"{"jsonrpc":"2.0","id":"#, id, br#","error":"#, error.as_bytes(), b"}"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_replaced_changes() {
+        let whole = br#"{ "id" : 1, "params": {"name":"a__b", "x": 1.0} }"#;
+        let params = member(whole, "params").unwrap();
+        let mut edits = Edits::of(whole);
+        edits.replace(member(params, "name").unwrap(), quoted("b"));
+        edits.replace(member(whole, "id").unwrap(), *b"77");
+        edits.insert(params, "_meta", b"{}");
+        let expected = br#"{ "id" : 77, "params": {"_meta":{},"name":"b", "x": 1.0} }"#;
+        assert_eq!(edits.finish(), expected);
+    }
+
+    #[test]
+    fn a_member_of_an_empty_object_needs_no_comma() {
+        let whole = br#"{"params":{ }}"#;
+        let mut edits = Edits::of(whole);
+        edits.insert(member(whole, "params").unwrap(), "a", b"1");
+        assert_eq!(edits.finish(), br#"{"params":{"a":1 }}"#);
+    }
+
+    #[test]
+    fn what_is_no_part_of_the_message_replaces_nothing() {
+        let mut edits = Edits::of(b"{}");
+        edits.replace(b"{}elsewhere", b"x".as_slice());
+        assert_eq!(edits.finish(), b"{}");
+    }
+}

@@ -1,0 +1,441 @@
+//! One caller's way to one server: an engine session that decides on its requests, and the connection that carries what was
+//! allowed.
+//!
+//! INVARIANT: what goes to the server goes through the engine's session. The task that carries a request gets it from there,
+//! after its decision was written.
+
+use crate::pending::{Answer, Happening, Pending, PendingOutlet, Slot, hear_for, number};
+use bytes::Bytes;
+use engine::errands::run_one;
+use engine::judge::Instance;
+use engine::outlet::{FreeMessage, Outgoing, ServerOutlet};
+use engine::principal::Principal;
+use engine::server::{Server, ViewError};
+use engine::session::{Parts, Session};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use store::receipts::Settled;
+use tokio::sync::mpsc;
+use wire::remote::{Heard, Outbound, RemoteSession};
+
+use crate::child::ChildInput;
+
+/// How requests reach the server.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// Each is carried by the task that made it.
+    Remote(Arc<RemoteSession>),
+    /// All of them go to a process's input.
+    Child(ChildInput),
+}
+
+/// One caller's way to one server.
+#[derive(Debug)]
+pub(crate) struct Link {
+    session: Arc<Session>,
+    pending: Arc<Pending>,
+    remote: Option<Arc<RemoteSession>>,
+    ids: Arc<AtomicU64>,
+    /// The server was lost: whoever needs it opens another link.
+    is_closed: Arc<AtomicBool>,
+    used_at: AtomicU64,
+    opened: Instant,
+}
+
+/// What a link is made of.
+pub(crate) struct LinkParts {
+    pub(crate) server: Arc<Server>,
+    pub(crate) instance: Instance,
+    pub(crate) principal: Principal,
+    pub(crate) way: Way,
+    pub(crate) pending: Arc<Pending>,
+    /// Numbers for requests. Links to one process share them, so that no two requests of it have the same.
+    pub(crate) ids: Arc<AtomicU64>,
+    pub(crate) runtime: tokio::runtime::Handle,
+}
+
+impl Link {
+    pub(crate) fn open(parts: LinkParts) -> Result<Arc<Link>, ViewError> {
+        let LinkParts { server, instance, principal, way, pending, ids, runtime } = parts;
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let (own, queue) = mpsc::unbounded_channel();
+        let (remote, to_server): (_, Box<dyn ServerOutlet>) = match way {
+            Way::Remote(remote) => {
+                let outlet = RemoteOutlet { pending: pending.clone(), own, gathered: Vec::new() };
+                (Some(remote), Box::new(outlet))
+            }
+            Way::Child(input) => (None, Box::new(ChildOutlet { input, gathered: Vec::new() })),
+        };
+        let errands = server.clone();
+        let session = Session::open(Parts {
+            server,
+            instance,
+            principal,
+            to_client: Box::new(PendingOutlet(pending.clone())),
+            to_server,
+            // Neither outlet blocks.
+            errands: Arc::new(move |key, errand| {
+                if let Some(session) = errands.session(key) {
+                    run_one(&session, &errand);
+                }
+            }),
+        })?;
+        let link = Arc::new(Link {
+            session,
+            pending,
+            remote,
+            ids,
+            is_closed,
+            used_at: AtomicU64::new(0),
+            opened: Instant::now(),
+        });
+        if link.remote.is_some() {
+            runtime.spawn(carry_own(Arc::downgrade(&link), queue));
+        }
+        Ok(link)
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// The server is gone: what waits is answered, and no request comes this way any more.
+    pub(crate) fn close(&self) {
+        if !self.is_closed.swap(true, Ordering::AcqRel) {
+            self.session.server_ended();
+        }
+    }
+
+    /// The caller is gone.
+    pub(crate) async fn end(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.session.end();
+        self.session.try_close_server();
+        if let Some(remote) = &self.remote {
+            remote.end().await;
+        }
+    }
+
+    /// How long nothing was asked on it; `None` while a request is unanswered.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        if !self.pending.is_empty() {
+            return None;
+        }
+        let used = Duration::from_millis(self.used_at.load(Ordering::Relaxed));
+        Some(self.opened.elapsed().saturating_sub(used))
+    }
+
+    fn touch(&self) {
+        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.used_at.store(now, Ordering::Relaxed);
+    }
+
+    /// Makes a request. `frame` gets the number that the request has here, as its id and as its progress token.
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        progress_token: Option<&[u8]>,
+        ending: Ending,
+        frame: impl FnOnce(u64) -> Vec<u8>,
+    ) -> LinkRequest {
+        self.touch();
+        let number = self.ids.fetch_add(1, Ordering::Relaxed);
+        let slot = self.pending.add(number, progress_token);
+        let request = LinkRequest {
+            link: self.clone(),
+            number,
+            slot,
+            carrying: None,
+            is_answered: false,
+            ending,
+        };
+        self.session.client_said(&frame(number), false);
+        self.session.client_paused();
+        request
+    }
+
+    /// Sends a notification, or an answer to a request of the server's.
+    pub(crate) fn tell(&self, frame: &[u8]) {
+        self.touch();
+        self.session.client_said(frame, false);
+        self.session.client_paused();
+    }
+
+    /// Hears a message of the server that came for no request of ours in particular.
+    pub(crate) fn hear(&self, message: &[u8], has_more: bool) {
+        self.session.server_said(message, has_more);
+        if !has_more {
+            self.session.server_paused();
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.session.end();
+    }
+}
+
+/// What becomes of a request whose client does not wait for it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It runs to its outcome: in older revisions a client that disconnects has not cancelled.
+    RunsOn,
+    /// It is cancelled upstream.
+    Cancels,
+}
+
+type Carrying = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A request on its way. It is carried by whoever waits for what it gives.
+pub(crate) struct LinkRequest {
+    link: Arc<Link>,
+    number: u64,
+    slot: Arc<Slot>,
+    carrying: Option<Carrying>,
+    is_answered: bool,
+    ending: Ending,
+}
+
+/// What a request gives, one after the other; the answer is the last.
+#[derive(Debug)]
+pub(crate) enum Given {
+    Message(Bytes),
+    Answer(Answer),
+}
+
+impl LinkRequest {
+    pub(crate) async fn next(&mut self) -> Given {
+        loop {
+            let happening = match self.slot.take() {
+                Some(happening) => happening,
+                None => match &mut self.carrying {
+                    None => self.slot.next().await,
+                    Some(carrying) => {
+                        tokio::select! {
+                            biased;
+                            happening = self.slot.next() => happening,
+                            () = carrying => {
+                                self.carrying = None;
+                                continue;
+                            }
+                        }
+                    }
+                },
+            };
+            match happening {
+                Happening::Send(outbound) => self.carrying = self.carry(outbound),
+                Happening::Message(message) => return Given::Message(message),
+                Happening::Answer(answer) => {
+                    self.is_answered = true;
+                    return Given::Answer(answer);
+                }
+            }
+        }
+    }
+
+    /// The answer; what comes before it is dropped.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        loop {
+            if let Given::Answer(answer) = self.next().await {
+                return answer;
+            }
+        }
+    }
+
+    fn carry(&self, outbound: Outbound) -> Option<Carrying> {
+        let remote = self.link.remote.clone()?;
+        let (session, number) = (self.link.session.clone(), self.number);
+        let id = outbound.id.clone().unwrap_or_default();
+        Some(Box::pin(async move {
+            let hear = |heard: Heard<'_>| {
+                let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
+                hear_for(number, || session.server_said(bytes, false));
+                session.server_paused();
+            };
+            if let Err(failure) = remote.ask(outbound, hear).await {
+                session.request_failed(&id, &failure);
+                session.server_paused();
+            }
+        }))
+    }
+}
+
+impl Drop for LinkRequest {
+    fn drop(&mut self) {
+        let carrying = self.carrying.take();
+        if self.is_answered {
+            self.link.pending.remove(self.number);
+            // What is left of the exchange frees its connection for others.
+            if let (Some(carrying), Ok(runtime)) = (carrying, tokio::runtime::Handle::try_current())
+            {
+                runtime.spawn(carrying);
+            }
+            return;
+        }
+        match self.ending {
+            Ending::RunsOn => {
+                let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+                let mut rest = LinkRequest {
+                    link: self.link.clone(),
+                    number: self.number,
+                    slot: self.slot.clone(),
+                    carrying,
+                    is_answered: false,
+                    ending: Ending::Cancels,
+                };
+                runtime.spawn(async move {
+                    rest.answer().await;
+                });
+            }
+            Ending::Cancels => {
+                drop(carrying);
+                self.link.pending.remove(self.number);
+                let cancelled = format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
+                    self.number
+                );
+                self.link.tell(cancelled.as_bytes());
+                if self.link.remote.is_some() {
+                    let failure = wire::remote::RemoteFailure::Cancelled;
+                    self.link.session.request_failed(self.number.to_string().as_bytes(), &failure);
+                    self.link.session.server_paused();
+                }
+            }
+        }
+    }
+}
+
+/// Carries the gate's own messages, and those that need no receipt.
+async fn carry_own(link: Weak<Link>, mut queue: mpsc::UnboundedReceiver<Outbound>) {
+    while let Some(outbound) = queue.recv().await {
+        let Some(strong) = link.upgrade() else { return };
+        let Some(remote) = strong.remote.clone() else { return };
+        let session = strong.session.clone();
+        drop(strong);
+        match outbound.id.clone() {
+            // One that waits for its answer keeps no other waiting.
+            Some(id) => {
+                tokio::spawn(async move {
+                    let hear = |heard: Heard<'_>| {
+                        let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
+                        session.server_said(bytes, false);
+                        session.server_paused();
+                    };
+                    if let Err(failure) = remote.ask(outbound, hear).await {
+                        session.request_failed(&id, &failure);
+                        session.server_paused();
+                    }
+                });
+            }
+            None => {
+                let _ = remote.tell(outbound).await;
+            }
+        }
+    }
+}
+
+/// Hands requests to the tasks that carry them.
+#[derive(Debug)]
+struct RemoteOutlet {
+    pending: Arc<Pending>,
+    own: mpsc::UnboundedSender<Outbound>,
+    gathered: Vec<Outbound>,
+}
+
+impl RemoteOutlet {
+    fn put(&self, outbound: Outbound) -> io::Result<()> {
+        let request = outbound.id.as_deref().and_then(number);
+        match request {
+            Some(request) if self.pending.send(request, outbound.clone()) => Ok(()),
+            _ => self.own.send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+fn outbound(message: &Outgoing<'_>) -> Outbound {
+    Outbound {
+        body: message.frame.to_vec(),
+        method: message.method.map(str::to_owned),
+        id: message.id.map(<[u8]>::to_vec),
+        name: message.name.map(str::to_owned),
+        protocol_version: message.protocol_version.map(str::to_owned),
+        parameters: message.parameters.to_vec(),
+        mark: message.mark,
+    }
+}
+
+impl ServerOutlet for RemoteOutlet {
+    fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()> {
+        let outbound = outbound(message.as_outgoing());
+        self.own.send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn gather(&mut self, request: &Outgoing<'_>) -> bool {
+        self.gathered.push(outbound(request));
+        true
+    }
+
+    fn flush(&mut self, _: Settled, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        self.gathered.extend(last.map(outbound));
+        self.flush_free()
+    }
+
+    fn flush_free(&mut self) -> io::Result<()> {
+        let gathered = std::mem::take(&mut self.gathered);
+        gathered.into_iter().try_for_each(|outbound| self.put(outbound))
+    }
+
+    fn discard(&mut self) {
+        self.gathered.clear();
+    }
+
+    fn close(&mut self) {}
+}
+
+/// Puts requests into a process's input.
+#[derive(Debug)]
+struct ChildOutlet {
+    input: ChildInput,
+    gathered: Vec<u8>,
+}
+
+impl ServerOutlet for ChildOutlet {
+    fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()> {
+        self.input.put(&[message.as_outgoing().frame, b"\n"])
+    }
+
+    fn gather(&mut self, request: &Outgoing<'_>) -> bool {
+        self.gathered.extend_from_slice(request.frame);
+        self.gathered.push(b'\n');
+        true
+    }
+
+    fn flush(&mut self, _: Settled, last: Option<&Outgoing<'_>>) -> io::Result<()> {
+        match last {
+            Some(last) => {
+                let gathered = std::mem::take(&mut self.gathered);
+                self.input.put(&[&gathered, last.frame, b"\n"])
+            }
+            None => self.flush_free(),
+        }
+    }
+
+    fn flush_free(&mut self) -> io::Result<()> {
+        let gathered = std::mem::take(&mut self.gathered);
+        if gathered.is_empty() { Ok(()) } else { self.input.put(&[&gathered]) }
+    }
+
+    fn discard(&mut self) {
+        self.gathered.clear();
+    }
+
+    fn close(&mut self) {}
+}

@@ -1,0 +1,248 @@
+//! The requests on one link that are not answered yet, and the tasks that wait for them.
+//!
+//! The engine's session writes to the client's end here. An answer goes to the task that waits for it, progress to the
+//! request that asked for it, and everything else to the listeners of the link.
+
+use crate::frame::{self, Edits, member, offset};
+use bytes::Bytes;
+use engine::outlet::{ClientOutlet, ToClient};
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use wire::envelope::{Envelope, Kind, Scanned, scan};
+use wire::remote::Outbound;
+
+/// The most messages that wait for the task of one request. Further ones are dropped: none of them is an answer.
+const MAX_WAITING_MESSAGES: usize = 1_000;
+
+/// What our own messages begin with, up to the id.
+const BEGINNING: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+
+/// Something that happened to a request.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// It was decided on and recorded: it may be sent.
+    Send(Outbound),
+    /// A notification, or a request of the server's, that belongs to it.
+    Message(Bytes),
+    Answer(Answer),
+}
+
+/// An answer, and where the id lies in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    bytes: Bytes,
+    id: (usize, usize),
+}
+
+impl Answer {
+    /// The answer with another id, in pieces that lie one behind the other.
+    pub(crate) fn with_id(&self, id: &[u8]) -> [Bytes; 3] {
+        let (start, end) = self.id;
+        [self.bytes.slice(..start), Bytes::copy_from_slice(id), self.bytes.slice(end..)]
+    }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    happened: Mutex<VecDeque<Happening>>,
+    notify: Notify,
+    /// The raw token that the client asked for progress with.
+    progress_token: Option<Box<[u8]>>,
+}
+
+impl Slot {
+    fn push(&self, happening: Happening) {
+        let mut happened = lock(&self.happened);
+        let is_full = happened.len() >= MAX_WAITING_MESSAGES;
+        if is_full && matches!(happening, Happening::Message(_)) {
+            return;
+        }
+        happened.push_back(happening);
+        drop(happened);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn take(&self) -> Option<Happening> {
+        lock(&self.happened).pop_front()
+    }
+
+    pub(crate) async fn next(&self) -> Happening {
+        loop {
+            if let Some(happening) = self.take() {
+                return happening;
+            }
+            self.notify.notified().await;
+        }
+    }
+}
+
+thread_local! {
+    /// The request whose exchange with the server this thread is hearing.
+    static HEARD_FOR: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Hears something of the server that came for one request: what belongs to no request by itself belongs to that one.
+pub(crate) fn hear_for<T>(request: u64, hear: impl FnOnce() -> T) -> T {
+    let before = HEARD_FOR.replace(Some(request));
+    let heard = hear();
+    HEARD_FOR.set(before);
+    heard
+}
+
+/// Takes messages that belong to no request.
+pub(crate) type Listener = dyn Fn(&Unasked<'_>) + Send + Sync;
+
+/// A message of the server that belongs to no request.
+#[derive(Debug)]
+pub(crate) struct Unasked<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) method: &'a str,
+    /// The raw id, if it is a request.
+    pub(crate) id: Option<&'a [u8]>,
+}
+
+/// The unanswered requests of a link.
+pub(crate) struct Pending {
+    slots: Mutex<HashMap<u64, Arc<Slot>>>,
+    listener: Box<Listener>,
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Pending").field("slots", &self.slots).finish_non_exhaustive()
+    }
+}
+
+impl Pending {
+    pub(crate) fn new(listener: Box<Listener>) -> Pending {
+        Pending { slots: Mutex::default(), listener }
+    }
+
+    pub(crate) fn add(&self, request: u64, progress_token: Option<&[u8]>) -> Arc<Slot> {
+        let slot = Arc::new(Slot {
+            happened: Mutex::default(),
+            notify: Notify::new(),
+            progress_token: progress_token.map(Into::into),
+        });
+        lock(&self.slots).insert(request, slot.clone());
+        slot
+    }
+
+    pub(crate) fn remove(&self, request: u64) {
+        lock(&self.slots).remove(&request);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.slots).is_empty()
+    }
+
+    fn slot(&self, request: u64) -> Option<Arc<Slot>> {
+        lock(&self.slots).get(&request).cloned()
+    }
+
+    /// The only request there is.
+    fn only(&self) -> Option<Arc<Slot>> {
+        let slots = lock(&self.slots);
+        let mut all = slots.values();
+        all.next().filter(|_| slots.len() == 1).cloned()
+    }
+
+    /// A request that was decided on goes to the task that carries it. Returns whether there is one.
+    pub(crate) fn send(&self, request: u64, outbound: Outbound) -> bool {
+        let slot = self.slot(request);
+        if let Some(slot) = &slot {
+            slot.push(Happening::Send(outbound));
+        }
+        slot.is_some()
+    }
+
+    fn answer(&self, id: &[u8], parts: &[&[u8]]) {
+        let Some(slot) = number(id).and_then(|number| self.slot(number)) else { return };
+        let at = match parts {
+            [whole] => offset(whole, id),
+            _ => None,
+        };
+        let bytes = Bytes::from(parts.concat());
+        let own = || {
+            let begins = bytes.starts_with(BEGINNING)
+                && bytes.get(BEGINNING.len()..).is_some_and(|rest| rest.starts_with(id));
+            begins.then_some(BEGINNING.len())
+        };
+        let Some(start) = at.or_else(own) else { return };
+        slot.push(Happening::Answer(Answer { bytes, id: (start, start + id.len()) }));
+    }
+
+    fn tell(&self, message: &[u8]) {
+        let Ok(Scanned::Message(envelope)) = scan(message) else { return };
+        let (method, id) = match &envelope.kind {
+            Kind::Notification { method } => (method, None),
+            Kind::Request { id, method } => (method, Some(id.raw())),
+            Kind::Response { .. } => return,
+        };
+        if method == "notifications/progress" {
+            return self.progress(&envelope);
+        }
+        let is_for_list = method.ends_with("/list_changed");
+        let heard_for = HEARD_FOR.get().and_then(|request| self.slot(request));
+        match heard_for.or_else(|| self.only()).filter(|_| !is_for_list) {
+            Some(slot) => slot.push(Happening::Message(Bytes::copy_from_slice(message))),
+            None => (self.listener)(&Unasked { bytes: message, method, id }),
+        }
+    }
+
+    /// Progress goes to the request that asked for it, under the token that the client gave.
+    fn progress(&self, envelope: &Envelope<'_>) {
+        let params = envelope.params.as_ref().map(|params| params.raw).unwrap_or_default();
+        let Some(token) = member(params, "progressToken") else { return };
+        let Some(slot) = number(token).and_then(|number| self.slot(number)) else { return };
+        let Some(given) = &slot.progress_token else { return };
+        let mut edits = Edits::of(envelope.raw);
+        edits.replace(token, given.to_vec());
+        slot.push(Happening::Message(edits.finish().into()));
+    }
+}
+
+/// The number that we gave a request, from its raw id.
+pub(crate) fn number(id: &[u8]) -> Option<u64> {
+    std::str::from_utf8(id).ok()?.parse().ok()
+}
+
+/// The client's end of an engine session.
+#[derive(Debug)]
+pub(crate) struct PendingOutlet(pub(crate) Arc<Pending>);
+
+impl ClientOutlet for PendingOutlet {
+    fn write(&mut self, message: &ToClient<'_>) -> io::Result<()> {
+        match (message.answers, message.parts) {
+            (Some(id), parts) => self.0.answer(id, parts),
+            (None, [message]) => self.0.tell(message),
+            (None, parts) => self.0.tell(&parts.concat()),
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, message: &ToClient<'_>) -> io::Result<()> {
+        self.write(message)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An error as the answer to a request that never reached an engine session.
+pub(crate) fn own_answer(id: &[u8], code: i64, message: &str) -> Bytes {
+    frame::error(id, code, message).into()
+}
