@@ -3,9 +3,10 @@
 use crate::arguments::Options;
 use crate::failure::Failure;
 use crate::screen;
-use crate::target::{Origin, Reach, Source, read_file};
+use crate::target::{Reach, Source, read_file};
 use contract::origin::address_entry;
 use contract::surface::{CaptureError, ListKind, Surface, SurfaceReader, read_capture};
+use engine::origin::Origin;
 use engine::program::find_program;
 use gate::time::Timestamp;
 use std::path::Path;

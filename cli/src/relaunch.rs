@@ -3,7 +3,8 @@
 
 use crate::arguments::UpstreamArguments;
 use crate::commands::wiring;
-use crate::target::{JOURNAL, Origin, Workplace, read_address};
+use crate::target::{JOURNAL, Workplace, read_address};
+use engine::origin::Origin;
 use gate::server::ServerId;
 use hosts::{GuardedLaunch, Workshop};
 use std::ffi::OsString;

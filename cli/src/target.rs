@@ -6,14 +6,15 @@ use crate::failure::Failure;
 use crate::relaunch::{self, Again};
 use contract::client::ClientCapabilities;
 use contract::hash::sha256_hex;
-use contract::origin::{ProgramOrigin, Redactor, Way, host_of, renew_entry};
+use contract::origin::{Way, host_of, renew_entry};
 use engine::acts::ActError;
+use engine::origin::{Origin, with_redactor, words_of};
 use gate::server::ServerId;
 use settings::{SecretError, SecretName};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Home, Launch, LaunchKey, Store, Witnessed, launch_path_exists};
+use store::{Home, Launch, LaunchKey, Store, Witnessed};
 use wire::{EndpointUrl, HttpEndpoint, ObserveLimits, StdioLaunch, Upstream};
 
 /// The folder in the home that has what `unwire` needs.
@@ -89,13 +90,6 @@ pub(crate) struct Reach {
     pub(crate) client: ClientCapabilities,
 }
 
-/// What of the way to a server is part of its surface, as it is kept: words that may be secrets are keyed hashes.
-#[derive(Debug)]
-pub(crate) enum Origin {
-    Program(ProgramOrigin),
-    Address { url: String, has_secrets: bool },
-}
-
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) id: ServerId,
@@ -122,14 +116,17 @@ impl Target {
         let reach = Reach::of(&arguments.upstream)?;
         let id = match &arguments.server {
             Some(id) => id.clone(),
-            None => reach.origin(&workplace.launch_key).server_id()?,
+            None => server_id(&reach.origin(&workplace.launch_key))?,
         };
         let Workplace { store, launch_key, .. } = workplace;
         renew_origin(store, &id, &reach.upstream, launch_key)?;
         let client = known_client(&id, workplace)?;
         let origin = reach.origin(&workplace.launch_key);
         let posture = known_launch(&id, workplace)?.and_then(|launch| launch.posture());
-        let launch = origin.launch(&arguments.upstream).for_client(client.clone()).under(posture);
+        let launch = origin
+            .launch(header_names(&arguments.upstream))
+            .for_client(client.clone())
+            .under(posture);
         let reach = reach.for_client(client);
         let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream);
         Ok(Target::of_reach(&id, reach, launch))
@@ -292,27 +289,6 @@ impl Reach {
     }
 }
 
-/// Calls something with what decides which words of a launch are kept in clear.
-fn with_redactor<T>(
-    upstream: &Upstream,
-    key: &LaunchKey,
-    calls: impl FnOnce(&Redactor<'_>) -> T,
-) -> T {
-    let directory = match upstream {
-        Upstream::Stdio(launch) => launch.directory.as_deref(),
-        Upstream::Http(_) => None,
-    };
-    let hash = |word: &str| key.hash(word);
-    let exists = |path: &str| launch_path_exists(path, directory);
-    calls(&Redactor { exists: &exists, keyed_hash: &hash })
-}
-
-/// The program and the arguments of a launch.
-fn words_of(launch: &StdioLaunch) -> (String, Vec<String>) {
-    let text = |word: &OsString| word.to_string_lossy().into_owned();
-    (text(&launch.program), launch.arguments.iter().map(text).collect())
-}
-
 /// Brings the pinned origin into today's form where a former version hashed a word of this very launch.
 pub(crate) fn renew_origin(
     store: &mut Witnessed,
@@ -332,55 +308,6 @@ pub(crate) fn renew_origin(
         }
     })
     .map_err(Failure::from)
-}
-
-impl Origin {
-    pub(crate) fn of(upstream: &Upstream, key: &LaunchKey) -> Origin {
-        with_redactor(upstream, key, |redactor| match upstream {
-            Upstream::Stdio(launch) => {
-                let (program, arguments) = words_of(launch);
-                Origin::Program(ProgramOrigin::of(&program, &arguments, redactor))
-            }
-            Upstream::Http(endpoint) => {
-                let url = redactor.address(endpoint.url.as_str());
-                Origin::Address { has_secrets: url != endpoint.url.as_str(), url }
-            }
-        })
-    }
-
-    /// What is recorded of it, to do the same again.
-    pub(crate) fn launch(&self, arguments: &UpstreamArguments) -> Launch {
-        match self {
-            Origin::Program(origin) => {
-                let command =
-                    std::iter::once(&origin.program).chain(&origin.arguments).cloned().collect();
-                let directory =
-                    std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
-                Launch::Program {
-                    command,
-                    directory,
-                    environment_names: Vec::new(),
-                    has_secrets: origin.has_secrets,
-                    client_capabilities: None,
-                    posture: None,
-                    identity: None,
-                }
-            }
-            Origin::Address { url, has_secrets } => {
-                let name =
-                    |header: &String| header.split('=').next().unwrap_or_default().to_owned();
-                let header_names = arguments.header.iter().map(name).collect();
-                Launch::Url {
-                    url: url.clone(),
-                    header_names,
-                    has_secrets: *has_secrets,
-                    client_capabilities: None,
-                    posture: None,
-                    identity: None,
-                }
-            }
-        }
-    }
 }
 
 /// A variable of an entry, else of our own environment.
@@ -436,14 +363,18 @@ fn read_header(
     Ok((name, value))
 }
 
-impl Origin {
-    /// The id of a server without `--server`: a short name, and a hash of its origin.
-    pub(crate) fn server_id(&self) -> Result<ServerId, Failure> {
-        match self {
-            Origin::Program(origin) => make_id(&origin.short_name(), &origin.identity()),
-            Origin::Address { url, .. } => make_id(host_of(url).unwrap_or("server"), url),
-        }
+/// The id of a server without `--server`: a short name, and a hash of its origin.
+pub(crate) fn server_id(origin: &Origin) -> Result<ServerId, Failure> {
+    match origin {
+        Origin::Program(origin) => make_id(&origin.short_name(), &origin.identity()),
+        Origin::Address { url, .. } => make_id(host_of(url).unwrap_or("server"), url),
     }
+}
+
+/// The names of the headers on a command line.
+pub(crate) fn header_names(arguments: &UpstreamArguments) -> Vec<String> {
+    let name = |header: &String| header.split('=').next().unwrap_or_default().to_owned();
+    arguments.header.iter().map(name).collect()
 }
 
 fn id_of_file(file: &Path) -> Result<ServerId, Failure> {

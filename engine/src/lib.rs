@@ -14,6 +14,7 @@ pub mod export;
 pub mod judge;
 pub mod lease;
 pub mod lists;
+pub mod origin;
 pub mod outlet;
 pub mod package;
 pub mod principal;

@@ -5,7 +5,7 @@ use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::observation::{observe, remark_notes};
 use crate::screen;
-use crate::target::{Reach, home_path};
+use crate::target::{Reach, home_path, server_id};
 use crate::vouching::admit_before_look;
 use contract::surface::read_capture;
 use store::LaunchKey;
@@ -16,7 +16,7 @@ pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, F
     let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
     // A capture has no origin, so nothing is ever compared with what this key hashes.
     let key = LaunchKey::unkept()?;
-    let id = reach.origin(&key).server_id()?;
+    let id = server_id(&reach.origin(&key))?;
     let reach = reach.configured_by(&id, &configuration, &command.upstream);
     admit_before_look(&id, &reach, &configuration, &home)?;
     let surface = observe(&reach, &key, options)?;

@@ -7,11 +7,10 @@ use crate::desktop::HoldNotice;
 use crate::failure::{Exit, Failure};
 use crate::launch_identity;
 use crate::screen;
-use crate::target::{Origin, Reach, Workplace, home_path, renew_origin};
+use crate::target::{Reach, Workplace, header_names, home_path, renew_origin, server_id};
 use crate::vouching::{Stage, Started, checker_of};
 use attest::Flavor;
-use contract::origin::{ProgramOrigin, address_entry, shown_program};
-use contract::surface::Entry;
+use contract::origin::shown_program;
 use engine::admission::Checker;
 use engine::decide::Path;
 use engine::errands::Errand;
@@ -19,10 +18,11 @@ use engine::error_log::ErrorLog;
 use engine::export::{LiveExport, Report, do_not_track};
 use engine::judge::{Instance, Judge, Seen};
 use engine::lease::Lease;
+use engine::origin::Way;
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::principal::Principal;
 use engine::process::{BECOME, ServerGroup, ServerProcess};
-use engine::program::{digest_of, find_program};
+use engine::program::find_program;
 use engine::reason::ReasonCode;
 use engine::recorder::{Recorder, now};
 use engine::sentinel::Sentinel;
@@ -61,7 +61,7 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
         Some(id) => id.clone(),
         None => {
             let workplace = opened.insert(Workplace::open_to_record(options)?);
-            reach.origin(&workplace.launch_key).server_id()?
+            server_id(&reach.origin(&workplace.launch_key))?
         }
     };
     match &reach.upstream {
@@ -232,12 +232,6 @@ enum FirstLook {
     Key(TlsKey),
 }
 
-/// What is left of a first look once the checker has its part of it.
-enum Way {
-    Program(PathBuf),
-    Key(TlsKey),
-}
-
 impl FirstLook {
     fn split(self, start_timeout: Duration) -> (Way, Option<Started>) {
         match self {
@@ -281,7 +275,8 @@ fn prepare(
     renew_origin(&mut store, id, &reach.upstream, &launch_key)?;
     let origin = reach.origin(&launch_key);
     let identity = launch_identity::of_gate(id, &reach.upstream, &launch_key, &home);
-    let launch = origin.launch(&command.upstream).under(command.posture).known_as(identity);
+    let launch =
+        origin.launch(header_names(&command.upstream)).under(command.posture).known_as(identity);
     let admission = configuration.admission(id, &command.admission, home.path())?;
     let flavor = admission.as_ref().map(|admission| admission.terms.flavor());
     let allowed = configuration.allowed_tools(id, &command.admission, flavor)?;
@@ -296,7 +291,7 @@ fn prepare(
         None => None,
     };
     let is_remote = matches!(way, Way::Key(_));
-    let origin = origin_of(origin, way, home.path().join("digests.json"));
+    let origin = origin.source(way, home.path().join("digests.json"));
     let mut rules = configuration.rules(id, command.posture);
     rules.allowed.clone_from(&allowed);
     rules.mirrors_parameters = is_remote;
@@ -387,29 +382,6 @@ fn start_export(
         }
     });
     export.map(Some).map_err(Failure::usage)
-}
-
-/// What of the way to the server is part of its surface. The program's digest is taken beside its start.
-fn origin_of(origin: Origin, way: Way, kept: PathBuf) -> OriginSource {
-    match (origin, way) {
-        (Origin::Program(origin), Way::Program(program)) => {
-            let mut digest = Some(std::thread::spawn(move || digest_of(&program, Some(&kept))));
-            let mut entry: Option<Entry> = None;
-            Box::new(move || {
-                if let Some(digest) = digest.take() {
-                    let digest = digest.join().ok().flatten();
-                    entry = ProgramOrigin { digest, ..origin.clone() }.entry().ok();
-                }
-                entry.clone()
-            })
-        }
-        (Origin::Address { url, .. }, Way::Key(key)) => {
-            Box::new(move || address_entry(&url, key.known()).ok())
-        }
-        (Origin::Program(_), Way::Key(_)) | (Origin::Address { .. }, Way::Program(_)) => {
-            Box::new(|| None)
-        }
-    }
 }
 
 fn code_of(status: ExitStatus) -> u8 {
