@@ -132,6 +132,9 @@ fn dialects(declared: (Declared, Declared), is_sensitive: bool) -> Option<&'stat
         (Declared::Known(Dialect::Draft7), Declared::Known(Dialect::Draft7)) => {
             Some(&[Dialect::Draft7])
         }
+        (Declared::Known(Dialect::Draft2019), Declared::Known(Dialect::Draft2019)) => {
+            Some(&[Dialect::Draft2019])
+        }
         (Declared::Known(Dialect::Draft2020), Declared::Known(Dialect::Draft2020)) => {
             Some(&[Dialect::Draft2020])
         }

@@ -12,6 +12,7 @@ mod numbers;
 mod omission;
 mod places;
 mod reach;
+mod relied;
 mod sameness;
 mod sayings;
 mod schema;
@@ -57,7 +58,7 @@ pub enum Undecided {
     Cycle,
     #[error("a reference cannot be followed inside the schema")]
     Reference,
-    #[error("the schema names a dialect that is not draft-07 or 2020-12")]
+    #[error("the schema names a dialect that is not draft-07, 2019-09 or 2020-12")]
     Dialect,
     #[error("the schema has too many patterns")]
     Patterns,
@@ -199,8 +200,8 @@ impl CallRules {
             ChangeClass::Text | ChangeClass::Breaking | ChangeClass::FailSafe => {
                 finding.path.starts_with("/inputSchema")
             }
+            ChangeClass::Widening => crate::posture::is_of_format(finding),
             ChangeClass::Metadata
-            | ChangeClass::Widening
             | ChangeClass::Additive
             | ChangeClass::Behavioral
             | ChangeClass::Marker => false,
@@ -239,6 +240,10 @@ impl CallRules {
         }
         if let Some(hold) = self.touched(compiled, document.root()) {
             return CallRuling::Hold(hold);
+        }
+        let undecidable = compiled.undecidable(&value);
+        if !undecidable.is_empty() {
+            return self.hold(CallCause::Undecided(Undecided::Schema), undecidable);
         }
         compiled.refusing(&value).map_or(CallRuling::Proceed, |validators| {
             self.hold(CallCause::Invalid, self.refused(validators, &value))
@@ -286,6 +291,9 @@ impl CallRules {
                 match touched.how {
                     How::Used(aspects) | How::LeftOut(aspects) => {
                         kinds.extend(self.kinds_of(aspects, &touched.parameter));
+                    }
+                    How::AddedLeftOut => {
+                        kinds.insert(ChangeKind::AddedOptionalParam);
                     }
                     How::Added => {
                         kinds.insert(ChangeKind::AddedOptionalParam);
@@ -377,6 +385,14 @@ impl Compiled {
 
     fn validators(&self) -> impl Iterator<Item = &Validators> {
         [Some(&self.new), Some(&self.approved), self.accepted.as_ref()].into_iter().flatten()
+    }
+
+    /// The parameters of a call whose values the validators cannot decide on, sorted.
+    fn undecidable(&self, arguments: &Value) -> Vec<String> {
+        let names: BTreeSet<&String> =
+            self.validators().flat_map(|validators| &validators.undecidable).collect();
+        let used = names.into_iter().filter(|name| arguments.get(name).is_some());
+        used.take(MAX_PARAMETERS).cloned().collect()
     }
 
     /// The validators that refuse some arguments.

@@ -152,6 +152,12 @@ impl Settings {
                 | ChangeClass::FailSafe
                 | ChangeClass::Marker,
             ) => Ruling::Note,
+            // Arguments that said cents may be read as something else.
+            (Posture::Shield, ChangeClass::Widening)
+                if circumstances.is_approved && is_of_format(finding) =>
+            {
+                Ruling::ByTheCall
+            }
             (
                 Posture::Shield,
                 ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata,
@@ -246,11 +252,20 @@ fn is_of_input(kind: ChangeKind) -> bool {
     )
 }
 
+/// Whether a finding is that a parameter's `format` is gone, which told how its values are read.
+pub(crate) fn is_of_format(finding: &Finding) -> bool {
+    finding.kind == ChangeKind::ConstraintWidened
+        && finding.path.starts_with("/inputSchema/")
+        && finding.path.ends_with("/format")
+        && finding.before.is_some()
+}
+
 /// Whether a tool that may write describes itself differently together with a breaking change: what every call does may
 /// have changed with it.
 fn describes_itself_differently(findings: &[Finding], circumstances: Circumstances) -> bool {
+    const OWN: [&str; 3] = ["/description", "/title", "/annotations/title"];
     let is_own = |finding: &Finding| {
-        finding.kind == ChangeKind::DescriptionOnly && finding.path == "/description"
+        finding.kind == ChangeKind::DescriptionOnly && OWN.contains(&finding.path.as_str())
     };
     !circumstances.is_approved_read_only
         && findings.iter().any(is_own)

@@ -42,7 +42,8 @@ pub(crate) fn sentence(
 pub(crate) fn closes_object(finding: &Finding) -> bool {
     finding.kind == ChangeKind::ConstraintNarrowed
         && finding.detail.is_some()
-        && finding.path.ends_with("/additionalProperties")
+        && (finding.path.ends_with("/additionalProperties")
+            || finding.path.ends_with("/unevaluatedProperties"))
         && finding.after.as_deref() == Some("false")
 }
 
@@ -325,10 +326,12 @@ fn keyword(finding: &Finding, audience: Audience<'_>) -> Option<String> {
         }
         ("uniqueItems", true) => "may no longer have an item twice".to_owned(),
         ("uniqueItems", false) => "may have an item twice now".to_owned(),
-        ("additionalProperties", true) => {
+        ("additionalProperties" | "unevaluatedProperties", true) => {
             "no longer accepts every value in members that are not declared".to_owned()
         }
-        ("additionalProperties", false) => "may have members that are not declared now".to_owned(),
+        ("additionalProperties" | "unevaluatedProperties", false) => {
+            "may have members that are not declared now".to_owned()
+        }
         _ => return None,
     })
 }

@@ -142,7 +142,9 @@ fn subject(finding: &Finding, audience: Audience<'_>) -> String {
     let is_result = finding.path.starts_with("/outputSchema");
     // A keyword speaks of the value that it stands in, not of the further members that it is named for.
     let is_of_object = matches!(finding.detail, Some(Detail::Keyword));
-    let location = match finding.path.strip_suffix("/additionalProperties") {
+    let path = finding.path.as_str();
+    let around = path.strip_suffix("/additionalProperties");
+    let location = match around.or_else(|| path.strip_suffix("/unevaluatedProperties")) {
         Some(path) if is_of_object || sentences::closes_object(finding) => {
             named_parameter(&Finding { path: path.to_owned(), ..finding.clone() }, audience)
         }
@@ -500,6 +502,15 @@ fn loosened(finding: &Finding) -> String {
 fn describes(finding: &Finding, parameter: Option<&str>) -> String {
     let path = finding.path.as_str();
     let is_about_input = path.starts_with("/inputSchema/");
+    if path.ends_with("/deprecated") && !is_property(path) && is_about_schema(finding) {
+        let not = if finding.after.is_some() { "now" } else { "no longer" };
+        return match (parameter, is_about_input) {
+            (Some(name), true) => format!("{not} marks the parameter {name} as deprecated"),
+            (None, true) => format!("{not} marks its input as deprecated"),
+            (Some(name), false) => format!("{not} marks {name} in results as deprecated"),
+            (None, false) => format!("{not} marks its results as deprecated"),
+        };
+    }
     let text = match (parameter, path.strip_prefix("/inputSchema").unwrap_or(path)) {
         (Some(name), _) if path.starts_with("/outputSchema/") => {
             return format!("describes {name} in results differently");

@@ -21,13 +21,17 @@ fn surface(schema: &str) -> Surface {
 
 /// Whether shield lets a call through while a change of the tool's input waits.
 fn goes_through(old: &str, new: &str, call: &str) -> bool {
+    goes_through_between(&surface(old), &surface(new), call)
+}
+
+fn goes_through_between(old: &Surface, new: &Surface, call: &str) -> bool {
     let mut book = PinBook::default();
-    for entry in surface(old).entries() {
+    for entry in old.entries() {
         let (entry, at) = (entry.clone(), Timestamp(0));
         book.push(Pin { entry, basis: Basis::Person, at, by: "ada".to_owned() });
     }
     let settings = Settings::with_posture(Posture::Shield);
-    let judged = judge_surface(&book, &surface(new), &settings, 0);
+    let judged = judge_surface(&book, new, &settings, 0);
     let Some(judgement) = judged.entries.first() else { return true };
     if !judgement.is_by_the_call {
         return !judgement.verdict.is_held();
@@ -301,4 +305,250 @@ fn a_long_text_behind_many_removed_places_is_read_once() {
     let started = std::time::Instant::now();
     goes_through(&old, &object(r#""a":{"type":"string"}"#), r#"{"a":"x"}"#);
     assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+// ---- edits that must not hold calls that they do not concern ----
+
+/// A schema with parts in front of its properties.
+fn with_root(start: &str, properties: &str) -> String {
+    format!(r#"{{{start}"type":"object","properties":{{{properties}}}}}"#)
+}
+
+#[test]
+fn a_schema_of_draft_2019_09_is_decided_by_the_call() {
+    for uri in [
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2019-09/schema#",
+        "http://json-schema.org/draft/2019-09/schema",
+    ] {
+        let schema = |rest: &str| {
+            let start = format!(r#""$schema":"{uri}","#);
+            with_root(&start, &format!(r#""a":{{"type":"string"}}{rest}"#))
+        };
+        proceeds(&schema(GONE), &schema(""), r#"{"a":"x"}"#);
+        holds(&schema(GONE), &schema(""), r#"{"a":"x","gone":"y"}"#);
+        holds(&schema(GONE), &schema(""), r#"{"a":1}"#);
+    }
+}
+
+#[test]
+fn keywords_of_draft_2019_09_decide_as_they_do_there() {
+    let start = r#""$schema":"https://json-schema.org/draft/2019-09/schema","dependentRequired":{"a":["b"]},"unevaluatedProperties":false,"#;
+    let schema = |rest: &str| {
+        with_root(
+            start,
+            &format!(
+                r#""a":{{"type":"string"}},"b":{{"type":"string"}},"list":{{"type":"array","items":[{{"type":"string"}}],"additionalItems":false}}{rest}"#
+            ),
+        )
+    };
+    let (old, new) = (schema(GONE), schema(""));
+    for call in [r#"{"a":"x","b":"y"}"#, r#"{"b":"y"}"#, r#"{"list":["x"]}"#] {
+        proceeds(&old, &new, call);
+    }
+    for call in [r#"{"a":"x"}"#, r#"{"c":1}"#, r#"{"list":["x","y"]}"#, r#"{"list":[1]}"#] {
+        holds(&old, &new, call);
+    }
+}
+
+#[test]
+fn a_recursive_reference_without_an_anchor_leads_to_the_root() {
+    let schema = |rest: &str| {
+        with_root(
+            r#""$schema":"https://json-schema.org/draft/2019-09/schema","#,
+            &format!(r##""a":{{"type":"string"}},"sub":{{"$recursiveRef":"#"}}{rest}"##),
+        )
+    };
+    let (old, new) = (schema(GONE), schema(""));
+    proceeds(&old, &new, r#"{"a":"x"}"#);
+    proceeds(&new, &new, r#"{"sub":{"sub":{"a":"x"}}}"#);
+    holds(&old, &new, r#"{"sub":{"gone":"x"}}"#);
+    // What refers to the root changed with it.
+    holds(&old, &new, r#"{"sub":{"a":"x"}}"#);
+    // An anchor may send the reference elsewhere.
+    let anchored = |schema: &str| schema.replacen('{', r#"{"$recursiveAnchor":true,"#, 1);
+    holds(&anchored(&old), &anchored(&new), r#"{"a":"x"}"#);
+}
+
+#[test]
+fn a_deprecated_parameter_does_not_hold_calls_that_use_others() {
+    let schema =
+        |b: &str| object(&format!(r#""a":{{"type":"string"}},"b":{{"type":"string"{b}}}"#));
+    let preset = r#","description":"Defaults to 5","default":"5""#;
+    for rest in ["", preset] {
+        let (plain, deprecated) = (schema(rest), schema(&format!(r#","deprecated":true{rest}"#)));
+        for (old, new) in [(&plain, &deprecated), (&deprecated, &plain)] {
+            proceeds(old, new, r#"{"a":"x"}"#);
+            holds(old, new, r#"{"a":"x","b":"y"}"#);
+        }
+    }
+    // Explicitly false is what absence means.
+    proceeds(&schema(""), &schema(r#","deprecated":false"#), r#"{"b":"y"}"#);
+    // The whole input deprecated concerns every call.
+    holds(&object(""), &with_root(r#""deprecated":true,"#, ""), "{}");
+}
+
+#[test]
+fn a_pattern_that_needs_backtracking_holds_only_calls_that_use_its_parameter() {
+    let schema = |pattern: &str, rest: &str| {
+        object(&format!(
+            r#""a":{{"type":"string"}},"b":{{"type":"string","pattern":"{pattern}"}}{rest}"#
+        ))
+    };
+    for pattern in ["^(?!-)[a-z]+$", "^(?=.*[0-9]).+$", r"^(a)\\1$"] {
+        proceeds(&schema(pattern, GONE), &schema(pattern, ""), r#"{"a":"x"}"#);
+        holds(&schema(pattern, GONE), &schema(pattern, ""), r#"{"a":"x","b":"y"}"#);
+        proceeds(&schema("^[a-z]+$", ""), &schema(pattern, ""), r#"{"a":"x"}"#);
+        holds(&schema("^[a-z]+$", ""), &schema(pattern, ""), r#"{"a":"x","b":"aa"}"#);
+    }
+}
+
+#[test]
+fn a_pattern_that_needs_backtracking_in_a_condition_or_in_a_name_is_undecided() {
+    let lookahead = r#"{"type":"string","pattern":"^(?!-)"}"#;
+    for start in [
+        format!(r#""if":{{"properties":{{"a":{lookahead}}}}},"then":{{"required":["c"]}},"#),
+        format!(r#""not":{{"properties":{{"a":{lookahead}}}}},"#),
+        format!(r#""anyOf":[{{"properties":{{"a":{lookahead}}}}},{{"required":["c"]}}],"#),
+        format!(r#""dependentSchemas":{{"c":{{"properties":{{"a":{lookahead}}}}}}},"#),
+        r#""patternProperties":{"^(?!a)":{}},"#.to_owned(),
+        format!(r#""propertyNames":{lookahead},"#),
+    ] {
+        let schema =
+            |rest: &str| with_root(&start, &format!(r#""a":{{"type":"string"}},"c":{{}}{rest}"#));
+        holds(&schema(GONE), &schema(""), r#"{"a":"x","c":1}"#);
+        holds(&schema(GONE), &schema(""), r#"{"c":1}"#);
+    }
+}
+
+#[test]
+fn a_definition_that_nothing_refers_to_may_come_and_go() {
+    let schema = |definitions: &str, rest: &str| {
+        format!(
+            r#"{{"type":"object","properties":{{"a":{{"type":"string"}}{rest}}},"$defs":{{{definitions}}}}}"#
+        )
+    };
+    let left = r#""Mode":{"type":"string","enum":["x","y"]}"#;
+    let using = r##","mode":{"$ref":"#/$defs/Mode"}"##;
+    // The parameter goes and its definition is left behind, or goes with it, or went before.
+    for (old, new) in [
+        (schema(left, using), schema(left, "")),
+        (schema(left, using), schema("", "")),
+        (schema(left, GONE), schema("", "")),
+        (schema(left, GONE), schema(left, using)),
+        (schema(left, GONE), schema(&left.replace("\"y\"", "\"z\""), "")),
+    ] {
+        proceeds(&old, &new, r#"{"a":"x"}"#);
+    }
+    // Text that no parameter reaches holds the tool if it changes or is new.
+    let said = r#""Mode":{"type":"string","description":"Ask first"}"#;
+    holds(&schema(said, GONE), &schema(&said.replace("Ask", "Run"), ""), r#"{"a":"x"}"#);
+    holds(&schema("", GONE), &schema(said, ""), r#"{"a":"x"}"#);
+    proceeds(&schema(said, using), &schema(said, ""), r#"{"a":"x"}"#);
+    proceeds(&schema(said, GONE), &schema("", ""), r#"{"a":"x"}"#);
+}
+
+#[test]
+fn a_root_that_is_now_said_to_be_an_object_changes_nothing() {
+    let old = r#"{"properties":{"a":{"type":"string"},"gone":{}}}"#;
+    let new = object(r#""a":{"type":"string"}"#);
+    proceeds(old, &new, r#"{"a":"x"}"#);
+    holds(old, &new, r#"{"a":"x","gone":1}"#);
+    let back = r#"{"properties":{"a":{"type":"string"}}}"#;
+    proceeds(&object(r#""a":{"type":"string"},"gone":{}"#), back, r#"{"a":"x"}"#);
+    proceeds(&object(r#""a":{"type":"string"}"#), back, r#"{"a":"x"}"#);
+    // Another type than an object refuses every call.
+    holds(old, r#"{"type":"array","properties":{"a":{"type":"string"}}}"#, r#"{"a":"x"}"#);
+}
+
+#[test]
+fn a_member_that_only_a_condition_declares_is_declared() {
+    let schema = |rest: &str| {
+        with_root(
+            r#""if":{"properties":{"kind":{"const":"file"}}},"then":{"properties":{"path":{"type":"string"}},"required":["path"]},"else":{"properties":{"url":{"type":"string"}}},"#,
+            &format!(r#""kind":{{"type":"string"}}{rest}"#),
+        )
+    };
+    let (old, new) = (schema(GONE), schema(""));
+    proceeds(&old, &new, r#"{"kind":"file","path":"x"}"#);
+    proceeds(&old, &new, r#"{"kind":"web","url":"x"}"#);
+    holds(&old, &new, r#"{"kind":"file"}"#);
+    holds(&old, &new, r#"{"kind":"web","other":"x"}"#);
+    let dependent = |rest: &str| {
+        with_root(
+            r#""dependentSchemas":{"kind":{"properties":{"path":{"type":"string"}}}},"#,
+            &format!(r#""kind":{{"type":"string"}}{rest}"#),
+        )
+    };
+    proceeds(&dependent(GONE), &dependent(""), r#"{"kind":"file","path":"x"}"#);
+    // A condition that changed concerns every call, whatever it declares.
+    holds(&old, &new.replace("\"url\"", "\"uri\""), r#"{"kind":"web","uri":"x"}"#);
+    // What a call is not to be declares nothing.
+    let not = |rest: &str| {
+        with_root(
+            r#""not":{"properties":{"path":{"const":1}},"required":["path"]},"#,
+            &format!(r#""kind":{{"type":"string"}}{rest}"#),
+        )
+    };
+    holds(&not(GONE), &not(""), r#"{"kind":"file","path":"x"}"#);
+}
+
+// ---- edits that must hold ----
+
+#[test]
+fn a_title_that_changes_with_a_breaking_change_holds_the_tool() {
+    let tool = |members: &str, schema: &str| {
+        let tool = format!(r#"[{{"name":"t",{members}"inputSchema":{schema}}}]"#);
+        read_capture(tool.as_bytes()).unwrap()
+    };
+    let breaking =
+        (object(r#""a":{"type":"string"},"gone":{}"#), object(r#""a":{"type":"string"}"#));
+    let call = r#"{"a":"x"}"#;
+    for members in
+        [r#""title":"WORD","#, r#""annotations":{"title":"WORD"},"#, r#""description":"WORD","#]
+    {
+        let surface = |word: &str, schema: &str| tool(&members.replace("WORD", word), schema);
+        let ruling = |word: &str| {
+            let (old, new) = (surface("Read a file", &breaking.0), surface(word, &breaking.1));
+            goes_through_between(&old, &new, call)
+        };
+        assert!(ruling("Read a file"), "{members}");
+        assert!(!ruling("Delete a file"), "{members}");
+    }
+    // A title that only spells the name says nothing.
+    let (old, new) = (tool("", &breaking.0), tool(r#""title":"T","#, &breaking.1));
+    assert!(goes_through_between(&old, &new, call));
+}
+
+#[test]
+fn an_added_parameter_with_a_default_or_with_text_about_omission_holds_calls_that_leave_it_out() {
+    let old = object(r#""path":{"type":"string"},"gone":{"type":"string"}"#);
+    let new = |mode: &str| object(&format!(r#""path":{{"type":"string"}},"mode":{mode}"#));
+    for mode in [
+        r#"{"type":"boolean","default":true}"#,
+        r#"{"type":"string","description":"If omitted, the file is deleted."}"#,
+        r#"{"type":"object","properties":{"hard":{"type":"boolean","default":true}}}"#,
+        r#"{"anyOf":[{"type":"boolean","default":true},{"type":"string"}]}"#,
+    ] {
+        holds(&old, &new(mode), r#"{"path":"a"}"#);
+    }
+    for mode in [
+        r#"{"type":"boolean"}"#,
+        r#"{"type":["boolean","null"],"default":null}"#,
+        r#"{"type":"string","description":"How to sort the list of files."}"#,
+    ] {
+        proceeds(&old, &new(mode), r#"{"path":"a"}"#);
+        holds(&old, &new(mode), r#"{"path":"a","mode":true}"#);
+    }
+}
+
+#[test]
+fn a_format_that_is_only_removed_holds_calls_that_use_the_parameter() {
+    let schema = |rest: &str| {
+        object(&format!(r#""amount":{{"type":"integer"{rest}}},"to":{{"type":"string"}}"#))
+    };
+    let (old, new) = (schema(r#","format":"cents""#), schema(""));
+    holds(&old, &new, r#"{"amount":5}"#);
+    proceeds(&old, &new, r#"{"to":"a"}"#);
+    holds(&new, &old, r#"{"amount":5}"#);
 }

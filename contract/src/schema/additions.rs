@@ -247,7 +247,7 @@ impl<'a> Side<'a> {
             }
             for (keyword, value) in schema.members() {
                 match keyword.as_str().as_deref() {
-                    Some("$ref") => {
+                    Some("$ref" | "$recursiveRef") => {
                         let reference = value.as_str().unwrap_or_default();
                         if let Target::Schema(place) = self.document.resolve(&reference, work) {
                             waiting.push(place.node);

@@ -54,7 +54,7 @@ impl<'a> Comparison<'a> {
                 let first = view.keywords.get("prefixItems").map(Place::items).unwrap_or_default();
                 list.is_none().then(|| Elements { first, rest: items.cloned() })
             }
-            Dialect::Draft7 => Some(match list {
+            Dialect::Draft7 | Dialect::Draft2019 => Some(match list {
                 Some(list) => {
                     let rest = view.keywords.get("additionalItems").cloned();
                     Elements { first: list.items(), rest }

@@ -417,7 +417,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn annotations(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
-        for keyword in ["description", "title", "examples", "$comment"] {
+        for keyword in ["description", "title", "examples", "$comment", "deprecated"] {
             self.text(keyword, old, new, location);
         }
         self.default(old.default.as_ref(), new.default.as_ref());

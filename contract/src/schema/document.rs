@@ -42,7 +42,34 @@ impl<'a> Place<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Draft7,
+    Draft2019,
     Draft2020,
+}
+
+impl Dialect {
+    /// Whether keywords next to a `$ref` count.
+    pub(super) fn reads_siblings_of_references(self) -> bool {
+        match self {
+            Dialect::Draft7 => false,
+            Dialect::Draft2019 | Dialect::Draft2020 => true,
+        }
+    }
+
+    /// Whether the dialect has a keyword that others do not have. Where it is unknown it asserts nothing.
+    pub(super) fn has(self, keyword: &str) -> bool {
+        match keyword {
+            "prefixItems" => self == Dialect::Draft2020,
+            "additionalItems" => self != Dialect::Draft2020,
+            "$recursiveRef" => self == Dialect::Draft2019,
+            "dependentRequired"
+            | "dependentSchemas"
+            | "unevaluatedItems"
+            | "unevaluatedProperties"
+            | "minContains"
+            | "maxContains" => self != Dialect::Draft7,
+            _ => true,
+        }
+    }
 }
 
 /// What `$schema` says.
@@ -62,6 +89,8 @@ pub(super) struct Features {
     schemas: Vec<u32>,
     /// The document has a name of its own, which a reference may use.
     has_name: bool,
+    /// The document is one of draft 2019-09.
+    is_2019: bool,
     /// A keyword whose meaning differs between the dialects is in use.
     pub(super) is_dialect_sensitive: bool,
     /// A dynamic reference, or one by name: what it means cannot be told without resolving base URIs.
@@ -91,7 +120,9 @@ impl Features {
 
     pub(super) fn of(root: Node<'_>) -> Features {
         let has_name = root.get("$id").is_some() || root.get("id").is_some();
-        let mut features = Features { has_name, ..Features::default() };
+        let declared = SchemaDocument::declared(root);
+        let is_2019 = declared == Declared::Known(Dialect::Draft2019);
+        let mut features = Features { has_name, is_2019, ..Features::default() };
         features.schema(root, true);
         features.references.sort_unstable();
         features.schemas.sort_unstable();
@@ -109,14 +140,20 @@ impl Features {
                     has_reference = true;
                     self.reference(value);
                 }
+                // Without an anchor in the document it leads to the root.
+                "$recursiveRef" if self.is_2019 && value.is_text("#") => {
+                    has_reference = true;
+                    self.is_dialect_sensitive = true;
+                    self.has_named_references |= node.get("$ref").is_some();
+                }
                 "$dynamicRef" | "$recursiveRef" | "$dynamicAnchor" | "$recursiveAnchor" => {
                     self.has_named_references = true;
                 }
                 "$id" | "id" if !is_root && value.kind() == Kind::String => {
                     self.nested_ids.push(value.as_str().unwrap_or_default().into_owned());
                 }
-                "description" | "title" | "default" | "examples" | "$comment" | "$defs"
-                | "definitions" => {}
+                "description" | "title" | "default" | "deprecated" | "examples" | "$comment"
+                | "$defs" | "definitions" => {}
                 _ => has_other_assertion = true,
             }
             self.keyword(&key, value);
@@ -187,6 +224,8 @@ impl<'a> SchemaDocument<'a> {
         match uri.trim_end_matches('#') {
             "http://json-schema.org/draft-07/schema"
             | "https://json-schema.org/draft-07/schema" => Declared::Known(Dialect::Draft7),
+            "https://json-schema.org/draft/2019-09/schema"
+            | "http://json-schema.org/draft/2019-09/schema" => Declared::Known(Dialect::Draft2019),
             "https://json-schema.org/draft/2020-12/schema"
             | "http://json-schema.org/draft/2020-12/schema" => Declared::Known(Dialect::Draft2020),
             _ => Declared::Unknown,

@@ -1,7 +1,7 @@
 //! What follows from a schema as a whole: the types it leaves, the names it declares, what it certainly requires.
 
 use super::compare::{Comparison, Names, Side};
-use super::document::{Place, Target};
+use super::document::{Dialect, Place, Target};
 use super::type_set::TypeSet;
 use super::view::View;
 use crate::canonical::{Position, canonical};
@@ -235,10 +235,11 @@ impl<'a> Comparison<'a> {
         };
         let (old_members, new_members) = (members(old), members(new));
         self.charge(old_members.len() as u64);
+        let dialect = self.document(Side::Old).dialect;
         old_members.len() == new_members.len()
             && old_members.iter().all(|(name, &old)| {
                 let Some(&new) = new_members.get(name) else { return false };
-                if is_schema && name == "$ref" {
+                if is_schema && is_reference(name, dialect) {
                     return self.same_references(old, new, texts, open);
                 }
                 let position = if position == Position::Set { Position::Schema } else { position };
@@ -274,4 +275,9 @@ impl<'a> Comparison<'a> {
         let is_outside = |node: Node<'a>| node.as_str().is_some_and(|text| !text.starts_with('#'));
         is_outside(old) && old.as_str() == new.as_str()
     }
+}
+
+/// Whether a keyword is one that leads to another schema of the document.
+fn is_reference(keyword: &str, dialect: Dialect) -> bool {
+    keyword == "$ref" || keyword == "$recursiveRef" && dialect.has(keyword)
 }

@@ -63,6 +63,7 @@ impl<'a> Sayings<'a> {
                 "title" => "title",
                 "examples" => "examples",
                 "$comment" => "$comment",
+                "deprecated" => "deprecated",
                 "default" => "default",
                 "x-mcp-header" => "x-mcp-header",
                 "$ref" => {
@@ -125,6 +126,8 @@ impl<'a> Said<'a> {
         match self.keyword {
             "title" => is_spelling_of(self.place.node, self.property.as_deref()),
             "default" => self.place.node.is_null(),
+            // Any other value than a boolean is compared as a keyword without a rule.
+            "deprecated" => self.place.node.kind() != Kind::True,
             _ => false,
         }
     }

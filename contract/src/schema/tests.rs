@@ -481,15 +481,9 @@ fn maps_are_open() {
 
 #[test]
 fn what_has_no_rule_is_undiffable() {
-    for keyword in [
-        "not",
-        "if",
-        "contains",
-        "unevaluatedProperties",
-        "x-vendor",
-        "contentEncoding",
-        "deprecated",
-    ] {
+    for keyword in
+        ["not", "if", "contains", "unevaluatedItems", "x-vendor", "contentEncoding", "deprecated"]
+    {
         let new = format!(r#"{{"type":"string","{keyword}":{{"type":"null"}}}}"#);
         let found = kinds(
             r#"{"properties":{"p":{"type":"string"}}}"#,
@@ -509,6 +503,73 @@ fn what_has_no_rule_is_undiffable() {
     );
     let nested = |id: &str| format!(r#"{{"properties":{{"p":{{"$id":"{id}","type":"string"}}}}}}"#);
     check(&nested("a"), &nested("b"), &["deep-schema-undiffable "]);
+}
+
+#[test]
+fn a_parameter_that_is_deprecated_says_so() {
+    let deprecated = r#"{"type":"string","deprecated":true}"#;
+    check_property(r#"{"type":"string"}"#, deprecated, &["description-only /deprecated"]);
+    check_property(deprecated, r#"{"type":"string"}"#, &["description-only /deprecated"]);
+    check_property(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","deprecated":false}"#,
+        &["metadata-changed"],
+    );
+    // A definition that nothing refers to is read too.
+    let unused = |text: &str| object("", &format!(r#","$defs":{{"D":{{"type":"string"{text}}}}}"#));
+    check(&unused(""), &unused(r#","deprecated":true"#), &["description-only /$defs/D/deprecated"]);
+}
+
+#[test]
+fn draft_2019_09_is_read_as_it_is_written() {
+    let with = |rest: &str| {
+        format!(r#"{{"$schema":"https://json-schema.org/draft/2019-09/schema",{rest}}}"#)
+    };
+    let items = |rest: &str| with(&format!(r#""items":[{{"type":"string"}}]{rest}"#));
+    check(
+        &items(""),
+        &items(r#","additionalItems":false"#),
+        &["constraint-narrowed /additionalItems"],
+    );
+    // `prefixItems` is not of this draft, so that it asserts nothing.
+    check(
+        &with(r#""type":"array""#),
+        &with(r#""type":"array","prefixItems":[{"type":"string"}]"#),
+        &["metadata-changed "],
+    );
+    let dependent = |names: &str| with(&format!(r#""dependentRequired":{{"a":[{names}]}}"#));
+    check(&dependent(""), &dependent(r#""b""#), &["constraint-narrowed /dependentRequired"]);
+    let tree = |rest: &str| {
+        with(&format!(
+            r##""properties":{{"a":{{"type":"string"{rest}}},"sub":{{"$recursiveRef":"#"}}}}"##
+        ))
+    };
+    check(&tree(""), &tree(r#","maxLength":3"#), &["constraint-narrowed /properties/a/maxLength"]);
+    let anchored = |schema: &str| schema.replacen('{', r#"{"$recursiveAnchor":true,"#, 1);
+    check(
+        &anchored(&tree("")),
+        &anchored(&tree(r#","maxLength":3"#)),
+        &["deep-schema-undiffable "],
+    );
+    let other = tree("").replace("2019-09", "2020-12");
+    check(&tree(""), &other, &["deep-schema-undiffable "]);
+}
+
+#[test]
+fn what_is_not_evaluated_is_what_is_not_declared_where_no_other_part_declares_members() {
+    let closed = |properties: &str, rest: &str| {
+        format!(
+            r#"{{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{{{properties}}},"unevaluatedProperties":false{rest}}}"#
+        )
+    };
+    let (one, two) = (r#""a":{}"#, r#""a":{},"b":{}"#);
+    check(&closed(one, ""), &closed(two, ""), &["added-optional-param /properties/b"]);
+    check(&closed(two, ""), &closed(one, ""), &["removed-param /properties/b"]);
+    let part = r#","allOf":[{"properties":{"c":{}}}]"#;
+    assert!(
+        kinds(&closed(one, part), &closed(two, part))
+            .contains(&"deep-schema-undiffable /unevaluatedProperties".to_owned())
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A schema as the comparison sees it: references followed, `allOf` parts merged where that changes nothing,
 //! `anyOf [T, null]` read as a set of types.
 
-use super::document::{Dialect, Place, SchemaDocument, Target};
+use super::document::{Place, SchemaDocument, Target};
 use super::type_set::TypeSet;
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
@@ -32,7 +32,7 @@ pub(super) struct View<'a> {
     pub(super) all_of: Vec<Place<'a>>,
     pub(super) any_of: Vec<Place<'a>>,
     pub(super) one_of: Vec<Place<'a>>,
-    /// Text that a model reads: `description`, `title`, `examples`, `$comment`.
+    /// What a model reads: `description`, `title`, `examples`, `$comment`, and that something is deprecated.
     pub(super) texts: Vec<(&'static str, Place<'a>)>,
     pub(super) default: Option<Place<'a>>,
     pub(super) header: Option<Place<'a>>,
@@ -237,8 +237,10 @@ impl<'a> Viewer<'a, '_> {
 
     fn absorb(&mut self, view: &mut View<'a>, place: &Place<'a>, open: &mut Vec<u32>) {
         let mut parts: Vec<Place<'a>> = Vec::new();
-        let reference = place.member("$ref");
-        let siblings_count = reference.is_none() || self.document.dialect == Dialect::Draft2020;
+        let dialect = self.document.dialect;
+        let recursive = || place.member("$recursiveRef").filter(|_| dialect.has("$recursiveRef"));
+        let reference = place.member("$ref").or_else(recursive);
+        let siblings_count = reference.is_none() || dialect.reads_siblings_of_references();
         for (name, member) in place.members() {
             *self.work = self.work.saturating_sub(1);
             if siblings_count || is_annotation(&name) {
@@ -293,21 +295,20 @@ impl<'a> Viewer<'a, '_> {
             "title" => view.texts.push(("title", member)),
             "examples" => view.texts.push(("examples", member)),
             "$comment" => view.texts.push(("$comment", member)),
+            "deprecated" if node.kind() == Kind::True => view.texts.push(("deprecated", member)),
+            // What absence says too.
+            "deprecated" if node.kind() == Kind::False => {}
             "default" => view.default = Some(member),
             "x-mcp-header" => view.header = Some(member),
             // These say nothing of an instance: references lead into them, and the document's root compares them.
             "$ref" | "$defs" | "definitions" | "$id" => {}
             "$schema" if self.is_root(&view.place) => {}
-            // What the other dialect has: there it is unknown and asserts nothing.
-            "prefixItems"
-            | "dependentRequired"
-            | "dependentSchemas"
-            | "unevaluatedItems"
-            | "unevaluatedProperties"
-            | "minContains"
-            | "maxContains"
-                if self.document.dialect == Dialect::Draft7 => {}
-            "additionalItems" if self.document.dialect == Dialect::Draft2020 => {}
+            "$recursiveRef" if self.document.dialect.has("$recursiveRef") => {}
+            keyword if keyword != "$recursiveRef" && !self.document.dialect.has(keyword) => {}
+            // Next to nothing that speaks of the same object, what is not evaluated is what is not declared.
+            "unevaluatedProperties" if evaluates_only_its_own(view.place.node) => {
+                view.keywords.insert(Cow::Borrowed("additionalProperties"), member);
+            }
             keyword if is_comparable(keyword) => {
                 view.keywords.insert(name.clone(), member);
             }
@@ -420,11 +421,37 @@ pub(super) fn is_null_schema(place: &Place<'_>) -> bool {
         })
 }
 
+/// Whether a schema has no keyword by which another schema declares members of the same object.
+fn evaluates_only_its_own(schema: Node<'_>) -> bool {
+    const OTHERS: [&str; 13] = [
+        "$dynamicRef",
+        "$recursiveRef",
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "dependencies",
+        "dependentSchemas",
+        "else",
+        "if",
+        "not",
+        "oneOf",
+        "then",
+    ];
+    !schema.members().any(|(name, _)| OTHERS.iter().any(|other| name.is_text(other)))
+}
+
 /// Keywords that assert nothing.
 fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
-        "description" | "title" | "examples" | "$comment" | "default" | "x-mcp-header"
+        "description"
+            | "title"
+            | "examples"
+            | "$comment"
+            | "default"
+            | "deprecated"
+            | "x-mcp-header"
     )
 }
 

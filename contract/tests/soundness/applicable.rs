@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Draft7,
+    Draft2019,
     Draft2020,
 }
 
@@ -114,8 +115,11 @@ impl<'a> Document<'a> {
         found
     }
 
-    /// What a schema's `$ref` leads to.
+    /// What a schema's `$ref` leads to, or its `$recursiveRef`. No generated schema has both.
     pub fn reference(&self, schema: &'a Value) -> Option<&'a Value> {
+        if self.dialect == Dialect::Draft2019 && schema.get("$recursiveRef").is_some() {
+            return Some(self.root);
+        }
         let reference = schema.get("$ref")?.as_str()?;
         self.root.pointer(reference.strip_prefix('#')?)
     }
@@ -156,10 +160,10 @@ impl<'a> Document<'a> {
     ) -> impl Iterator<Item = &'a Value> + use<'a> {
         let (first, rest) = match (self.dialect, schema.get("items")) {
             (Dialect::Draft2020, rest) => (schema.get("prefixItems"), rest),
-            (Dialect::Draft7, Some(list @ Value::Array(_))) => {
+            (Dialect::Draft7 | Dialect::Draft2019, Some(list @ Value::Array(_))) => {
                 (Some(list), schema.get("additionalItems"))
             }
-            (Dialect::Draft7, rest) => (None, rest),
+            (Dialect::Draft7 | Dialect::Draft2019, rest) => (None, rest),
         };
         let own = first.and_then(|first| first.get(index)).or(rest);
         own.into_iter().chain(schema.get("contains")).chain(schema.get("unevaluatedItems"))
@@ -183,7 +187,7 @@ impl<'a> Document<'a> {
     fn names_of_schema(&self, schema: &'a Value, names: &mut BTreeSet<&'a str>) {
         let keywords = match self.dialect {
             Dialect::Draft7 => ["properties", "dependencies"].as_slice(),
-            Dialect::Draft2020 => {
+            Dialect::Draft2019 | Dialect::Draft2020 => {
                 &["properties", "dependencies", "dependentRequired", "dependentSchemas"]
             }
         };
@@ -202,7 +206,9 @@ impl<'a> Document<'a> {
     pub fn is_open(&self, speakers: &[Speaker<'_>]) -> bool {
         let keywords = match self.dialect {
             Dialect::Draft7 => ["additionalProperties"].as_slice(),
-            Dialect::Draft2020 => &["additionalProperties", "unevaluatedProperties"],
+            Dialect::Draft2019 | Dialect::Draft2020 => {
+                &["additionalProperties", "unevaluatedProperties"]
+            }
         };
         speakers.iter().any(|speaker| match speaker {
             Speaker::Schema(schema) => keywords.iter().any(|keyword| {
@@ -228,7 +234,7 @@ fn branches<'a>(schema: &'a Value, dialect: Dialect) -> Vec<Speaker<'a>> {
     // Validators know `dependencies` in every dialect.
     let keywords = match dialect {
         Dialect::Draft7 => ["dependencies"].as_slice(),
-        Dialect::Draft2020 => &["dependencies", "dependentSchemas"],
+        Dialect::Draft2019 | Dialect::Draft2020 => &["dependencies", "dependentSchemas"],
     };
     for keyword in keywords {
         let named = schema.get(*keyword).and_then(Value::as_object);

@@ -17,8 +17,11 @@ fn edit(random: &mut Author<'_>, root: &mut Value) {
     let places = subschemas(root);
     let place = random.pick(&places).clone();
     let donor = root.pointer(random.pick(&places).as_str()).cloned().unwrap_or(Value::Bool(true));
-    let dialects =
-        ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"];
+    let dialects = [
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    ];
     if place.is_empty() && random.percent(2) && root.is_object() {
         root["$schema"] = json!(random.pick(&dialects));
         return;

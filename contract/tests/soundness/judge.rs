@@ -83,12 +83,16 @@ fn declared(schema: &Value) -> Option<Dialect> {
     if uri.contains("draft-07") || uri.contains("draft-06") {
         return Some(Dialect::Draft7);
     }
+    if uri.contains("2019-09") {
+        return Some(Dialect::Draft2019);
+    }
     uri.contains("2020-12").then_some(Dialect::Draft2020)
 }
 
 fn validator(schema: &Value, dialect: Dialect) -> Option<Validator> {
     let draft = match dialect {
         Dialect::Draft7 => Draft::Draft7,
+        Dialect::Draft2019 => Draft::Draft201909,
         Dialect::Draft2020 => Draft::Draft202012,
     };
     jsonschema::options().with_draft(draft).should_validate_formats(true).build(schema).ok()

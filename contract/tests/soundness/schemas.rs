@@ -10,9 +10,10 @@ const PATTERNS: [&str; 5] = ["^a", "b$", "^[a-c]*$", "^.$", "a"];
 const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "string", "integer", "number"];
 const DEFINITIONS: [&str; 3] = ["A", "B", "C"];
 const DRAFT_7: &str = "http://json-schema.org/draft-07/schema#";
+const DRAFT_2019: &str = "https://json-schema.org/draft/2019-09/schema";
 const DRAFT_2020: &str = "https://json-schema.org/draft/2020-12/schema";
 
-const LEAF_KEYWORDS: [&str; 14] = [
+const LEAF_KEYWORDS: [&str; 15] = [
     "enum",
     "const",
     "minimum",
@@ -27,6 +28,7 @@ const LEAF_KEYWORDS: [&str; 14] = [
     "description",
     "title",
     "format",
+    "deprecated",
 ];
 
 const OBJECT_KEYWORDS: [&str; 11] = [
@@ -166,11 +168,17 @@ pub fn document(random: &mut Author<'_>) -> Value {
             }
             members.insert(container.to_owned(), Value::Object(definitions));
         }
-        match random.below(5) {
+        match random.below(6) {
             0 => drop(members.insert("$schema".to_owned(), json!(DRAFT_7))),
             1 => drop(members.insert("$schema".to_owned(), json!(DRAFT_2020))),
+            2 => drop(members.insert("$schema".to_owned(), json!(DRAFT_2019))),
             _ => {}
         }
+    }
+    // In draft 2019-09 a document may also refer to itself as a whole with a word of its own.
+    if root.get("$schema") == Some(&json!(DRAFT_2019)) {
+        let text = root.to_string().replace(r##""$ref":"#""##, r##""$recursiveRef":"#""##);
+        root = serde_json::from_str(&text).expect("the text was JSON before");
     }
     // One container for all, or references into the other one would lead nowhere.
     if container == "$defs" {
@@ -295,6 +303,7 @@ pub fn keyword_value(random: &mut Author<'_>, keyword: &str, depth: usize) -> Va
         "multipleOf" => random.pick(&[json!(1), json!(2), json!(3), json!(4), json!(0.5)]).clone(),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
         | "minContains" | "maxContains" => json!(random.below(4)),
+        "deprecated" => json!(random.percent(70)),
         "format" => json!(random.pick(&["date", "ipv4", "vendor"])),
         "pattern" => json!(random.pick(&PATTERNS)),
         "description" | "title" => json!(random.pick(&["one", "two", "a"])),

@@ -1,7 +1,7 @@
 //! The schemas that apply to one place of a call on one side, and what they say of it together.
 
 use super::Undecided;
-use super::schema::Schema;
+use super::schema::{Schema, is_reference, is_schema, parts};
 use contract::canonical::{Position, canonical};
 use contract::json::{Kind, Node};
 use contract::schema::spells_name;
@@ -50,7 +50,7 @@ impl<'a> Applied<'a> {
         self.schemas.push(node);
         for (keyword, value) in sorted_members(node) {
             match keyword.as_ref() {
-                "$ref" => self.add(schema, schema.resolve(value)?)?,
+                word if is_reference(word) => self.add(schema, schema.resolve(value)?)?,
                 "allOf" => value.items().try_for_each(|part| self.add(schema, part))?,
                 "anyOf" | "oneOf" => {
                     let branches: Vec<_> = value.items().filter(|part| !is_null(*part)).collect();
@@ -64,7 +64,11 @@ impl<'a> Applied<'a> {
                     }
                 }
                 "items" if value.is_array() => self.loose.push((keyword, value)),
-                word if CONDITIONAL.contains(&word) => self.loose.push((keyword, value)),
+                word if CONDITIONAL.contains(&word) => {
+                    let branches = declaring_parts(word, value);
+                    self.loose.push((keyword, value));
+                    branches.into_iter().try_for_each(|part| self.add_branch(schema, part))?;
+                }
                 _ => {}
             }
         }
@@ -76,11 +80,14 @@ impl<'a> Applied<'a> {
         self.branches.push(node);
         for (keyword, value) in sorted_members(node) {
             match keyword.as_ref() {
-                "$ref" => self.add_branch(schema, schema.resolve(value)?)?,
+                word if is_reference(word) => self.add_branch(schema, schema.resolve(value)?)?,
                 "allOf" | "anyOf" | "oneOf" => {
                     value.items().try_for_each(|part| self.add_branch(schema, part))?;
                 }
-                _ => {}
+                word => {
+                    let mut branches = declaring_parts(word, value).into_iter();
+                    branches.try_for_each(|part| self.add_branch(schema, part))?;
+                }
             }
         }
         Ok(())
@@ -123,6 +130,13 @@ impl<'a> Applied<'a> {
         if has_value { self.said(is_default) } else { Vec::new() }
     }
 
+    pub(super) fn is_deprecated(&self) -> bool {
+        let is_true = |schema: &Node<'a>| {
+            schema.get("deprecated").is_some_and(|value| value.kind() == Kind::True)
+        };
+        self.schemas.iter().any(is_true)
+    }
+
     pub(super) fn formats(&self) -> Vec<(Cow<'a, str>, Vec<u8>)> {
         self.said(|keyword, _| matches!(keyword, "format" | "contentEncoding" | "contentMediaType"))
     }
@@ -131,6 +145,16 @@ impl<'a> Applied<'a> {
         let members = self.schemas.iter().flat_map(|schema| sorted_members(*schema));
         let wanted = members.filter(|(keyword, value)| is_wanted(keyword, *value));
         wanted.map(|(keyword, value)| (keyword, canonical(value, Position::Plain))).collect()
+    }
+}
+
+/// The schemas of a condition that declare members of the same value as the schema that the condition stands in.
+fn declaring_parts<'a>(keyword: &str, value: Node<'a>) -> Vec<Node<'a>> {
+    match keyword {
+        "then" | "else" | "dependentSchemas" | "dependencies" => {
+            parts(keyword, value).into_iter().filter(|part| is_schema(*part)).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -183,13 +207,14 @@ fn is_null(branch: Node<'_>) -> bool {
 }
 
 /// The types of values, one bit each.
-const ALL_TYPES: u8 = 0b111_1111;
+pub(super) const ALL_TYPES: u8 = 0b111_1111;
+pub(super) const OBJECT: u8 = 4;
 
 fn named_type(name: &str) -> u8 {
     match name {
         "null" => 1,
         "boolean" => 2,
-        "object" => 4,
+        "object" => OBJECT,
         "array" => 8,
         "string" => 16,
         "integer" => 32,
@@ -203,7 +228,7 @@ fn type_of(value: Node<'_>) -> u8 {
     match value.kind() {
         Kind::Null => 1,
         Kind::False | Kind::True => 2,
-        Kind::Object => 4,
+        Kind::Object => OBJECT,
         Kind::Array => 8,
         Kind::String => 16,
         Kind::Number => 96,
@@ -228,7 +253,7 @@ fn types_of_schema<'a>(schema: &Schema<'a>, node: Node<'a>) -> Result<u8, Undeci
             Some("type") => value.as_str().map_or(0, |name| named_type(&name)),
             Some("enum") => value.items().fold(0, |sum, value| sum | type_of(value)),
             Some("const") => type_of(value),
-            Some("$ref") => types_of_schema(schema, schema.resolve(value)?)?,
+            Some(word) if is_reference(word) => types_of_schema(schema, schema.resolve(value)?)?,
             Some("allOf") => types(schema, &value.items().collect::<Vec<_>>())?,
             Some("anyOf" | "oneOf") => value
                 .items()

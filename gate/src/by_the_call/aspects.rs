@@ -19,6 +19,8 @@ impl Aspects {
     pub(super) const GONE: Aspects = Aspects(32);
     /// Branches or conditions that are not compared one by one are not the same.
     pub(super) const BRANCHES: Aspects = Aspects(64);
+    /// It is marked as deprecated, or is not any more.
+    pub(super) const DEPRECATED: Aspects = Aspects(128);
 
     pub(super) fn with(self, other: Aspects) -> Aspects {
         Aspects(self.0 | other.0)
@@ -42,7 +44,7 @@ impl Aspects {
 
     /// The kinds of change that they are told as.
     pub(super) fn kinds(self) -> impl Iterator<Item = ChangeKind> {
-        const KINDS: [(Aspects, ChangeKind); 7] = [
+        const KINDS: [(Aspects, ChangeKind); 8] = [
             (Aspects::TEXT, ChangeKind::DescriptionOnly),
             (Aspects::DEFAULT, ChangeKind::DefaultChanged),
             (Aspects::TYPE, ChangeKind::TypeChanged),
@@ -50,6 +52,7 @@ impl Aspects {
             (Aspects::FORMAT, ChangeKind::ConstraintNarrowed),
             (Aspects::GONE, ChangeKind::RemovedParam),
             (Aspects::BRANCHES, ChangeKind::ConstraintNarrowed),
+            (Aspects::DEPRECATED, ChangeKind::DescriptionOnly),
         ];
         KINDS.into_iter().filter(move |(aspect, _)| self.has(*aspect)).map(|(_, kind)| kind)
     }

@@ -4,7 +4,7 @@
 //! visits; a reference that leads back to itself without a step into the call never ends.
 
 use super::Undecided;
-use super::schema::{Schema, is_schema, parts, properties};
+use super::schema::{Schema, is_reference, is_schema, parts, properties};
 use contract::json::Node;
 use std::collections::{BTreeMap, HashSet};
 
@@ -87,7 +87,9 @@ fn collect<'a>(
     for _ in 0..if is_counting { 2 } else { 1 } {
         for (keyword, value) in node.members() {
             match keyword.as_str().as_deref() {
-                Some("$ref") => collect(schema, schema.resolve(value)?, active, found)?,
+                Some(keyword) if is_reference(keyword) => {
+                    collect(schema, schema.resolve(value)?, active, found)?;
+                }
                 Some(
                     keyword @ ("allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else"
                     | "dependentSchemas" | "dependencies"),

@@ -3,11 +3,11 @@
 //! Both schemas are walked side by side along the paths of a call. What is said of one place is compared there, wherever
 //! in the schemas it is written, so that an edit of a definition reaches every parameter that refers to it.
 
-use super::applied::{Applied, Title, types};
+use super::applied::{ALL_TYPES, Applied, OBJECT, Title, types};
 use super::aspects::Aspects;
-use super::omission::speaks_of_omission;
+use super::relied::{ReliedOn, Spoken};
 use super::sameness::Sameness;
-use super::schema::{Schema, properties};
+use super::schema::{Schema, is_reference, properties};
 use super::work::Work;
 use super::{Undecided, sayings};
 use contract::json::{Kind, Node};
@@ -46,8 +46,9 @@ pub(super) struct CallPlace {
 pub(super) enum CallMember {
     /// The older definition declares it; it may be gone from the new one.
     Declared(usize),
-    /// Only the new definition declares it.
-    Added,
+    /// Only the new definition declares it. A call that leaves it out may mean something else if it has a default, or
+    /// a text about being left out.
+    Added(Aspects),
 }
 
 /// Members that are not declared by name.
@@ -82,7 +83,8 @@ impl Places {
             visited: (HashSet::new(), HashSet::new()),
             within: (HashSet::new(), HashSet::new()),
             sameness: Sameness::new(old, new),
-            spoken: HashMap::new(),
+            spoken: Spoken::default(),
+            relied: (ReliedOn::default(), ReliedOn::default()),
         };
         walk.place(None, vec![old.root], Some(vec![new.root]), false)?;
         while let Some(pair) = walk.waiting.pop() {
@@ -90,7 +92,7 @@ impl Places {
         }
         let (old_visited, new_visited) =
             (&walk.visited.0 | &walk.within.0, &walk.visited.1 | &walk.within.1);
-        let unattributed = sayings::apart(old, &old_visited) != sayings::apart(new, &new_visited);
+        let unattributed = sayings::differ((old, &old_visited), (new, &new_visited))?;
         let mut places = Places { places: walk.places, unattributed };
         places.gather(&old.work)?;
         Ok(places)
@@ -109,10 +111,15 @@ impl Places {
                 let (mut within, mut left_out) = (place.within, place.left_out);
                 let of = |next: usize| self.places.get(next);
                 for member in place.members.values() {
-                    let CallMember::Declared(next) = *member else { continue };
-                    let Some(next) = of(next) else { continue };
-                    within = within.with(next.within);
-                    left_out = left_out.with(next.left_out);
+                    let (inside, absent) = match *member {
+                        CallMember::Added(aspects) => (aspects, aspects),
+                        CallMember::Declared(next) => {
+                            let Some(next) = of(next) else { continue };
+                            (next.within, next.left_out)
+                        }
+                    };
+                    within = within.with(inside);
+                    left_out = left_out.with(absent);
                 }
                 let further = match place.further {
                     Further::Open(next) => Some(next),
@@ -136,8 +143,13 @@ impl Places {
     /// Takes changes of text out: they hold nothing where a parameter's text is deferred.
     pub(super) fn ignore_text(&mut self) {
         for place in &mut self.places {
-            for aspects in [&mut place.own, &mut place.within, &mut place.left_out] {
-                *aspects = aspects.without(Aspects::TEXT);
+            let added = place.members.values_mut().filter_map(|member| match member {
+                CallMember::Added(aspects) => Some(aspects),
+                CallMember::Declared(_) => None,
+            });
+            let own = [&mut place.own, &mut place.within, &mut place.left_out];
+            for aspects in own.into_iter().chain(added) {
+                *aspects = aspects.without(Aspects::TEXT.with(Aspects::DEPRECATED));
             }
         }
     }
@@ -166,8 +178,9 @@ struct Walk<'s, 'a> {
     /// Those of them that belong to a place with everything that is in them.
     within: (HashSet<u32>, HashSet<u32>),
     sameness: Sameness<'s, 'a>,
-    /// Which texts speak of being left out: one text may belong to thousands of places.
-    spoken: HashMap<Cow<'a, str>, bool>,
+    spoken: Spoken<'a>,
+    /// What calls rely on that leave out what a subschema of each side is about.
+    relied: (ReliedOn, ReliedOn),
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -209,10 +222,12 @@ impl<'a> Walk<'_, 'a> {
         found.left_out = self.left_out(own, &old, new.as_ref());
         if own.has(Aspects::BRANCHES) {
             // Nothing below is compared: all of it counts as changed with the place.
-            found.left_out = found.left_out.with(self.left_out_anywhere(&old, new.as_ref())?);
+            let new = new.iter().flat_map(Applied::declaring);
+            found.left_out = found.left_out.with(self.left_out_anywhere(old.declaring(), new)?);
         }
         if own.has(Aspects::GONE) {
-            let is_relied_on = !self.left_out_anywhere(&old, None)?.is_none();
+            let gone = self.left_out_anywhere(old.declaring(), std::iter::empty())?;
+            let is_relied_on = !gone.is_none();
             found.left_out = Aspects::GONE.when(is_relied_on);
         }
         self.look_into_members(pair, &old, new.as_ref(), &mut found)?;
@@ -235,8 +250,10 @@ impl<'a> Walk<'_, 'a> {
             (None, 0) => Title::OfRoot,
             (None, _) => Title::Other,
         };
-        let old_types = types(self.old, &pair.old)?;
-        let new_types = types(self.new, new_place)?;
+        // Arguments are an object, whether a definition says so or not.
+        let possible = if pair.place == 0 { OBJECT } else { ALL_TYPES };
+        let old_types = types(self.old, &pair.old)? & possible;
+        let new_types = types(self.new, new_place)? & possible;
         let is_lost = old_types & !new_types != 0;
         let is_same = self.sameness.of_loose(&old.loose, &new.loose)?;
         self.visit_all(&old.loose, &new.loose)?;
@@ -245,6 +262,7 @@ impl<'a> Walk<'_, 'a> {
             .with(Aspects::DEFAULT.when(old.defaults() != new.defaults()))
             .with(Aspects::TYPE.when(is_lost))
             .with(Aspects::WIDER_TYPE.when(!is_lost && old_types != new_types))
+            .with(Aspects::DEPRECATED.when(old.is_deprecated() != new.is_deprecated()))
             .with(Aspects::FORMAT.when(old.formats() != new.formats()))
             .with(Aspects::BRANCHES.when(!is_same)))
     }
@@ -262,23 +280,18 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    /// What a call relies on that leaves out a place whose alternatives changed: any default in it, any text about one.
+    /// What a call relies on that leaves out a place: any default in it, any text about being left out.
     fn left_out_anywhere(
         &mut self,
-        old: &Applied<'a>,
-        new: Option<&Applied<'a>>,
+        old: impl Iterator<Item = Node<'a>>,
+        new: impl Iterator<Item = Node<'a>>,
     ) -> Result<Aspects, Undecided> {
         let mut found = Aspects::NONE;
-        let sides = [(self.old, Some(old)), (self.new, new)];
-        for (schema, applied) in sides {
-            let nodes = applied.map(|applied| applied.declaring().collect()).unwrap_or_default();
-            for node in reach(schema, nodes, &mut HashSet::new())? {
-                let alone = Applied { schemas: vec![node], ..Applied::default() };
-                let is_speaking = alone.sentences().into_iter().any(|text| self.speaks(text));
-                found = found
-                    .with(Aspects::DEFAULT.when(!alone.defaults().is_empty()))
-                    .with(Aspects::TEXT.when(is_speaking));
-            }
+        for node in old {
+            found = found.with(self.relied.0.of(self.old, node, &mut self.spoken)?);
+        }
+        for node in new {
+            found = found.with(self.relied.1.of(self.new, node, &mut self.spoken)?);
         }
         Ok(found)
     }
@@ -289,19 +302,10 @@ impl<'a> Walk<'_, 'a> {
             let (old, new) = (old.sentences(), new.map(Applied::sentences).unwrap_or_default());
             // The same sentences in another order: any of them may be about something else now.
             let texts = if old == new { old } else { &old ^ &new };
-            texts.into_iter().any(|text| self.speaks(text))
+            texts.into_iter().any(|text| self.spoken.has(text))
         };
         let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && is_speaking());
         Aspects::DEFAULT.when(own.has(Aspects::DEFAULT)).with(text)
-    }
-
-    fn speaks(&mut self, text: Cow<'a, str>) -> bool {
-        if let Some(is_speaking) = self.spoken.get(&text) {
-            return *is_speaking;
-        }
-        let is_speaking = speaks_of_omission(&text);
-        self.spoken.insert(text, is_speaking);
-        is_speaking
     }
 
     fn look_into_members(
@@ -330,7 +334,8 @@ impl<'a> Walk<'_, 'a> {
                 (true, Some(new)) => {
                     // Nothing compares it: what it says is new with it.
                     reach(self.new, new.clone(), &mut self.within.1)?;
-                    CallMember::Added
+                    let new = new.iter().copied();
+                    CallMember::Added(self.left_out_anywhere(std::iter::empty(), new)?)
                 }
                 (true, None) => continue,
             };
@@ -396,7 +401,7 @@ fn is_anything(node: &Node<'_>) -> bool {
 }
 
 /// Adds every subschema in some schemas, references followed, to those that are known. Returns the ones that it added.
-fn reach<'a>(
+pub(super) fn reach<'a>(
     schema: &Schema<'a>,
     nodes: Vec<Node<'a>>,
     known: &mut HashSet<u32>,
@@ -412,8 +417,8 @@ fn reach<'a>(
         added.push(node);
         for (name, value) in node.members() {
             match name.as_str().as_deref() {
-                Some("$ref") => waiting.push(schema.resolve(value)?),
                 Some("$defs" | "definitions") | None => {}
+                Some(keyword) if is_reference(keyword) => waiting.push(schema.resolve(value)?),
                 Some(keyword) => waiting.extend(super::schema::parts(keyword, value)),
             }
         }

@@ -41,7 +41,12 @@ impl CallRules {
         for places in &compiled.places {
             let members = places.get(0).into_iter().flat_map(|root| &root.members);
             for (name, member) in members {
-                let CallMember::Declared(place) = member else { continue };
+                let place = match member {
+                    // No call that was made before the change could have it.
+                    CallMember::Added(aspects) if !aspects.is_none() => return CallReach::Every,
+                    CallMember::Added(_) => continue,
+                    CallMember::Declared(place) => place,
+                };
                 let Some(place) = places.get(*place) else { return CallReach::Every };
                 let names =
                     [(&mut reached.used, place.within), (&mut reached.left_out, place.left_out)];
@@ -52,6 +57,8 @@ impl CallRules {
                 }
             }
         }
+        let undecidable = compiled.validators().flat_map(|validators| &validators.undecidable);
+        reached.used.extend(undecidable.cloned());
         for change in &self.changes {
             let is_nested = change.is_nested;
             match (change.kind, &change.parameter) {

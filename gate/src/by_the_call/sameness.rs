@@ -1,7 +1,7 @@
 //! Whether two schemas say the same, references followed on both sides.
 
 use super::Undecided;
-use super::schema::Schema;
+use super::schema::{Schema, is_reference};
 use contract::canonical::{Position, canonical};
 use contract::json::Node;
 use std::borrow::Cow;
@@ -111,7 +111,7 @@ impl<'s, 'a> Sameness<'s, 'a> {
         }
         for ((name, old), new) in old_members.into_iter().zip(new_members.into_values()) {
             let is_same = match (is_schema, name.as_ref()) {
-                (true, "$ref") => {
+                (true, keyword) if is_reference(keyword) => {
                     let (old, new) = (self.old.resolve(old)?, self.new.resolve(new)?);
                     self.of_values(old, new, Position::Schema)?
                 }

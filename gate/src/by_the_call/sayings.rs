@@ -1,24 +1,80 @@
 //! What a schema says where no path of a call leads: in a definition that nothing refers to, or in a condition.
 
+use super::Undecided;
 use super::schema::{Schema, properties};
 use contract::canonical::{Position, canonical};
+use contract::json::Node;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
-/// What subschemas that belong to no place say, each with how often: texts, defaults, types, formats, properties. Two
-/// definitions that differ in it changed in a way that no parameter can be blamed for.
-pub(super) fn apart(
-    schema: &Schema<'_>,
-    visited: &HashSet<u32>,
+/// A definition and the subschemas of it that belong to a place.
+type Seen<'s, 'a> = (&'s Schema<'a>, &'s HashSet<u32>);
+
+/// Whether two definitions differ in what they say apart from all places: then something changed that no parameter can be
+/// blamed for.
+pub(super) fn differ(old: Seen<'_, '_>, new: Seen<'_, '_>) -> Result<bool, Undecided> {
+    let (old_definitions, new_definitions) = (definitions(old.0), definitions(new.0));
+    let mut ignored = (Vec::new(), Vec::new());
+    for (name, before) in &old_definitions {
+        match new_definitions.get(name) {
+            // A parameter that came or went leaves a definition behind that others still have, or had, in the same words.
+            Some(after) if is_same((old.0, *before), (new.0, *after))? => {
+                ignored.0.push(*before);
+                ignored.1.push(*after);
+            }
+            Some(_) => {}
+            // What nothing referred to said nothing of a call.
+            None => ignored.0.push(*before),
+        }
+    }
+    Ok(apart(old, &ignored.0) != apart(new, &ignored.1))
+}
+
+/// The definitions of a schema, by their names.
+fn definitions<'a>(schema: &Schema<'a>) -> BTreeMap<Cow<'a, str>, Node<'a>> {
+    let containers = ["$defs", "definitions"].into_iter().filter_map(|name| schema.root.get(name));
+    let members = containers.flat_map(Node::members);
+    members.map(|(name, definition)| (name.as_str().unwrap_or_default(), definition)).collect()
+}
+
+fn is_same(
+    (old_schema, old): (&Schema<'_>, Node<'_>),
+    (new_schema, new): (&Schema<'_>, Node<'_>),
+) -> Result<bool, Undecided> {
+    if old.raw() == new.raw() {
+        return Ok(true);
+    }
+    old_schema.work.spend_on_all(old)?;
+    new_schema.work.spend_on_all(new)?;
+    Ok(canonical(old, Position::Schema) == canonical(new, Position::Schema))
+}
+
+/// What subschemas that belong to no place say, each with how often: texts, defaults, types, formats, properties.
+fn apart(
+    (schema, visited): Seen<'_, '_>,
+    ignored: &[Node<'_>],
 ) -> BTreeMap<(String, Vec<u8>), usize> {
+    let mut ranges: Vec<(u32, u32)> = ignored
+        .iter()
+        .map(|node| (node.index(), node.index().saturating_add(node.size())))
+        .collect();
+    ranges.sort_unstable();
+    let is_ignored = |index: u32| {
+        let before = ranges.partition_point(|(start, _)| *start <= index);
+        let last = before.checked_sub(1).and_then(|at| ranges.get(at));
+        last.is_some_and(|(_, end)| index < *end)
+    };
     let mut said = BTreeMap::new();
-    for node in schema.all().into_iter().filter(|node| !visited.contains(&node.index())) {
+    let nodes = schema.all().into_iter();
+    let nodes = nodes.filter(|node| !visited.contains(&node.index()) && !is_ignored(node.index()));
+    for node in nodes {
         for (name, value) in node.members() {
             let keyword = name.as_str().unwrap_or_default();
             let position = match keyword.as_ref() {
                 // The alternative "or null" belongs to the parameter that it is written in, whose types are compared.
                 "type" if value.is_text("null") => continue,
                 "title" | "description" | "examples" | "$comment" | "default" | "format"
-                | "contentEncoding" | "contentMediaType" => Position::Plain,
+                | "contentEncoding" | "contentMediaType" | "deprecated" => Position::Plain,
                 "type" => Position::Set,
                 _ => continue,
             };

@@ -1,7 +1,8 @@
 //! One input schema: what is in it, where its references lead, and whether it is within the bounds.
 //!
 //! References are followed inside the document and never fetched. A schema whose references cannot be followed by
-//! JSON Pointer alone (a nested `$id`, an anchor, a dynamic reference) is undecided.
+//! JSON Pointer alone (a nested `$id`, an anchor, a dynamic reference) is undecided. A recursive reference of draft
+//! 2019-09 without an anchor leads to the root.
 
 use super::Undecided;
 use super::numbers::is_exact;
@@ -25,6 +26,7 @@ pub const MAX_PATTERN_BYTES: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Draft7,
+    Draft2019,
     Draft2020,
 }
 
@@ -78,11 +80,18 @@ impl<'a> Schema<'a> {
         let uri = declared.as_str().unwrap_or_default();
         match uri.trim_end_matches('#').split_once("://") {
             Some(("http" | "https", "json-schema.org/draft-07/schema")) => Ok(&[Dialect::Draft7]),
+            Some(("http" | "https", "json-schema.org/draft/2019-09/schema")) => {
+                Ok(&[Dialect::Draft2019])
+            }
             Some(("http" | "https", "json-schema.org/draft/2020-12/schema")) => {
                 Ok(&[Dialect::Draft2020])
             }
             _ => Err(Undecided::Dialect),
         }
+    }
+
+    fn is_2019(&self) -> bool {
+        self.dialects() == Ok(&[Dialect::Draft2019])
     }
 
     fn look_through(&mut self, node: Node<'a>) -> Result<(), Undecided> {
@@ -94,6 +103,8 @@ impl<'a> Schema<'a> {
         for (name, value) in node.members() {
             let keyword = name.as_str().unwrap_or_default();
             match keyword.as_ref() {
+                // Without an anchor, which is refused below, it leads to the root.
+                "$recursiveRef" if self.is_2019() && value.is_text("#") => {}
                 "$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor"
                 | "$recursiveAnchor" | "$vocabulary" => return Err(Undecided::Reference),
                 "$id" | "id" if !is_root && value.kind() == Kind::String => {
@@ -125,7 +136,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The schema that a `$ref` leads to.
+    /// The schema that a reference leads to.
     pub(super) fn resolve(&self, reference: Node<'a>) -> Result<Node<'a>, Undecided> {
         let text = reference.as_str().ok_or(Undecided::Reference)?;
         let fragment = text.strip_prefix('#').ok_or(Undecided::Reference)?;
@@ -176,6 +187,11 @@ impl<'a> Schema<'a> {
         }
         found
     }
+}
+
+/// Whether a keyword refers to another schema of the document.
+pub(super) fn is_reference(keyword: &str) -> bool {
+    matches!(keyword, "$ref" | "$recursiveRef")
 }
 
 /// The subschemas directly in the value of a keyword.

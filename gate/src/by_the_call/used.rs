@@ -20,6 +20,8 @@ pub(super) enum How {
     LeftOut(Aspects),
     /// Only the new definition has it.
     Added,
+    /// Only the new definition has it, and says what a call means that leaves it out.
+    AddedLeftOut,
     /// The approved definition does not have it.
     Undeclared,
 }
@@ -32,17 +34,22 @@ pub(super) fn touched<'a>(places: &'a Places, arguments: Node<'a>) -> Vec<Touche
         let parameter = name.as_str().unwrap_or_default();
         let how = match root.members.get(parameter.as_ref()) {
             Some(CallMember::Declared(next)) => used(places, *next, value),
-            Some(CallMember::Added) => Some(How::Added),
+            Some(CallMember::Added(_)) => Some(How::Added),
             None => undeclared(places, root, value),
         };
         found.extend(how.map(|how| Touched { parameter, how }));
     }
     // Parameters whose absence means something else are few: most calls look none of them up.
     for (name, member) in &root.members {
-        let CallMember::Declared(next) = member else { continue };
-        let aspects = places.get(*next).map_or(Aspects::BRANCHES, |place| place.left_out);
+        let (aspects, how): (_, fn(Aspects) -> How) = match member {
+            CallMember::Added(aspects) => (*aspects, |_| How::AddedLeftOut),
+            CallMember::Declared(next) => {
+                let place = places.get(*next);
+                (place.map_or(Aspects::BRANCHES, |place| place.left_out), How::LeftOut)
+            }
+        };
         if !aspects.is_none() && arguments.get(name).is_none() {
-            let how = How::LeftOut(aspects);
+            let how = how(aspects);
             found.push(Touched { parameter: name.as_ref().into(), how });
         }
     }
@@ -73,7 +80,7 @@ fn is_undeclared_in(places: &Places, at: usize, value: Node<'_>) -> Option<How> 
         Kind::Object => value.members().find_map(|(name, value)| {
             match place.members.get(name.as_str().unwrap_or_default().as_ref()) {
                 Some(CallMember::Declared(next)) => is_undeclared_in(places, *next, value),
-                Some(CallMember::Added) => Some(How::Added),
+                Some(CallMember::Added(_)) => Some(How::Added),
                 None => undeclared(places, place, value),
             }
         }),

@@ -1,9 +1,13 @@
 //! Validators of one definition. Nothing is fetched, `format` is never asserted, and patterns run on the linear engine.
 
 use super::Undecided;
-use super::schema::{Dialect, Schema};
+use super::places::reach;
+use super::schema::{Dialect, Schema, is_reference, parts, properties};
+use contract::json::Node;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The most bytes of a compiled pattern, and of the cache that it is run with.
 const PATTERN_BYTES: usize = 64 * 1024;
@@ -17,29 +21,29 @@ const KEPT_PATTERN_BYTES: usize = 256 * 1024;
 pub(super) struct Validators {
     dialects: Vec<Validator>,
     patterns: usize,
+    /// The parameters with a pattern that the linear engine cannot run. The validators do not look at that pattern, so
+    /// that they decide on calls without those parameters only.
+    pub(super) undecidable: BTreeSet<String>,
 }
 
 impl Validators {
     /// Compiles a schema whose bounds have been checked.
     pub(super) fn compile(schema: &Schema<'_>) -> Result<Validators, Undecided> {
-        let value: Value =
+        let mut value: Value =
             serde_json::from_str(schema.root.raw()).map_err(|_| Undecided::Schema)?;
-        let limit = PATTERN_BYTES.min(ALL_PATTERNS_BYTES / schema.patterns().max(1));
-        let compiled = schema.dialects()?.iter().map(|dialect| {
-            let draft = match dialect {
-                Dialect::Draft7 => Draft::Draft7,
-                Dialect::Draft2020 => Draft::Draft202012,
-            };
-            let patterns = PatternOptions::regex().size_limit(limit).dfa_size_limit(limit);
-            let options = jsonschema::options()
-                .with_draft(draft)
-                .offline()
-                .should_validate_formats(false)
-                .with_pattern_options(patterns);
-            options.build(&value).map_err(|_| Undecided::Schema)
-        });
-        let dialects = compiled.collect::<Result<_, _>>()?;
-        Ok(Validators { dialects, patterns: schema.patterns() })
+        schema.dialects()?;
+        let patterns = schema.patterns();
+        let limit = PATTERN_BYTES.min(ALL_PATTERNS_BYTES / patterns.max(1));
+        let (dialects, undecidable) = match all(schema, &value, limit) {
+            Ok(dialects) => (dialects, BTreeSet::new()),
+            Err(_) => {
+                let refused = refused_patterns(schema, limit)?;
+                let undecidable = parameters_with(schema, &refused)?;
+                drop_patterns(schema.root, &mut value, &refused);
+                (all(schema, &value, limit)?, undecidable)
+            }
+        };
+        Ok(Validators { dialects, patterns, undecidable })
     }
 
     pub(super) fn accept(&self, arguments: &Value) -> bool {
@@ -71,5 +75,92 @@ impl Validators {
             }
         }
         refused
+    }
+}
+
+/// A validator for each dialect of a schema.
+fn all(schema: &Schema<'_>, value: &Value, limit: usize) -> Result<Vec<Validator>, Undecided> {
+    schema.dialects()?.iter().map(|dialect| build(*dialect, value, limit)).collect()
+}
+
+fn build(dialect: Dialect, value: &Value, limit: usize) -> Result<Validator, Undecided> {
+    let draft = match dialect {
+        Dialect::Draft7 => Draft::Draft7,
+        Dialect::Draft2019 => Draft::Draft201909,
+        Dialect::Draft2020 => Draft::Draft202012,
+    };
+    let patterns = PatternOptions::regex().size_limit(limit).dfa_size_limit(limit);
+    let options = jsonschema::options()
+        .with_draft(draft)
+        .offline()
+        .should_validate_formats(false)
+        .with_pattern_options(patterns);
+    options.build(value).map_err(|_| Undecided::Schema)
+}
+
+/// The subschemas with a `pattern` that cannot be compiled on its own.
+fn refused_patterns(schema: &Schema<'_>, limit: usize) -> Result<HashSet<u32>, Undecided> {
+    let mut known: HashMap<Cow<'_, str>, bool> = HashMap::new();
+    let mut refused = HashSet::new();
+    for node in schema.all() {
+        let Some(pattern) = node.get("pattern").and_then(Node::as_str) else { continue };
+        let is_refused = *known.entry(pattern).or_insert_with_key(|pattern| {
+            let alone = serde_json::json!({ "pattern": pattern });
+            build(Dialect::Draft2020, &alone, limit).is_err()
+        });
+        if is_refused {
+            refused.insert(node.index());
+        }
+    }
+    Ok(refused)
+}
+
+/// The parameters that lead to one of some subschemas.
+///
+/// Only the properties of the root are looked into one by one. A subschema that anything else leads to, such as a
+/// condition, may decide on a call without the parameter: then no call can be decided on.
+fn parameters_with<'a>(
+    schema: &Schema<'a>,
+    wanted: &HashSet<u32>,
+) -> Result<BTreeSet<String>, Undecided> {
+    let mut elsewhere = Vec::new();
+    for (name, value) in schema.root.members() {
+        match name.as_str().as_deref() {
+            Some("properties" | "$defs" | "definitions") | None => {}
+            Some(keyword) if is_reference(keyword) => elsewhere.push(schema.resolve(value)?),
+            Some(keyword) => elsewhere.extend(parts(keyword, value)),
+        }
+    }
+    let has_wanted = |nodes: Vec<Node<'a>>| -> Result<bool, Undecided> {
+        let found = reach(schema, nodes, &mut HashSet::new())?;
+        Ok(found.iter().any(|node| wanted.contains(&node.index())))
+    };
+    if wanted.is_empty() || wanted.contains(&schema.root.index()) || has_wanted(elsewhere)? {
+        return Err(Undecided::Schema);
+    }
+    let mut parameters = BTreeSet::new();
+    for (name, property) in properties(schema.root) {
+        if has_wanted(vec![property])? {
+            parameters.insert(name.into_owned());
+        }
+    }
+    Ok(parameters)
+}
+
+/// Takes the patterns out of some subschemas.
+fn drop_patterns(node: Node<'_>, value: &mut Value, refused: &HashSet<u32>) {
+    if refused.contains(&node.index())
+        && let Some(members) = value.as_object_mut()
+    {
+        members.remove("pattern");
+    }
+    for (name, member) in node.members() {
+        let name = name.as_str().unwrap_or_default();
+        if let Some(value) = value.get_mut(name.as_ref()) {
+            drop_patterns(member, value, refused);
+        }
+    }
+    if let Some(items) = value.as_array_mut() {
+        node.items().zip(items).for_each(|(item, value)| drop_patterns(item, value, refused));
     }
 }

@@ -1,0 +1,84 @@
+//! What a call relies on that leaves something out: a default, or a text about being left out, anywhere in the subschema
+//! that is about it.
+
+use super::Undecided;
+use super::applied::Applied;
+use super::aspects::Aspects;
+use super::omission::speaks_of_omission;
+use super::schema::{Schema, is_reference, parts};
+use contract::json::Node;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Which texts speak of being left out: one text may belong to thousands of places.
+#[derive(Debug, Default)]
+pub(super) struct Spoken<'a>(HashMap<Cow<'a, str>, bool>);
+
+impl<'a> Spoken<'a> {
+    pub(super) fn has(&mut self, text: Cow<'a, str>) -> bool {
+        *self.0.entry(text).or_insert_with_key(|text| speaks_of_omission(text))
+    }
+}
+
+/// The defaults and texts in each subschema of one schema, references followed. All are found at once when the first one
+/// is asked for: thousands of parameters may refer to one wide definition.
+#[derive(Debug, Default)]
+pub(super) struct ReliedOn(Option<HashMap<u32, Aspects>>);
+
+impl ReliedOn {
+    pub(super) fn of<'a>(
+        &mut self,
+        schema: &Schema<'a>,
+        node: Node<'a>,
+        spoken: &mut Spoken<'a>,
+    ) -> Result<Aspects, Undecided> {
+        schema.work.spend(1)?;
+        let known = match &mut self.0 {
+            Some(known) => known,
+            empty => empty.insert(all(schema, spoken)?),
+        };
+        Ok(known.get(&node.index()).copied().unwrap_or(Aspects::NONE))
+    }
+}
+
+fn all<'a>(
+    schema: &Schema<'a>,
+    spoken: &mut Spoken<'a>,
+) -> Result<HashMap<u32, Aspects>, Undecided> {
+    let mut found: HashMap<u32, Aspects> = HashMap::new();
+    let mut around: HashMap<u32, Vec<u32>> = HashMap::new();
+    let mut waiting = Vec::new();
+    for node in schema.all() {
+        schema.work.spend_on(node)?;
+        let alone = Applied { schemas: vec![node], ..Applied::default() };
+        let is_speaking = alone.sentences().into_iter().any(|text| spoken.has(text));
+        let own = Aspects::DEFAULT
+            .when(!alone.defaults().is_empty())
+            .with(Aspects::TEXT.when(is_speaking));
+        if !own.is_none() {
+            waiting.push((node.index(), own));
+        }
+        for (name, value) in node.members() {
+            let inside = match name.as_str().as_deref() {
+                Some("$defs" | "definitions") | None => continue,
+                Some(keyword) if is_reference(keyword) => vec![schema.resolve(value)?],
+                Some(keyword) => parts(keyword, value),
+            };
+            for part in inside {
+                around.entry(part.index()).or_default().push(node.index());
+            }
+        }
+    }
+    // What is in a subschema is in everything that it stands in and that refers to it.
+    while let Some((index, aspects)) = waiting.pop() {
+        schema.work.spend(1)?;
+        let known = found.entry(index).or_default();
+        let together = known.with(aspects);
+        if together != *known {
+            *known = together;
+            let outer = around.get(&index).into_iter().flatten();
+            waiting.extend(outer.map(|outer| (*outer, together)));
+        }
+    }
+    Ok(found)
+}
