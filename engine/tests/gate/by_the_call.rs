@@ -142,6 +142,23 @@ fn a_server_that_goes_back_to_what_was_approved_is_not_held_any_more() {
 }
 
 #[test]
+fn a_server_that_goes_back_and_changes_again_finds_every_call_of_the_tool_still_held() {
+    let stage = stage(Posture::Shield);
+    let changed = || tools(&[delete("Delete at once")]);
+    stage.change(changed());
+    assert!(stage.call(2, "delete", json!({"path": "a", "dry_run": true})).get("error").is_some());
+    stage.change(tools(&[delete("Only tell what would go")]));
+    assert!(stage.call(3, "delete", json!({"path": "a"})).get("result").is_some());
+    for (id, tools) in [(4, changed()), (5, tools(&[delete("Delete later")]))] {
+        stage.change(tools);
+        let held = stage.call(id, "delete", json!({"path": "a"}));
+        let message = held["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("held in this session before"), "{message}");
+    }
+    assert_eq!(stage.calls_at_server().len(), 1);
+}
+
+#[test]
 fn guard_holds_every_call_of_the_tool() {
     let stage = stage(Posture::Guard);
     stage.change(tools(&[delete("Delete at once")]));
