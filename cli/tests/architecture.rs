@@ -61,7 +61,7 @@ const MEASURED: &[&str] =
     &["contract", "gate", "attest", "ledger", "wire", "store", "settings", "engine", "testing"];
 
 /// Crates that get time, randomness and files handed in as values.
-const PURE_CRATES: &[&str] = &["attest", "contract", "gate"];
+const PURE_CRATES: &[&str] = &["attest", "contract", "gate", "policy"];
 
 /// Paths that a pure crate does not name, nor anything under them.
 const IMPURE_PATHS: &[&str] =

@@ -1,0 +1,192 @@
+//! What there is to call: servers with their tools, prompts and resources, as the operator configured and accepted them.
+//!
+//! Everything is shared by `Arc`, so that a new inventory after a change in one server costs that one server.
+
+use crate::class::{Risk, Trust};
+use crate::typing::{InputShape, type_of_schema};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The behaviour that a tool's accepted annotations promise, with MCP's defaults filled in by the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ToolHints {
+    pub read_only: bool,
+    pub destructive: bool,
+    pub idempotent: bool,
+    pub open_world: bool,
+}
+
+impl Default for ToolHints {
+    /// What MCP assumes of a tool without annotations.
+    fn default() -> ToolHints {
+        ToolHints { read_only: false, destructive: true, idempotent: false, open_world: true }
+    }
+}
+
+/// One accepted tool.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ToolInventory {
+    pub(crate) name: Arc<str>,
+    pub(crate) risk: Risk,
+    pub(crate) hints: ToolHints,
+    pub(crate) input: InputShape,
+}
+
+impl ToolInventory {
+    /// A tool with its accepted input schema as JSON. Whatever in the schema policies cannot read is left out.
+    pub fn new(name: &str, risk: Risk, hints: ToolHints, input_schema: &[u8]) -> ToolInventory {
+        ToolInventory { name: name.into(), risk, hints, input: type_of_schema(input_schema) }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type that policies see as `context.input`.
+    pub fn input(&self) -> &InputShape {
+        &self.input
+    }
+}
+
+/// One server as policies see it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ServerInventory {
+    pub(crate) id: Arc<str>,
+    pub(crate) trust: Trust,
+    pub(crate) risk: Risk,
+    pub(crate) incident: bool,
+    /// Empty: the server serves every org.
+    pub(crate) orgs: Vec<Arc<str>>,
+    pub(crate) tools: BTreeMap<Arc<str>, Arc<ToolInventory>>,
+    pub(crate) prompts: BTreeSet<Arc<str>>,
+    pub(crate) resources: BTreeSet<Arc<str>>,
+}
+
+impl ServerInventory {
+    pub fn builder(id: &str) -> ServerBuilder {
+        ServerBuilder(ServerInventory {
+            id: id.into(),
+            trust: Trust::default(),
+            risk: Risk::default(),
+            incident: false,
+            orgs: Vec::new(),
+            tools: BTreeMap::new(),
+            prompts: BTreeSet::new(),
+            resources: BTreeSet::new(),
+        })
+    }
+
+    /// A builder that starts from this server, for example to set its incident flag.
+    pub fn to_builder(&self) -> ServerBuilder {
+        ServerBuilder(ServerInventory {
+            id: Arc::clone(&self.id),
+            trust: self.trust,
+            risk: self.risk,
+            incident: self.incident,
+            orgs: self.orgs.clone(),
+            tools: self.tools.clone(),
+            prompts: self.prompts.clone(),
+            resources: self.resources.clone(),
+        })
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<ToolInventory>> {
+        self.tools.values()
+    }
+}
+
+/// Builds one server. A tool, prompt or resource that is added twice replaces the first.
+#[derive(Debug)]
+pub struct ServerBuilder(ServerInventory);
+
+impl ServerBuilder {
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.0.trust = trust;
+        self
+    }
+
+    #[must_use]
+    pub fn risk(mut self, risk: Risk) -> Self {
+        self.0.risk = risk;
+        self
+    }
+
+    #[must_use]
+    pub fn incident(mut self, incident: bool) -> Self {
+        self.0.incident = incident;
+        self
+    }
+
+    #[must_use]
+    pub fn org(mut self, org: &str) -> Self {
+        self.0.orgs.push(org.into());
+        self.0.orgs.sort();
+        self.0.orgs.dedup();
+        self
+    }
+
+    #[must_use]
+    pub fn tool(mut self, tool: impl Into<Arc<ToolInventory>>) -> Self {
+        let tool = tool.into();
+        self.0.tools.insert(Arc::clone(&tool.name), tool);
+        self
+    }
+
+    #[must_use]
+    pub fn prompt(mut self, name: &str) -> Self {
+        self.0.prompts.insert(name.into());
+        self
+    }
+
+    #[must_use]
+    pub fn resource(mut self, uri: &str) -> Self {
+        self.0.resources.insert(uri.into());
+        self
+    }
+
+    #[must_use]
+    pub fn build(self) -> Arc<ServerInventory> {
+        Arc::new(self.0)
+    }
+}
+
+/// All servers. Cloning it copies one pointer for each server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inventory {
+    servers: BTreeMap<Arc<str>, Arc<ServerInventory>>,
+}
+
+impl Inventory {
+    pub fn new(servers: impl IntoIterator<Item = Arc<ServerInventory>>) -> Inventory {
+        let servers = servers.into_iter().map(|server| (Arc::clone(&server.id), server)).collect();
+        Inventory { servers }
+    }
+
+    /// This inventory with one server added or replaced.
+    #[must_use]
+    pub fn with_server(&self, server: Arc<ServerInventory>) -> Inventory {
+        let mut changed = self.clone();
+        changed.servers.insert(Arc::clone(&server.id), server);
+        changed
+    }
+
+    #[must_use]
+    pub fn without_server(&self, id: &str) -> Inventory {
+        let mut changed = self.clone();
+        changed.servers.remove(id);
+        changed
+    }
+
+    pub fn server(&self, id: &str) -> Option<&Arc<ServerInventory>> {
+        self.servers.get(id)
+    }
+
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<ServerInventory>> {
+        self.servers.values()
+    }
+}

@@ -1,0 +1,50 @@
+//! The one place that uses Cedar's partial evaluation (`tpe`), which is experimental.
+
+use cedar_policy::{
+    Entities, EntityUid, PartialEntities, PartialEntityUid, PartialRequest, PolicyId, PolicySet,
+    Schema,
+};
+
+/// What is known of a call before its arguments are.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    pub matching_permits: Vec<PolicyId>,
+    pub matching_forbids: Vec<PolicyId>,
+    pub failing: Vec<PolicyId>,
+    /// Whether some permit, and some forbid, depends on the arguments.
+    pub open_permits: bool,
+    pub open_forbids: bool,
+}
+
+/// Policies could not be evaluated for this tool, for example because one does not fit its accepted arguments.
+#[derive(Debug, thiserror::Error)]
+#[error("the policies cannot be evaluated for this tool: {0}")]
+pub(crate) struct OutlineError(String);
+
+/// Evaluates with the whole context unknown. Every policy has to fit the schema of the action.
+pub(crate) fn outline(
+    policies: &PolicySet,
+    (principal, action, resource): (EntityUid, EntityUid, EntityUid),
+    entities: &Entities,
+    schema: &Schema,
+) -> Result<Outline, OutlineError> {
+    let failed = |error: &dyn std::fmt::Display| OutlineError(error.to_string());
+    let request = PartialRequest::new(
+        PartialEntityUid::from_concrete(principal),
+        action,
+        PartialEntityUid::from_concrete(resource),
+        None,
+        schema,
+    )
+    .map_err(|error| failed(&error))?;
+    let entities =
+        PartialEntities::from_concrete(entities.clone(), schema).map_err(|error| failed(&error))?;
+    let response = policies.tpe(&request, &entities, schema).map_err(|error| failed(&error))?;
+    Ok(Outline {
+        matching_permits: response.true_permits().cloned().collect(),
+        matching_forbids: response.true_forbids().cloned().collect(),
+        failing: response.error_permits().chain(response.error_forbids()).cloned().collect(),
+        open_permits: response.residual_permits().next().is_some(),
+        open_forbids: response.residual_forbids().next().is_some(),
+    })
+}

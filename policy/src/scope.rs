@@ -1,0 +1,49 @@
+//! Which policies can concern a target at all, judged by their scopes alone.
+
+use crate::source::PolicySource;
+use crate::vocabulary::Kinds;
+use cedar_policy::{ActionConstraint, EntityTypeName, EntityUid, ResourceConstraint};
+
+/// What a policy's scope is compared with.
+#[derive(Debug)]
+pub(crate) struct ScopeTarget<'a> {
+    pub action: &'a EntityUid,
+    /// The group `call`, for a tool.
+    pub action_group: Option<&'a EntityUid>,
+    pub resource: &'a EntityUid,
+    pub server: Option<&'a EntityUid>,
+}
+
+/// Whether the action and resource parts of the scope leave room for a match. A policy for which this says no evaluates to
+/// false for every principal, without an error. Errs on the side of yes.
+pub(crate) fn concerns(source: &PolicySource, target: &ScopeTarget<'_>, kinds: &Kinds) -> bool {
+    let is_action = |id: &EntityUid| id == target.action || Some(id) == target.action_group;
+    let action = match source.policy.action_constraint() {
+        ActionConstraint::Any => true,
+        ActionConstraint::Eq(id) => id == *target.action,
+        ActionConstraint::In(ids) => ids.iter().any(is_action),
+    };
+    action
+        && match source.policy.resource_constraint() {
+            ResourceConstraint::Any => true,
+            ResourceConstraint::Eq(id) => id == *target.resource,
+            ResourceConstraint::In(id) => may_be_in(&id, target, kinds),
+            ResourceConstraint::Is(of) => is_type(&of, target),
+            ResourceConstraint::IsIn(of, id) => {
+                is_type(&of, target) && may_be_in(&id, target, kinds)
+            }
+        }
+}
+
+fn is_type(of: &EntityTypeName, target: &ScopeTarget<'_>) -> bool {
+    of == target.resource.type_name()
+}
+
+fn may_be_in(id: &EntityUid, target: &ScopeTarget<'_>, kinds: &Kinds) -> bool {
+    if id == target.resource || Some(id) == target.server {
+        return true;
+    }
+    // Only orgs are above servers, and only servers above their parts. Orgs are left to the evaluation.
+    let of = id.type_name();
+    ![&kinds.server, &kinds.tool, &kinds.prompt, &kinds.resource].contains(&of)
+}
