@@ -4,10 +4,11 @@
 
 use crate::class::{Risk, Trust};
 use crate::typing::{InputShape, type_of_schema};
+use contract::json::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The behaviour that a tool's accepted annotations promise, with MCP's defaults filled in by the caller.
+/// The behaviour that a tool's accepted annotations promise, with MCP's defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ToolHints {
     pub read_only: bool,
@@ -20,6 +21,36 @@ impl Default for ToolHints {
     /// What MCP assumes of a tool without annotations.
     fn default() -> ToolHints {
         ToolHints { read_only: false, destructive: true, idempotent: false, open_world: true }
+    }
+}
+
+impl ToolHints {
+    /// What annotations amount to. A tool that only reads destroys nothing and can be repeated, unless it says otherwise.
+    pub fn of(
+        read_only: Option<bool>,
+        destructive: Option<bool>,
+        idempotent: Option<bool>,
+        open_world: Option<bool>,
+    ) -> ToolHints {
+        let usual = ToolHints::default();
+        let read_only = read_only.unwrap_or(usual.read_only);
+        ToolHints {
+            read_only,
+            destructive: destructive.unwrap_or(!read_only),
+            idempotent: idempotent.unwrap_or(read_only),
+            open_world: open_world.unwrap_or(usual.open_world),
+        }
+    }
+
+    /// What the `annotations` of a tool's definition amount to. A hint that is no boolean counts as absent.
+    pub fn of_annotations(annotations: Option<Node<'_>>) -> ToolHints {
+        let hint = |name| annotations.and_then(|all| all.get(name)).and_then(Node::as_bool);
+        ToolHints::of(
+            hint("readOnlyHint"),
+            hint("destructiveHint"),
+            hint("idempotentHint"),
+            hint("openWorldHint"),
+        )
     }
 }
 
@@ -38,8 +69,19 @@ impl ToolInventory {
         ToolInventory { name: name.into(), risk, hints, input: type_of_schema(input_schema) }
     }
 
+    /// A tool as its accepted entry of `tools/list` defines it.
+    pub fn from_definition(name: &str, risk: Risk, definition: Node<'_>) -> ToolInventory {
+        let hints = ToolHints::of_annotations(definition.get("annotations"));
+        let schema = definition.get("inputSchema").map_or("{}", Node::raw);
+        ToolInventory::new(name, risk, hints, schema.as_bytes())
+    }
+
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub fn hints(&self) -> ToolHints {
+        self.hints
     }
 
     /// The type that policies see as `context.input`.
@@ -188,5 +230,37 @@ impl Inventory {
 
     pub fn servers(&self) -> impl Iterator<Item = &Arc<ServerInventory>> {
         self.servers.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contract::json::Document;
+
+    fn check(annotations: &str, expected: [bool; 4]) {
+        let text = format!(
+            r#"{{"name":"t","annotations":{annotations},"inputSchema":{{"properties":{{"a":{{"type":"string"}}}}}}}}"#
+        );
+        let document = Document::parse(&text).unwrap();
+        let tool = ToolInventory::from_definition("t", Risk::Low, document.root());
+        let hints = tool.hints();
+        let found = [hints.read_only, hints.destructive, hints.idempotent, hints.open_world];
+        assert_eq!(found, expected, "{annotations}");
+        assert_eq!(tool.input().members().count(), 1);
+    }
+
+    #[test]
+    fn absent_hints_are_what_mcp_assumes() {
+        check("{}", [false, true, false, true]);
+        check("null", [false, true, false, true]);
+        check(r#"{"readOnlyHint":"yes"}"#, [false, true, false, true]);
+        check(r#"{"destructiveHint":false,"idempotentHint":true}"#, [false, false, true, true]);
+    }
+
+    #[test]
+    fn a_tool_that_only_reads_destroys_nothing() {
+        check(r#"{"readOnlyHint":true,"openWorldHint":false}"#, [true, false, true, false]);
+        check(r#"{"readOnlyHint":true,"destructiveHint":true}"#, [true, true, true, true]);
     }
 }

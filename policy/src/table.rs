@@ -43,8 +43,7 @@ struct RawCase {
     /// The subject.
     #[serde(rename = "as")]
     subject: String,
-    #[serde(default)]
-    issuer: String,
+    issuer: Option<String>,
     #[serde(default)]
     groups: Vec<String>,
     org: Option<String>,
@@ -161,9 +160,11 @@ impl fmt::Display for CaseResult {
 }
 
 impl DecisionTable {
+    /// Reads a table. Cases that name no issuer are about callers of `default_issuer`.
+    ///
     /// # Errors
     /// If the text is no table, or a case does not name exactly one thing to ask for.
-    pub fn parse(text: &str) -> Result<DecisionTable, TableError> {
+    pub fn parse(text: &str, default_issuer: &str) -> Result<DecisionTable, TableError> {
         let raw: RawTable = toml::from_str(text)?;
         if raw.case.is_empty() {
             return Err(TableError::Empty);
@@ -173,7 +174,8 @@ impl DecisionTable {
         }
         let cases = raw.case.into_iter().enumerate().map(|(at, case)| {
             let number = at + 1;
-            read_case(case).map_err(|sentence| TableError::Case { number, sentence })
+            read_case(case, default_issuer)
+                .map_err(|sentence| TableError::Case { number, sentence })
         });
         Ok(DecisionTable { cases: cases.collect::<Result<_, _>>()? })
     }
@@ -227,7 +229,7 @@ fn outcome(decision: &AccessDecision) -> Expect {
     }
 }
 
-fn read_case(raw: RawCase) -> Result<Case, &'static str> {
+fn read_case(raw: RawCase, default_issuer: &str) -> Result<Case, &'static str> {
     let split = |name: &str| {
         let (server, rest) = name.split_once("__").ok_or("a name is `server__name`")?;
         Ok::<_, &'static str>((server.to_owned(), rest.to_owned()))
@@ -271,7 +273,7 @@ fn read_case(raw: RawCase) -> Result<Case, &'static str> {
     let subject = raw.subject;
     let name = raw.name.unwrap_or_else(|| format!("{subject} {shown}"));
     let identity = Identity {
-        issuer: raw.issuer,
+        issuer: raw.issuer.unwrap_or_else(|| default_issuer.to_owned()),
         subject,
         actor_type: match raw.actor {
             Actor::User => ActorType::User,

@@ -1,7 +1,7 @@
 //! What a caller may see of a server: everything that some request for it could be permitted.
 
 use crate::caller::Caller;
-use crate::decide::ClassOutcome;
+use crate::decide::{ClassOutcome, Located};
 use crate::place::{ClassNumber, Place};
 use crate::policies::Policies;
 use crate::request::AccessRequest;
@@ -61,7 +61,9 @@ impl Policies {
         let mut seen: HashMap<ClassNumber, bool> = HashMap::new();
         let mut choose = |classes: &HashMap<Arc<str>, ClassNumber>| {
             let shown = classes.iter().filter(|(_, class)| {
-                *seen.entry(**class).or_insert_with(|| self.could_permit(caller, place, **class))
+                *seen
+                    .entry(**class)
+                    .or_insert_with(|| self.class_could_permit(caller, place, **class))
             });
             shown.map(|(name, _)| Arc::clone(name)).collect::<BTreeSet<_>>()
         };
@@ -74,7 +76,20 @@ impl Policies {
         visible
     }
 
-    fn could_permit(&self, caller: &Caller, place: &Place, class: ClassNumber) -> bool {
+    /// Whether the caller could be permitted this with some arguments. What it could never be permitted is answered as what
+    /// does not exist.
+    pub fn could_permit(&self, caller: &Caller, request: &AccessRequest<'_>) -> bool {
+        if self.refused_outright(caller.identity(), request).is_some() {
+            return false;
+        }
+        match self.locate(request) {
+            Located::Nothing => false,
+            Located::Class(place, class) => self.class_could_permit(caller, place, class),
+            Located::Single(_) => self.decide(caller, request).is_permit(),
+        }
+    }
+
+    fn class_could_permit(&self, caller: &Caller, place: &Place, class: ClassNumber) -> bool {
         match self.outcome(caller, place, class) {
             ClassOutcome::Decided(decision) => decision.is_permit(),
             ClassOutcome::Depends { could_permit } => could_permit,

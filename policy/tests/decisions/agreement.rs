@@ -154,6 +154,7 @@ proptest! {
                     let decision = policies.decide(&caller, &request);
                     prop_assert_eq!(&explanation.decision, &decision);
                     prop_assert!(listed || !decision.is_permit(), "{} {}", tool, input);
+                    prop_assert_eq!(listed, policies.could_permit(&caller, &request));
                     if input.starts_with(r#"{"path":""#) && found(&decision) != "refused" {
                         prop_assert_eq!(found(&decision), expected(&explanation), "{} {}", tool, input);
                     }

@@ -90,13 +90,13 @@ const TABLE: &str = r#"
 #[test]
 fn a_decision_table_passes_where_it_agrees_and_fails_where_it_does_not() {
     let policies = Policies::compile(&STARTER_POLICIES, None, &inventory()).unwrap();
-    let results = DecisionTable::parse(TABLE).unwrap().run(&policies);
+    let results = DecisionTable::parse(TABLE, "https://idp").unwrap().run(&policies);
     let failed: Vec<String> =
         results.iter().filter(|case| !case.passed).map(ToString::to_string).collect();
     assert_eq!((results.len(), failed), (7, vec![]));
     let table = TABLE.replace(r#"expect = "deny""#, r#"expect = "permit""#);
     let table = table.replace(r#""starter-readers""#, r#""other""#);
-    let results = DecisionTable::parse(&table).unwrap().run(&policies);
+    let results = DecisionTable::parse(&table, "https://idp").unwrap().run(&policies);
     let failed: Vec<String> =
         results.iter().filter(|case| !case.passed).map(ToString::to_string).collect();
     assert_eq!(
@@ -111,7 +111,7 @@ fn a_decision_table_passes_where_it_agrees_and_fails_where_it_does_not() {
 #[test]
 fn a_table_with_a_mistake_is_refused() {
     let refused = |text: &str, expected: &str| {
-        let error = DecisionTable::parse(text).unwrap_err().to_string();
+        let error = DecisionTable::parse(text, "").unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     refused("", "no cases");
