@@ -34,12 +34,16 @@ pub struct NewApiKey {
     pub actor_type: ActorType,
     pub org: Option<String>,
     pub groups: Vec<String>,
+    pub clearance: Option<String>,
+    /// Whether it opens the admin API; such a key opens no MCP path.
+    pub admin: bool,
     pub expires_at: Option<Timestamp>,
 }
 
 impl NewApiKey {
     pub(crate) fn check_limits(&self) -> Result<(), StoreError> {
-        let names = std::iter::once(&self.sub).chain(&self.org).chain(&self.groups);
+        let names =
+            std::iter::once(&self.sub).chain(&self.org).chain(&self.clearance).chain(&self.groups);
         for name in names {
             within("the name of a principal", name.len(), MAX_PRINCIPAL_BYTES)?;
         }
@@ -70,8 +74,11 @@ pub trait ApiKeyStore {
     /// The key with this hash, valid or not.
     fn api_key(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
 
-    /// All keys, in the order of their ids.
+    /// All keys, in the order of their ids, for people to look at.
     fn api_keys(&self) -> Result<Vec<ApiKey>, StoreError>;
+
+    /// The same for those who open something with them: an error if a program other than Holdpoint changed them.
+    fn sealed_api_keys(&self) -> Result<Vec<ApiKey>, StoreError>;
 
     /// Revokes a key for good. Revoked again, the first moment stays.
     fn revoke_api_key(&mut self, id: &ApiKeyId, by: By<'_>) -> Result<(), StoreError>;

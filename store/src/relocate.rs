@@ -107,6 +107,8 @@ const TABLES: [Table; 12] = [
             "revoked_at",
             "revoked_by",
             "last_used_day",
+            "admin",
+            "clearance",
         ],
     },
     Table { name: "switch_seal", columns: &["name", "seal_count", "seal"] },

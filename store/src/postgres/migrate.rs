@@ -10,8 +10,11 @@ use crate::error::StoreError;
 const LOCK: i32 = 0x486f_6c64;
 
 /// What each version adds to the one before. Never edited, only added to: `holdpoint_format` lists those that were made.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/1.sql"),
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+];
 
 /// The first version whose switches are sealed.
 pub(super) const SEALED_SWITCHES: i64 = 2;

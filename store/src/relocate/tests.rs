@@ -40,6 +40,8 @@ fn fill(store: &mut dyn Store) {
         actor_type: ActorType::Agent,
         org: None,
         groups: vec!["g".to_owned()],
+        clearance: Some("internal".to_owned()),
+        admin: true,
         expires_at: None,
     };
     store.add_api_key(&key, ADA).unwrap();

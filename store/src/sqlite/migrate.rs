@@ -10,8 +10,12 @@ const APPLICATION_ID: i64 = 0x486f_6c64;
 /// What each version adds to the one before. Never edited, only added to: `PRAGMA user_version` counts them.
 ///
 /// In `pins` the columns that are long come last, so that sealing reads no entry's text.
-pub(super) const MIGRATIONS: &[&str] =
-    &[PINS_AND_HISTORY, include_str!("migrations/2.sql"), include_str!("migrations/3.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    PINS_AND_HISTORY,
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+    include_str!("migrations/4.sql"),
+];
 
 /// The first version whose switches are sealed.
 const SEALED_SWITCHES: i64 = 3;

@@ -1,6 +1,7 @@
 //! Opening: what is made, and what is refused and left as it was.
 
 use super::SqliteStore;
+use crate::ApiKeyStore;
 use crate::sqlite::migrate::MIGRATIONS;
 use crate::tests::bench::{Bench, Kind, NOON, act, id, pin_tools, pinned};
 use crate::{By, IncidentSeal, IncidentState, IncidentStore, RevokedKind, Store, StoreError};
@@ -193,6 +194,29 @@ fn switches_of_an_older_home_are_sealed_as_they_are() {
     assert_eq!(seal, IncidentSeal { count: 8, doubt: None }, "it counts on from the events");
     bench.edit("DELETE FROM switches");
     assert!(bench.sqlite().sealed_incident().unwrap().1.doubt.is_some());
+}
+
+#[test]
+fn keys_that_were_sealed_before_they_had_powers_stay_sealed() {
+    let bench = Bench::new(Kind::Sqlite);
+    let key = crate::NewApiKey {
+        id: "k".parse().unwrap(),
+        hash: crate::ApiKeyHash([1; 32]),
+        sub: "ada".to_owned(),
+        actor_type: crate::ActorType::Agent,
+        org: None,
+        groups: Vec::new(),
+        clearance: None,
+        admin: false,
+        expires_at: None,
+    };
+    bench.sqlite().add_api_key(&key, By { name: "ada", at: NOON }).unwrap();
+    bench.edit(
+        "ALTER TABLE api_keys DROP COLUMN admin; ALTER TABLE api_keys DROP COLUMN clearance;
+         PRAGMA user_version = 3",
+    );
+    let found = bench.sqlite().sealed_api_keys().unwrap();
+    assert_eq!(found.into_iter().map(|found| found.key).collect::<Vec<_>>(), [key]);
 }
 
 const RIGS: [(&str, &str, &str); 3] = [

@@ -15,7 +15,7 @@ use gate::time::Timestamp;
 
 const COLUMNS: &str =
     "id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at, revoked_at,
-                       revoked_by, last_used_day";
+                       revoked_by, last_used_day, admin, clearance";
 
 const GARBLED: StoreError = StoreError::Garbled { what: "an API key" };
 
@@ -39,6 +39,17 @@ impl<B: Backend> ApiKeyStore for B {
     fn api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let query = format!("SELECT {COLUMNS} FROM api_keys ORDER BY id");
         self.read(|rows| rows.all(&query, &[], |row| from_row(row).ok_or(GARBLED)))
+    }
+
+    fn sealed_api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM api_keys ORDER BY id");
+        // The seal and the rows of one moment.
+        self.read(|rows| {
+            if let Some(reason) = switch_seal::read(rows, &self.keys())?.doubt {
+                return Err(StoreError::OlderStore { reason });
+            }
+            rows.all(&query, &[], |row| from_row(row).ok_or(GARBLED))
+        })
     }
 
     fn revoke_api_key(&mut self, id: &ApiKeyId, by: By<'_>) -> Result<(), StoreError> {
@@ -80,8 +91,8 @@ fn add(rows: &dyn Transaction, key: &NewApiKey, by: By<'_>) -> Result<(), StoreE
     let count = rows.count("SELECT count(*) FROM api_keys", &[])?;
     within("the number of API keys", count.saturating_add(1), MAX_API_KEYS)?;
     rows.execute(
-        "INSERT INTO api_keys (id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO api_keys (id, hash, sub, actor_type, org, group_names, created_at, created_by, expires_at, admin, clearance)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         &[
             id.into(),
             hash.into(),
@@ -92,6 +103,8 @@ fn add(rows: &dyn Transaction, key: &NewApiKey, by: By<'_>) -> Result<(), StoreE
             by.at.0.into(),
             by.name.into(),
             key.expires_at.map(|expires| expires.0).into(),
+            i64::from(key.admin).into(),
+            key.clearance.as_ref().into(),
         ],
     )?;
     Event { action: "key.create", subject: Some(id), detail: Some(&key.sub) }.write(rows, by)
@@ -117,6 +130,12 @@ fn from_row(row: &dyn Row) -> Option<ApiKey> {
             org: row.cell(4).optional(Cell::text)?.map(str::to_owned),
             groups: serde_json::from_str(text(5)?).ok()?,
             expires_at: number(8)?.map(Timestamp),
+            admin: match row.cell(12).integer()? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            },
+            clearance: row.cell(13).optional(Cell::text)?.map(str::to_owned),
         },
         created: signed(row, 6, 7)?,
         revoked: match row.cell(9) {

@@ -17,6 +17,8 @@ fn key(name: &str, byte: u8) -> NewApiKey {
         actor_type: ActorType::Agent,
         org: Some("acme".to_owned()),
         groups: vec!["readers".to_owned(), "päople".to_owned()],
+        clearance: Some("internal".to_owned()),
+        admin: true,
         expires_at: Some(Timestamp(NOON.0 + 1_000)),
     }
 }
@@ -24,7 +26,14 @@ fn key(name: &str, byte: u8) -> NewApiKey {
 fn a_key_is_found_by_its_hash_and_by_no_other(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
-    let plain = NewApiKey { org: None, groups: vec![], expires_at: None, ..key("plain", 2) };
+    let plain = NewApiKey {
+        org: None,
+        groups: vec![],
+        clearance: None,
+        admin: false,
+        expires_at: None,
+        ..key("plain", 2)
+    };
     store.add_api_key(&key("full", 1), ADA).unwrap();
     store.add_api_key(&plain, ADA).unwrap();
     let found = bench.store().api_key(&ApiKeyHash([1; 32])).unwrap().unwrap();
@@ -110,6 +119,7 @@ fn a_garbled_key_opens_nothing(kind: Kind) {
     for edit in [
         "actor_type = 'root'".to_owned(),
         "group_names = '{}'".to_owned(),
+        "admin = 2".to_owned(),
         "id = 'not an id'".to_owned(),
         "revoked_at = 5".to_owned(),
     ] {
@@ -123,6 +133,24 @@ fn a_garbled_key_opens_nothing(kind: Kind) {
         store.accept_incident_state(0, ADA).unwrap();
         let error = store.api_key(&ApiKeyHash([1; 32])).unwrap_err();
         assert!(matches!(error, StoreError::Garbled { .. }), "{edit}: {error}");
+    }
+}
+
+fn a_key_that_another_program_gave_more_power_opens_nothing(kind: Kind) {
+    for edit in ["admin = 1", "clearance = 'secret'", "admin = 0"] {
+        let bench = Bench::new(kind);
+        let mut store = bench.store();
+        let admin = edit == "admin = 0";
+        store.add_api_key(&NewApiKey { admin, clearance: None, ..key("k", 1) }, ADA).unwrap();
+        assert_eq!(store.sealed_api_keys().unwrap().len(), 1);
+        bench.edit(&format!("UPDATE api_keys SET {edit}"));
+        for error in
+            [store.sealed_api_keys().unwrap_err(), store.api_key(&ApiKeyHash([1; 32])).unwrap_err()]
+        {
+            assert!(matches!(error, StoreError::OlderStore { .. }), "{edit}: {error}");
+        }
+        // A person can still see what is there.
+        assert_eq!(store.api_keys().unwrap().len(), 1);
     }
 }
 
@@ -168,5 +196,6 @@ on_both![
     neither_a_name_nor_a_hash_is_used_twice,
     the_day_of_the_last_use_is_written_once_a_day_and_never_goes_back,
     a_garbled_key_opens_nothing,
+    a_key_that_another_program_gave_more_power_opens_nothing,
     everything_of_a_key_is_bounded,
 ];

@@ -205,6 +205,8 @@ fn switched_on(kind: Kind) -> Bench {
         actor_type: ActorType::User,
         org: None,
         groups: Vec::new(),
+        clearance: None,
+        admin: false,
         expires_at: None,
     };
     store.add_api_key(&key, by("ada", 3)).unwrap();

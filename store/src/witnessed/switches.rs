@@ -117,7 +117,7 @@ impl IncidentStore for Witnessed {
 
 impl ApiKeyStore for Witnessed {
     fn add_api_key(&mut self, key: &NewApiKey, by: By<'_>) -> Result<(), StoreError> {
-        let data = json!({"key": key.id, "sub": Text(&key.sub)});
+        let data = json!({"key": key.id, "sub": Text(&key.sub), "admin": key.admin});
         self.witness("key.create", by, &data, |store| store.add_api_key(key, by))
     }
 
@@ -130,6 +130,13 @@ impl ApiKeyStore for Witnessed {
 
     fn api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         self.store.api_keys()
+    }
+
+    fn sealed_api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        if let Some(reason) = self.sealed_incident()?.1.doubt {
+            return Err(StoreError::OlderStore { reason });
+        }
+        self.store.sealed_api_keys()
     }
 
     fn revoke_api_key(&mut self, id: &ApiKeyId, by: By<'_>) -> Result<(), StoreError> {

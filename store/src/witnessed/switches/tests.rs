@@ -19,6 +19,8 @@ fn key(name: &str) -> NewApiKey {
         actor_type: ActorType::Agent,
         org: None,
         groups: Vec::new(),
+        clearance: None,
+        admin: false,
         expires_at: None,
     }
 }
