@@ -6,20 +6,17 @@
 
 use crate::answer::Answer;
 use crate::client::{Asked, Client, Correlator, HttpTransport, StdioTransport, Stop};
+use crate::document::{self, Got};
 use crate::error::{Awaited, ObserveError, seconds};
 use crate::http::connect::Origin;
 use crate::http::tls::{self, TlsKey};
-use crate::http::{body, headers};
 use crate::limits::ObserveLimits;
 use crate::observe::handshake::{DISCOVER, INITIALIZE, discover_params, initialize_params};
 use crate::process::ServerStart;
 use crate::revision::Revision;
 use crate::upstream::{HttpEndpoint, StdioLaunch};
 use contract::client::ClientCapabilities;
-use http::header::ACCEPT;
-use http::{HeaderValue, Request, StatusCode, Uri};
-use http_body_util::Full;
-use hyper::body::Bytes;
+use http::{StatusCode, Uri};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
@@ -97,6 +94,8 @@ impl Greeting {
 pub enum FetchError {
     #[error(transparent)]
     NotReached(#[from] ObserveError),
+    #[error("the address has characters that cannot be sent")]
+    Address,
     #[error("status {0}")]
     Status(StatusCode),
     #[error("more than {0} bytes")]
@@ -245,26 +244,16 @@ async fn ask(
     path: &'static str,
     limit: usize,
 ) -> Result<Option<Vec<u8>>, FetchError> {
-    let mut request = Request::new(Full::new(Bytes::new()));
-    *request.uri_mut() = Uri::from_static(path);
-    *request.headers_mut() = headers::of_endpoint(&bare(endpoint))?;
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-    let mut live = origin.connect(Awaited::Connection).await?;
-    let lost = |source| origin.lost(Awaited::Connection, source);
-    let mut response = live.sender.send_request(request).await.map_err(lost)?;
-    match response.status() {
-        StatusCode::OK => {}
-        StatusCode::UNAUTHORIZED
-        | StatusCode::FORBIDDEN
-        | StatusCode::NOT_FOUND
-        | StatusCode::GONE => return Ok(None),
-        status => return Err(FetchError::Status(status)),
+    match document::get(origin, endpoint, Uri::from_static(path), limit).await? {
+        Got::Document(document) => Ok(Some(document)),
+        Got::Status(
+            StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::GONE,
+        ) => Ok(None),
+        Got::Status(status) => Err(FetchError::Status(status)),
     }
-    if !headers::plain_encoding(response.headers()) {
-        return Err(FetchError::Encoded);
-    }
-    let document = body::read(response.body_mut(), limit).await.map_err(lost)?;
-    document.map(Some).ok_or(FetchError::TooLong(limit))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod answer;
 pub mod attestation;
 mod client;
+pub mod document;
 mod endpoint;
 pub mod envelope;
 mod error;
