@@ -4,6 +4,8 @@
 
 mod child;
 mod frame;
+pub mod front_checks;
+pub mod identity;
 mod link;
 mod pending;
 mod sealed;

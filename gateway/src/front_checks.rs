@@ -1,0 +1,96 @@
+//! What is checked of a request before anything else: whether a browser page of another site sent it, and whether it was
+//! meant for this gateway. A name that an attacker's page points at this machine (DNS rebinding) fails both.
+
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Uri};
+use settings::gateway::{FrontSettings, WebOrigin};
+use std::net::SocketAddr;
+
+/// The names of a gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrontNames {
+    /// Of `public_url` and `allowed_origins`.
+    origins: Vec<WebOrigin>,
+    /// In lower case, with the port unless it is the scheme's own.
+    authorities: Vec<String>,
+}
+
+/// Why a request is not for this gateway. Both are answered 403.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotOurs {
+    #[error("a page of another origin sent this request; `allowed_origins` does not have it")]
+    Origin,
+    #[error("this request was sent to another host than this gateway's")]
+    Host,
+}
+
+impl FrontNames {
+    /// The names that count at one listening address. At a loopback address the names of this machine count too.
+    pub fn new(front: &FrontSettings, listen: SocketAddr) -> FrontNames {
+        let mut authorities = vec![front.public_url.authority().to_owned()];
+        let port = listen.port();
+        if listen.ip().is_loopback() {
+            let local = ["localhost", "127.0.0.1", "[::1]"];
+            authorities.extend(local.iter().map(|name| format!("{name}:{port}")));
+        }
+        // A client may write the port although it is the scheme's own.
+        if !has_port(front.public_url.authority()) {
+            let port = if front.public_url.is_secure() { 443 } else { 80 };
+            authorities.push(format!("{}:{port}", front.public_url.authority()));
+        }
+        let mut origins = vec![front.public_url.clone()];
+        origins.extend(front.allowed_origins.iter().cloned());
+        FrontNames { origins, authorities }
+    }
+
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), NotOurs> {
+        self.check_host(uri, headers)?;
+        self.check_origin(headers)
+    }
+
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), NotOurs> {
+        let mut given = headers.get_all(ORIGIN).iter();
+        match (given.next(), given.next()) {
+            // Programs that are no browsers send none.
+            (None, _) => Ok(()),
+            (Some(origin), None) => {
+                let is_known = |known: &WebOrigin| {
+                    known.as_str().as_bytes().eq_ignore_ascii_case(origin.as_bytes())
+                };
+                if self.origins.iter().any(is_known) { Ok(()) } else { Err(NotOurs::Origin) }
+            }
+            (Some(_), Some(_)) => Err(NotOurs::Origin),
+        }
+    }
+
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), NotOurs> {
+        let mut given = headers.get_all(HOST).iter();
+        let host = match (given.next(), given.next()) {
+            (Some(host), None) => Some(host.to_str().map_err(|_| NotOurs::Host)?),
+            (None, _) => None,
+            (Some(_), Some(_)) => return Err(NotOurs::Host),
+        };
+        // HTTP/2 names the host in the URI.
+        let authority = uri.authority().map(http::uri::Authority::as_str);
+        let is_known =
+            |name: &str| self.authorities.iter().any(|known| known.eq_ignore_ascii_case(name));
+        match (host, authority) {
+            (None, None) => Err(NotOurs::Host),
+            (host, authority) => {
+                if host.into_iter().chain(authority).all(is_known) {
+                    Ok(())
+                } else {
+                    Err(NotOurs::Host)
+                }
+            }
+        }
+    }
+}
+
+fn has_port(authority: &str) -> bool {
+    let after_address = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
+    after_address.contains(':')
+}
+
+#[cfg(test)]
+mod tests;

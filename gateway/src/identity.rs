@@ -1,0 +1,260 @@
+//! Who a caller is: an access token of a configured issuer, a static key, or a client certificate. Everything is checked
+//! before the body of a request is read. The time is an argument.
+
+mod caller;
+mod certificate;
+mod crypto;
+mod issuer;
+mod key_set;
+mod metadata;
+mod static_key;
+mod token;
+mod token_cache;
+
+use caller::VerifiedToken;
+use contract::time::Timestamp;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use issuer::{HttpKeySet, Issuer};
+use jsonwebtoken::Validation;
+use policy::Caller;
+use serde::de::IgnoredAny;
+use settings::gateway::{AuthSettings, IssuerSettings, WebOrigin};
+use static_key::{KeyRing, is_static_key};
+use std::sync::Arc;
+use store::{Store, StoreError};
+use token::UnverifiedToken;
+use token_cache::{TOKEN_CACHE_SECONDS, TokenCache};
+
+pub use caller::{Authenticated, AuthenticationFault, CredentialHash, Unauthenticated};
+pub use certificate::{CertificateFault, VerifiedCertificate};
+pub use issuer::{FETCH_INTERVAL_SECONDS, IssuerError, KeySetSource, MAX_KEY_SET_AGE_SECONDS};
+pub use key_set::BadKeySet;
+pub use metadata::{METADATA_PATH, Resource, protected_resource_metadata};
+pub use static_key::{KEY_ISSUER, KeyFault, StaticKey};
+pub use token::{CLOCK_SKEW_SECONDS, MAX_TOKEN_BYTES, TokenFault};
+
+/// Tells callers apart.
+#[derive(Debug)]
+pub struct Authenticator {
+    public_url: WebOrigin,
+    issuers: Vec<Issuer>,
+    are_keys_enabled: bool,
+    tokens: TokenCache,
+    keys: KeyRing,
+}
+
+impl Authenticator {
+    /// Fetches nothing yet; no static key counts before [`Authenticator::reload_keys`].
+    pub fn new(auth: &AuthSettings, public_url: &WebOrigin) -> Result<Authenticator, IssuerError> {
+        let mut sources: Vec<(IssuerSettings, Box<dyn KeySetSource>)> = Vec::new();
+        for settings in &auth.issuers {
+            sources.push((settings.clone(), Box::new(HttpKeySet::new(settings)?)));
+        }
+        Ok(Authenticator::with_sources(sources, auth.keys, public_url))
+    }
+
+    /// The same with key sets from elsewhere.
+    pub fn with_sources(
+        sources: Vec<(IssuerSettings, Box<dyn KeySetSource>)>,
+        are_keys_enabled: bool,
+        public_url: &WebOrigin,
+    ) -> Authenticator {
+        crypto::install();
+        let issuers =
+            sources.into_iter().map(|(settings, source)| Issuer::new(settings, source)).collect();
+        Authenticator {
+            public_url: public_url.clone(),
+            issuers,
+            are_keys_enabled,
+            tokens: TokenCache::default(),
+            keys: KeyRing::default(),
+        }
+    }
+
+    /// Takes over the static keys of the store: at the start, and when the store changed. On an error no key counts.
+    pub fn reload_keys(&self, store: &dyn Store) -> Result<(), StoreError> {
+        if self.are_keys_enabled { self.keys.reload(store) } else { Ok(()) }
+    }
+
+    /// Writes on which days keys were used. For a timer: it writes to the store.
+    pub fn write_key_uses(&self, store: &mut dyn Store) -> Result<(), StoreError> {
+        self.keys.write_uses(store)
+    }
+
+    /// Fetches every key set again, so that a key that its issuer withdrew stops to count. For a timer, every five minutes.
+    /// Returns what went wrong, by issuer; the keys of such an issuer stay for [`MAX_KEY_SET_AGE_SECONDS`].
+    pub async fn renew_key_sets(&self, now: Timestamp) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        for issuer in &self.issuers {
+            if let Err(problem) = issuer.renew(now, |_| false).await {
+                problems.push((issuer.settings.issuer.clone(), problem));
+            }
+        }
+        problems
+    }
+
+    /// The caller of a request for a resource.
+    pub async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<VerifiedCertificate<'_>>,
+        resource: Resource<'_>,
+        now: Timestamp,
+    ) -> Result<Authenticated, Unauthenticated> {
+        let refused = |fault| Unauthenticated::new(fault, resource, &self.public_url);
+        let bearer = bearer(headers).map_err(refused)?;
+        let outcome = match (bearer, certificate) {
+            // A credential that was sent on purpose counts before the connection's certificate, also if it is bad.
+            (Some(bearer), _) if is_static_key(bearer) => self.by_key(bearer, resource, now),
+            (Some(bearer), _) => self.by_token(bearer, resource, now).await,
+            (None, Some(certificate)) => by_certificate(certificate, resource),
+            (None, None) => Err(AuthenticationFault::NoCredentials),
+        };
+        outcome.map_err(refused)
+    }
+
+    fn by_key(
+        &self,
+        key: &str,
+        resource: Resource<'_>,
+        now: Timestamp,
+    ) -> Result<Authenticated, AuthenticationFault> {
+        if !self.are_keys_enabled {
+            return Err(KeyFault::Disabled.into());
+        }
+        let hash = CredentialHash::of(key.as_bytes());
+        let (caller, expires_at) = self.keys.check(hash, resource == Resource::Admin, now)?;
+        Ok(Authenticated { caller, credential: hash, expires_at })
+    }
+
+    async fn by_token(
+        &self,
+        token: &str,
+        resource: Resource<'_>,
+        now: Timestamp,
+    ) -> Result<Authenticated, AuthenticationFault> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(TokenFault::TooLong.into());
+        }
+        let hash = CredentialHash::of(token.as_bytes());
+        let verified = match self.cached(&hash, now) {
+            Some(verified) => verified,
+            None => {
+                let verified = Arc::new(self.verify(token, now).await?);
+                if now < verified.cached_until {
+                    self.tokens.keep(hash, Arc::clone(&verified));
+                }
+                verified
+            }
+        };
+        self.check_audience(&verified, resource)?;
+        let expires_at = Some(verified.refused_from);
+        Ok(Authenticated { caller: verified.caller.clone(), credential: hash, expires_at })
+    }
+
+    /// A token that was verified a short while ago with a key that its issuer still publishes.
+    fn cached(&self, hash: &CredentialHash, now: Timestamp) -> Option<Arc<VerifiedToken>> {
+        let verified = self.tokens.find(hash)?;
+        let keys = self.issuers.get(verified.issuer).and_then(|issuer| issuer.known(now));
+        let has_key =
+            keys.is_some_and(|keys| keys.set.has(&verified.key_id, &verified.key_fingerprint));
+        if has_key && now < verified.cached_until {
+            return Some(verified);
+        }
+        self.tokens.forget(hash);
+        None
+    }
+
+    async fn verify(&self, token: &str, now: Timestamp) -> Result<VerifiedToken, TokenFault> {
+        let unverified = UnverifiedToken::parse(token)?;
+        let claims = unverified.claims()?;
+        let named = claims.issuer()?;
+        // A key counts for its own issuer only, whatever its id is.
+        let found = self.issuers.iter().enumerate().find(|(_, one)| one.settings.issuer == *named);
+        let (index, issuer) = found.ok_or(TokenFault::UnknownIssuer)?;
+        let read = claims.read(&issuer.settings.claims)?;
+        read.check_time(now)?;
+        let keys = issuer.keys_for(&unverified.key_id, now).await?;
+        let mut validation = Validation::new(unverified.algorithm);
+        // Only the signature is left to the library: claims were read above, more strictly and with `now` as the time.
+        validation.required_spec_claims.clear();
+        (validation.validate_exp, validation.validate_aud) = (false, false);
+        let verifies = |key: &&key_set::VerifyingKey| {
+            jsonwebtoken::decode::<IgnoredAny>(token, &key.key, &validation).is_ok()
+        };
+        let key = keys.set.find(&unverified.key_id, unverified.algorithm).find(verifies);
+        let key = key.ok_or(TokenFault::Signature)?;
+        let cached_until = Timestamp(read.expires.0.min(now.0 + TOKEN_CACHE_SECONDS * 1_000));
+        Ok(VerifiedToken {
+            issuer: index,
+            key_fingerprint: key.fingerprint,
+            cached_until,
+            refused_from: read.refused_from(),
+            audiences: read.audiences,
+            caller: Caller::new(read.identity),
+            key_id: unverified.key_id.clone(),
+        })
+    }
+
+    /// A token for the admin API opens no MCP path, and the other way round, also if it names both: an agent must not
+    /// approve what it was held for.
+    fn check_audience(
+        &self,
+        token: &VerifiedToken,
+        resource: Resource<'_>,
+    ) -> Result<(), TokenFault> {
+        let admin = self.public_url.admin_audience();
+        let issuer = self.issuers.get(token.issuer).ok_or(TokenFault::UnknownIssuer)?;
+        let has = |audience: &str| token.audiences.iter().any(|named| named == audience);
+        let is_ours = |named: &String| {
+            named
+                .strip_prefix(self.public_url.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_for_mcp = has(&issuer.settings.audience)
+            || token.audiences.iter().any(|named| is_ours(named) && *named != admin);
+        let is_accepted = match resource {
+            Resource::Mcp { .. } => {
+                let is_named =
+                    has(&issuer.settings.audience) || has(&resource.url(&self.public_url));
+                is_named && !has(&admin)
+            }
+            Resource::Admin => has(&admin) && !is_for_mcp,
+        };
+        if is_accepted { Ok(()) } else { Err(TokenFault::Audience) }
+    }
+}
+
+fn by_certificate(
+    certificate: VerifiedCertificate<'_>,
+    resource: Resource<'_>,
+) -> Result<Authenticated, AuthenticationFault> {
+    if resource == Resource::Admin {
+        return Err(AuthenticationFault::CertificateAtAdmin);
+    }
+    let credential = CredentialHash::of(certificate.0);
+    Ok(Authenticated { caller: Caller::new(certificate.identity()?), credential, expires_at: None })
+}
+
+/// The bearer credential, if there is one. Two headers, or another scheme, are an error: a proxy may read them otherwise.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, AuthenticationFault> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let value = match (given.next(), given.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value,
+        (Some(_), Some(_)) => return Err(AuthenticationFault::BadHeader),
+    };
+    let text = value.to_str().map_err(|_| AuthenticationFault::BadHeader)?;
+    let (scheme, credential) = text.split_once(' ').ok_or(AuthenticationFault::BadHeader)?;
+    let credential = credential.trim_start_matches(' ');
+    let is_whole = !credential.is_empty() && !credential.contains([' ', ',', '\t']);
+    if scheme.eq_ignore_ascii_case("bearer") && is_whole {
+        Ok(Some(credential))
+    } else {
+        Err(AuthenticationFault::BadHeader)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! How clients learn where tokens come from: the challenge of a refusal, and the document of RFC 9728 that it points to.
+
+use super::caller::{AuthenticationFault, Unauthenticated};
+use http::{HeaderValue, StatusCode};
+use serde_json::json;
+use settings::gateway::{IssuerSettings, WebOrigin};
+
+/// The path of a resource's metadata, before the resource's own path.
+pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// What a request asks for: an MCP path, or the admin API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource<'a> {
+    /// With its path, such as `/servers/files/mcp`.
+    Mcp {
+        path: &'a str,
+    },
+    Admin,
+}
+
+impl Resource<'_> {
+    pub fn path(&self) -> &str {
+        match self {
+            Resource::Mcp { path } => path,
+            Resource::Admin => "/admin",
+        }
+    }
+
+    /// The exact URL, which is an audience of tokens for it.
+    pub fn url(&self, public_url: &WebOrigin) -> String {
+        format!("{public_url}{}", self.path())
+    }
+}
+
+/// The metadata of a resource, where the issuers of its tokens are named.
+pub fn protected_resource_metadata(
+    resource: Resource<'_>,
+    public_url: &WebOrigin,
+    issuers: &[IssuerSettings],
+) -> serde_json::Value {
+    let servers: Vec<&str> = issuers.iter().map(|issuer| issuer.issuer.as_str()).collect();
+    json!({
+        "resource": resource.url(public_url),
+        "authorization_servers": servers,
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Holdpoint",
+    })
+}
+
+impl Unauthenticated {
+    pub(super) fn new(
+        fault: AuthenticationFault,
+        resource: Resource<'_>,
+        public_url: &WebOrigin,
+    ) -> Unauthenticated {
+        let (status, error) = match fault {
+            AuthenticationFault::NoCredentials => (StatusCode::UNAUTHORIZED, None),
+            AuthenticationFault::BadHeader => (StatusCode::BAD_REQUEST, Some("invalid_request")),
+            AuthenticationFault::CertificateAtAdmin
+            | AuthenticationFault::Token(_)
+            | AuthenticationFault::Key(_)
+            | AuthenticationFault::Certificate(_) => {
+                (StatusCode::UNAUTHORIZED, Some("invalid_token"))
+            }
+        };
+        let mut challenge = format!(
+            "Bearer resource_metadata=\"{public_url}{METADATA_PATH}{}\"",
+            quotable(resource.path())
+        );
+        if let Some(error) = error {
+            challenge.push_str(&format!(", error=\"{error}\""));
+        }
+        let challenge = HeaderValue::from_str(&challenge)
+            .unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
+        Unauthenticated { fault, status, challenge }
+    }
+}
+
+/// A path without the characters that would end the quotes around it.
+fn quotable(path: &str) -> String {
+    path.chars().filter(|c| c.is_ascii_graphic() && !matches!(c, '"' | '\\')).collect()
+}

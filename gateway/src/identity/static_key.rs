@@ -1,0 +1,179 @@
+//! Static keys: 256 random bits behind a prefix that secret scanners can look for. Only hashes are kept.
+
+use super::CredentialHash;
+use arc_swap::ArcSwap;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use contract::time::Timestamp;
+use policy::{ActorType, Caller, Identity, IdentityProof};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{ApiKey, ApiKeyHash, ApiKeyId, Day, Store, StoreError};
+
+/// Of keys for the MCP paths.
+const MCP_PREFIX: &str = "hp_";
+/// Of keys for the admin API.
+const ADMIN_PREFIX: &str = "hpa_";
+/// The issuer of every principal that a key stands for.
+pub const KEY_ISSUER: &str = "holdpoint:keys";
+const SECRET_BYTES: usize = 32;
+const MILLISECONDS_PER_DAY: i64 = 86_400_000;
+
+/// A new key, shown once.
+pub struct StaticKey(String);
+
+impl std::fmt::Debug for StaticKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("StaticKey(…)")
+    }
+}
+
+impl StaticKey {
+    /// The error is the operating system's, which has no randomness to give.
+    pub fn generate(is_admin: bool) -> Result<StaticKey, getrandom::Error> {
+        let mut secret = [0; SECRET_BYTES];
+        getrandom::fill(&mut secret)?;
+        let prefix = if is_admin { ADMIN_PREFIX } else { MCP_PREFIX };
+        Ok(StaticKey(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(secret))))
+    }
+
+    /// The key itself, for the person who made it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub fn hash(&self) -> ApiKeyHash {
+        ApiKeyHash(CredentialHash::of(self.0.as_bytes()).0)
+    }
+}
+
+/// Whether a bearer credential is a key rather than a token. A JWT has two dots; a key has none.
+pub(super) fn is_static_key(text: &str) -> bool {
+    text.starts_with(MCP_PREFIX) || text.starts_with(ADMIN_PREFIX)
+}
+
+/// Why a key opens nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum KeyFault {
+    #[error("keys are not enabled")]
+    Disabled,
+    #[error("the key is not known")]
+    Unknown,
+    #[error("the key was revoked")]
+    Revoked,
+    #[error("the key has expired")]
+    Expired,
+    #[error("an admin key opens no MCP path")]
+    AdminKey,
+    #[error("the key is not an admin key")]
+    NotAdminKey,
+}
+
+/// The keys as they stood when the store was last read, and the days of use that wait to be written.
+#[derive(Debug, Default)]
+pub(super) struct KeyRing {
+    known: ArcSwap<HashMap<ApiKeyHashKey, KnownKey>>,
+    used: Mutex<HashSet<(ApiKeyId, i64)>>,
+}
+
+type ApiKeyHashKey = [u8; 32];
+
+#[derive(Debug)]
+struct KnownKey {
+    id: ApiKeyId,
+    is_admin: bool,
+    is_revoked: bool,
+    expires_at: Option<Timestamp>,
+    last_used: Option<Day>,
+    caller: Caller,
+}
+
+/// The most uses that wait to be written; more are noted another time.
+const MAX_WAITING_USES: usize = 10_000;
+
+impl KeyRing {
+    /// Takes over what the store has. If it cannot be read, or was changed by another program, no key counts.
+    pub(super) fn reload(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let keys = store.sealed_api_keys();
+        let known = match &keys {
+            Ok(keys) => keys.iter().map(|key| (key.key.hash.0, KnownKey::new(key))).collect(),
+            Err(_) => HashMap::new(),
+        };
+        self.known.store(Arc::new(known));
+        keys.map(drop)
+    }
+
+    pub(super) fn check(
+        &self,
+        hash: CredentialHash,
+        wants_admin: bool,
+        now: Timestamp,
+    ) -> Result<(Caller, Option<Timestamp>), KeyFault> {
+        let known = self.known.load();
+        let key = known.get(&hash.0).ok_or(KeyFault::Unknown)?;
+        if key.is_revoked {
+            return Err(KeyFault::Revoked);
+        }
+        if key.expires_at.is_some_and(|expires| now >= expires) {
+            return Err(KeyFault::Expired);
+        }
+        match (key.is_admin, wants_admin) {
+            (true, false) => return Err(KeyFault::AdminKey),
+            (false, true) => return Err(KeyFault::NotAdminKey),
+            (true, true) | (false, false) => {}
+        }
+        self.note_use(key, now.0.div_euclid(MILLISECONDS_PER_DAY));
+        Ok((key.caller.clone(), key.expires_at))
+    }
+
+    fn note_use(&self, key: &KnownKey, day: i64) {
+        if key.last_used.is_some_and(|noted| noted.0 >= day) {
+            return;
+        }
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() < MAX_WAITING_USES {
+            used.insert((key.id.clone(), day));
+        }
+    }
+
+    /// Writes the days of use that wait. Called by a timer, never while a request waits.
+    pub(super) fn write_uses(&self, store: &mut dyn Store) -> Result<(), StoreError> {
+        let waiting =
+            std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
+        for (id, day) in waiting {
+            store.note_api_key_use(&id, Day(day))?;
+        }
+        Ok(())
+    }
+}
+
+impl KnownKey {
+    fn new(ApiKey { key, revoked, last_used, .. }: &ApiKey) -> KnownKey {
+        let mut groups = key.groups.clone();
+        groups.sort_unstable();
+        groups.dedup();
+        let identity = Identity {
+            issuer: KEY_ISSUER.to_owned(),
+            subject: key.sub.clone(),
+            actor_type: match key.actor_type {
+                store::ActorType::User => ActorType::User,
+                store::ActorType::Agent => ActorType::Agent,
+                store::ActorType::System => ActorType::System,
+            },
+            client_id: None,
+            org: key.org.clone(),
+            groups,
+            clearance: key.clearance.clone(),
+            mfa: false,
+            proof: IdentityProof::Key,
+        };
+        KnownKey {
+            id: key.id.clone(),
+            is_admin: key.admin,
+            is_revoked: revoked.is_some(),
+            expires_at: key.expires_at,
+            last_used: *last_used,
+            caller: Caller::new(identity),
+        }
+    }
+}
