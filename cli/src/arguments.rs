@@ -275,6 +275,8 @@ pub(crate) struct CaptureCommand {
     /// Where to write the capture [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
 }
 
 /// A server to start or to reach.
@@ -317,6 +319,8 @@ pub(crate) struct TargetArguments {
 pub(crate) struct PinCommand {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
 }
 
 #[derive(Debug, Args)]
@@ -357,10 +361,22 @@ pub(crate) struct ReviewCommand {
     pub(crate) pager: PagerArguments,
 }
 
+impl Command {
+    /// Whether `--server-text` was given.
+    pub(crate) fn shows_server_text(&self) -> bool {
+        match self {
+            Command::Capture(command) => command.text.server_text,
+            Command::Check(command) => command.text.server_text,
+            Command::Pin(command) => command.text.server_text,
+            _ => false,
+        }
+    }
+}
+
 /// What is printed where the output is not a terminal.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct TextArguments {
-    /// Print words of the server that nobody accepted even if the output is not a terminal
+    /// Print the server's own words even where they are not approved and the output is not a terminal
     #[arg(long)]
     pub(crate) server_text: bool,
 }

@@ -47,32 +47,57 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// An agent with a shell must not read in a failure what the gate keeps from it.
+const STDERR_LEFT_OUT: &str =
+    "what it wrote to standard error is left out: a terminal shows it, and so does --server-text";
+
 /// Why a command failed, as a message for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) reason: Option<&'static str>,
     message: String,
+    /// The message with what the server wrote to its standard error.
+    quoting: Option<String>,
 }
 
 impl Failure {
+    fn new(exit: Exit, reason: Option<&'static str>, message: impl fmt::Display) -> Failure {
+        Failure { exit, reason, message: message.to_string(), quoting: None }
+    }
+
     pub(crate) fn usage(message: impl fmt::Display) -> Failure {
-        Failure { exit: Exit::Usage, reason: None, message: message.to_string() }
+        Failure::new(Exit::Usage, None, message)
     }
 
     pub(crate) fn held(message: impl fmt::Display) -> Failure {
-        Failure { exit: Exit::Held, reason: None, message: message.to_string() }
+        Failure::new(Exit::Held, None, message)
     }
 
     pub(crate) fn unreachable(message: impl fmt::Display) -> Failure {
-        let reason = Some("upstream_unreachable");
-        Failure { exit: Exit::Unreachable, reason, message: message.to_string() }
+        Failure::new(Exit::Unreachable, Some("upstream_unreachable"), message)
+    }
+
+    /// A server could not be observed. What it wrote to its standard error is told by [`Failure::with_server_text`] only.
+    pub(crate) fn quoting_server(error: &wire::ObserveError) -> Failure {
+        if error.stderr().is_none() {
+            return Failure::unreachable(error);
+        }
+        let message = format!("{}; {STDERR_LEFT_OUT}", error.without_stderr());
+        Failure { quoting: Some(error.to_string()), ..Failure::unreachable(message) }
+    }
+
+    /// The failure with the words of the server in it, if there are any.
+    pub(crate) fn with_server_text(self) -> Failure {
+        match self.quoting {
+            Some(message) => Failure { message, quoting: None, ..self },
+            None => self,
+        }
     }
 
     /// The server was reached, but its answer is invalid or ambiguous.
     pub(crate) fn unreadable(message: impl fmt::Display) -> Failure {
-        let reason = Some("surface_unreadable");
-        Failure { exit: Exit::Unreachable, reason, message: message.to_string() }
+        Failure::new(Exit::Unreachable, Some("surface_unreadable"), message)
     }
 
     /// An invalid or ambiguous capture is held, as the list it came from would be.
@@ -82,15 +107,15 @@ impl Failure {
 
     /// The server is not admitted.
     pub(crate) fn denied(reason: &'static str, message: impl fmt::Display) -> Failure {
-        Failure { exit: Exit::Denied, reason: Some(reason), message: message.to_string() }
+        Failure::new(Exit::Denied, Some(reason), message)
     }
 
     pub(crate) fn evidence(message: impl fmt::Display) -> Failure {
-        Failure { exit: Exit::Evidence, reason: None, message: message.to_string() }
+        Failure::new(Exit::Evidence, None, message)
     }
 
     pub(crate) fn internal(message: impl fmt::Display) -> Failure {
-        Failure { exit: Exit::Internal, reason: Some("internal"), message: message.to_string() }
+        Failure::new(Exit::Internal, Some("internal"), message)
     }
 }
 

@@ -30,6 +30,7 @@ mod vouching;
 
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -67,6 +68,8 @@ fn command() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             let failure = failure.explained_by_disk(&arguments.options);
+            let is_shown = std::io::stderr().is_terminal() || arguments.command.shows_server_text();
+            let failure = if is_shown { failure.with_server_text() } else { failure };
             screen::complain(&failure, arguments.options.json);
             failure.exit.into()
         }

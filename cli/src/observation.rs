@@ -77,7 +77,7 @@ fn look_at_server(reach: &Reach, key: &LaunchKey, options: &Options) -> Result<L
                     ObserveError::PrivateAddressRefused { .. } => {
                         Failure::unreachable(format!("{error} (`--allow-private`)"))
                     }
-                    _ => Failure::unreachable(&error),
+                    _ => Failure::quoting_server(&error),
                 })
             }
             _ = tokio::signal::ctrl_c() => Err(Failure::unreachable("interrupted")),

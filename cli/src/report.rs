@@ -223,6 +223,10 @@ const INDENT: usize = 10;
 pub(crate) const BY_THE_CALL: &str =
     "each call is decided on its own: those that the change touches are held";
 
+/// The same where the change concerns no call.
+pub(crate) const NO_CALL: &str =
+    "no call that is valid under the approved definition and has declared parameters only is held";
+
 fn say_entry(printable: &Printable<'_>, state: &str, text: ServerText) {
     let entry = printable.judgement;
     let kind = match entry.id.entry_type {

@@ -4,6 +4,7 @@
 //! with `--server-text`. Everything else is told where they are, how long they are and their hash. An agent with a shell
 //! runs the command that a refusal names, and must not read there what the gate kept from it.
 
+use crate::report::count;
 use contract::change::{ChangeKind, Finding};
 use contract::hash::sha256_hex;
 use contract::json::Node;
@@ -17,8 +18,7 @@ use std::borrow::Cow;
 use std::io::IsTerminal;
 
 /// What says how to see the words.
-pub(crate) const HOW_TO_SEE: &str =
-    "words that nobody accepted are left out: a terminal shows them, and so does --server-text";
+pub(crate) const HOW_TO_SEE: &str = "words of the server that are not approved are left out: a terminal shows them, and so does --server-text";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerText {
@@ -93,7 +93,7 @@ impl Withheld {
     }
 
     pub(crate) fn words(&self) -> String {
-        format!("{} characters, SHA-256 {}", self.length, self.hash)
+        format!("{}, SHA-256 {}", count(self.length, "character", "characters"), self.hash)
     }
 }
 
@@ -147,6 +147,16 @@ impl<'j> Printable<'j> {
         }
     }
 
+    /// The same about several entries, of which `names` tells which they are.
+    pub(crate) fn say_of_several(&self, names: &str, finding: &Finding) -> String {
+        match self.text {
+            ServerText::Shown => words::say_of_several(names, finding, Audience::Person),
+            ServerText::Located => {
+                words::say_of_several(names, finding, Audience::Model(&self.approved))
+            }
+        }
+    }
+
     pub(crate) fn path<'f>(&self, finding: &'f Finding) -> Cow<'f, str> {
         match self.text {
             ServerText::Shown => Cow::Borrowed(&finding.path),
@@ -165,13 +175,16 @@ impl<'j> Printable<'j> {
         match (self.text, finding.kind) {
             (ServerText::Shown, _) => Some(after),
             (ServerText::Located, ChangeKind::MarkerFound) => after.split(": ").next(),
-            (ServerText::Located, _) => None,
+            (ServerText::Located, _) => Some(after).filter(|after| can_say_nothing(after)),
         }
     }
 
     /// The value that [`after_of`](Self::after_of) leaves out, in full.
     pub(crate) fn withheld_of(&self, finding: &Finding) -> Option<Withheld> {
         let after = finding.after.as_deref().filter(|_| self.is_located())?;
+        if can_say_nothing(after) {
+            return None;
+        }
         let document = self.judgement.after.as_ref().and_then(|entry| entry.document().ok());
         let value = document.as_ref().and_then(|document| value_at(document.root(), &finding.path));
         let text = value.map(|node| node.as_str().unwrap_or(Cow::Borrowed(node.raw())));
@@ -193,6 +206,11 @@ impl<'j> Printable<'j> {
         });
         detail.into_iter().chain(not_inert)
     }
+}
+
+/// Whether a value can carry no message: it is shown as it is.
+fn can_say_nothing(value: &str) -> bool {
+    matches!(value, "true" | "false" | "null")
 }
 
 /// The value that a JSON Pointer leads to.

@@ -75,8 +75,10 @@ pub enum CallCause {
     Touched,
     /// The arguments have a member that the approved definition does not declare.
     Undeclared,
-    /// The arguments are not valid under the approved, the accepted or the new definition.
+    /// The new definition refuses the arguments.
     Invalid,
+    /// The approved or the accepted definition refuses the arguments, so that they were not valid before the change.
+    InvalidBefore,
     /// The arguments have a member twice, or a number that cannot be held exactly.
     Ambiguous,
     /// The change concerns every call of the tool.
@@ -96,7 +98,10 @@ impl CallCause {
                 "the call uses a parameter that the approved definition does not have".to_owned()
             }
             CallCause::Invalid => {
-                "the arguments are not valid under both the approved and the new definition"
+                "the new definition does not accept the arguments".to_owned()
+            }
+            CallCause::InvalidBefore => {
+                "the arguments are not valid under the approved definition, with or without the change"
                     .to_owned()
             }
             CallCause::Ambiguous => "the arguments can be read in more than one way".to_owned(),
@@ -169,13 +174,16 @@ struct InputChange {
     parameter: Option<String>,
     /// It is about something in the parameter.
     is_nested: bool,
+    /// It is about a keyword of the input as a whole.
+    is_about_root: bool,
 }
 
 impl InputChange {
     fn of(finding: &Finding) -> InputChange {
         let parameter = parameter(&finding.path);
         let is_nested = finding.path.matches('/').count() > 3;
-        InputChange { kind: finding.kind, parameter, is_nested }
+        let is_about_root = finding.path.matches('/').count() <= 2;
+        InputChange { kind: finding.kind, parameter, is_nested, is_about_root }
     }
 
     fn is_about(&self, name: &str) -> bool {
@@ -245,8 +253,8 @@ impl CallRules {
         if !undecidable.is_empty() {
             return self.hold(CallCause::Undecided(Undecided::Schema), undecidable);
         }
-        compiled.refusing(&value).map_or(CallRuling::Proceed, |validators| {
-            self.hold(CallCause::Invalid, self.refused(validators, &value))
+        compiled.refusing(&value).map_or(CallRuling::Proceed, |(validators, cause)| {
+            self.hold(cause, self.refused(validators, &value))
         })
     }
 
@@ -395,9 +403,12 @@ impl Compiled {
         used.take(MAX_PARAMETERS).cloned().collect()
     }
 
-    /// The validators that refuse some arguments.
-    fn refusing(&self, arguments: &Value) -> Option<&Validators> {
-        self.validators().find(|validators| !validators.accept(arguments))
+    /// The validators that refuse some arguments: if one of them is of an older definition, the change is not to blame.
+    fn refusing(&self, arguments: &Value) -> Option<(&Validators, CallCause)> {
+        let before = [Some(&self.approved), self.accepted.as_ref()].into_iter().flatten();
+        let before = before.map(|validators| (validators, CallCause::InvalidBefore));
+        let mut all = before.chain([(&self.new, CallCause::Invalid)]);
+        all.find(|(validators, _)| !validators.accept(arguments))
     }
 }
 

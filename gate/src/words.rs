@@ -13,6 +13,8 @@ use contract::change::{ChangeClass, ChangeKind, Finding, Meaning};
 use contract::detail::Detail;
 use contract::surface::EntryType;
 
+mod several;
+
 /// Who reads it.
 #[derive(Debug, Clone, Copy)]
 pub enum Audience<'a> {
@@ -37,15 +39,12 @@ pub fn say_of(name: &str, finding: &Finding, audience: Audience<'_>) -> String {
     }
 }
 
-/// A key that is equal for findings of several entries which say the same, so that they can be told once. Returns `None`
-/// where it is unknown whether they do, because an excerpt is cut.
-pub fn same_change(finding: &Finding) -> Option<String> {
-    let Finding { path, kind, .. } = finding;
-    if is_generated_title(finding) {
-        return Some(format!("{kind} {path}"));
+/// One finding as a sentence about several entries that have the same one, of which `names` tells which they are.
+pub fn say_of_several(names: &str, finding: &Finding, audience: Audience<'_>) -> String {
+    match phrase(finding, audience) {
+        Phrase::Predicate(text) => format!("{names} {}", several::plural(&text)),
+        Phrase::Sentence(text) => format!("{names}: {text}"),
     }
-    let excerpts = (&finding.before, &finding.after, &finding.meaning, &finding.detail);
-    finding.is_whole().then(|| format!("{kind} {path} {excerpts:?}"))
 }
 
 /// Words about an entry.

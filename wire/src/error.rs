@@ -87,6 +87,13 @@ pub enum ObserveError {
 }
 
 impl ObserveError {
+    /// The error without what the server said on its standard error.
+    pub fn without_stderr(&self) -> String {
+        let whole = self.to_string();
+        let quoted = self.stderr().map(said).unwrap_or_default();
+        whole.strip_suffix(&quoted).unwrap_or(&whole).to_owned()
+    }
+
     /// What the server said last on its standard error, where there is any of it.
     pub fn stderr(&self) -> Option<&ServerText> {
         match self {

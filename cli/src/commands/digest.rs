@@ -121,7 +121,7 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
     for told in &servers {
         say_server(told, is_today, text, options);
     }
-    for event in &events {
+    for event in events.iter().rev() {
         screen::say(event_line(event));
     }
     if benign > 0 && !options.quiet {
@@ -161,10 +161,6 @@ fn gather(
 
 fn say_server(told: &Told, is_today: bool, text: ServerText, options: &Options) {
     screen::say(format!("{}  {}", styled(BOLD, &told.id), told.judged.status()));
-    for happening in &told.happened {
-        screen::say(format!("    {}", happening_line(happening)));
-    }
-    told.changes.iter().for_each(say_change);
     let mut is_waiting = false;
     for entry in told.waiting(is_today) {
         is_waiting = true;
@@ -179,6 +175,27 @@ fn say_server(told: &Told, is_today: bool, text: ServerText, options: &Options) 
     if is_waiting && !options.quiet {
         screen::say(styled(DIM, format!("    look: holdpoint review {}", told.id)));
     }
+    say_newest_first(told);
+}
+
+/// What happened and what was held or decided on, in one order.
+fn say_newest_first(told: &Told) {
+    let (mut happened, mut changes) =
+        (told.happened.iter().rev().peekable(), told.changes.iter().rev().peekable());
+    loop {
+        let is_change_next = match (happened.peek(), changes.peek()) {
+            (None, None) => return,
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (Some(happening), Some(change)) => change.at >= happening.at,
+        };
+        if is_change_next {
+            changes.by_ref().take(1).for_each(say_change);
+        } else {
+            let next = happened.by_ref().take(1);
+            next.for_each(|next| screen::say(format!("    {}", happening_line(next))));
+        }
+    }
 }
 
 fn say_change(held: &HeldChange) {
@@ -191,11 +208,6 @@ fn say_change(held: &HeldChange) {
     let (kind, key) = (screen::readable(&change.entry_type), screen::name(&change.key));
     let (what, by) = (styled(style, what.words()), by.unwrap_or_default());
     screen::say(format!("    {at}  {what}  {kind} {key}: {}{by}", change.kinds.join(", ")));
-    for (word, hash) in [("before", &change.entry_hash.before), ("after", &change.entry_hash.after)]
-    {
-        let hash = hash.as_deref().map_or("none".into(), screen::readable);
-        screen::say(styled(DIM, format!("        {word:<6} {hash}")));
-    }
 }
 
 fn happening_line(happening: &Happening) -> String {

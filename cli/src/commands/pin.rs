@@ -40,17 +40,18 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let vouched = admitted.as_deref().and_then(Admitted::anchor);
     let draft = PinDraft::new(server, surface, vouched)?;
     remark_unvouched(admitted.as_deref(), options);
-    let draft = ask(draft, &target.id, &workplace, options)?;
-    preview(&draft, &target.id, options);
+    let text = ServerText::on_standard_output(command.text.server_text);
+    let draft = ask(draft, &target.id, &workplace, options, text)?;
+    preview(&draft, &target.id, options, text);
     let by = approver::name();
     let (store, configured) = workplace.acting();
     let pinned = pin(store, draft, target.launch.as_ref(), &configured, approver::by(&by))?;
-    let exit = tell(&target.id, &pinned, options)?;
+    let exit = tell(&target.id, &pinned, options, text)?;
     Ok(sharing::exit(pinned.shared, exit))
 }
 
 /// Shows what is about to be approved. A change of a pinned server was shown with the question.
-fn preview(draft: &PinDraft, id: &ServerId, options: &Options) {
+fn preview(draft: &PinDraft, id: &ServerId, options: &Options, text: ServerText) {
     let is_shown = match &draft.question {
         PinQuestion::Nothing | PinQuestion::Marked(_) => true,
         PinQuestion::Change(_) => false,
@@ -58,7 +59,6 @@ fn preview(draft: &PinDraft, id: &ServerId, options: &Options) {
     if options.json || options.quiet || !is_shown || draft.entries().is_empty() {
         return;
     }
-    let text = ServerText::on_standard_output(false);
     screen::say(format!("{} says this of itself:", styled(BOLD, id)));
     for entry in draft.entries() {
         let name = match entry.entry_type() {
@@ -102,13 +102,14 @@ fn ask(
     id: &ServerId,
     workplace: &Workplace,
     options: &Options,
+    text: ServerText,
 ) -> Result<PinDraft, Failure> {
     let judgement = match &draft.question {
         PinQuestion::Nothing => return Ok(draft),
         PinQuestion::Change(judgement) | PinQuestion::Marked(judgement) => judgement,
     };
     if !options.json {
-        report::say_entries(judgement, ServerText::on_standard_output(false));
+        report::say_entries(judgement, text);
     }
     if let PinQuestion::Change(_) = &draft.question {
         let hash = draft.surface.surface_hash();
@@ -132,11 +133,15 @@ fn ask(
     }
 }
 
-fn tell(id: &ServerId, pinned: &Pinned, options: &Options) -> Result<Exit, Failure> {
+fn tell(
+    id: &ServerId,
+    pinned: &Pinned,
+    options: &Options,
+    text: ServerText,
+) -> Result<Exit, Failure> {
     let Pinned { status, count: pinned, surface, left_out, shared } = pinned;
     let exit = if left_out.is_empty() { Exit::Fine } else { Exit::Held };
     if options.json {
-        let text = ServerText::on_standard_output(false);
         let name = |id: &EntryId| format!("{}:{}", id.entry_type, text.name(&id.key, false));
         let left_out: Vec<String> = left_out.iter().map(name).collect();
         let document = serde_json::json!({

@@ -11,6 +11,7 @@ use crate::server_text::{HOW_TO_SEE, Printable, ServerText};
 use crate::sharing;
 use crate::target::Workplace;
 use engine::acts::{Review, can_be_approved, hash_of};
+use gate::by_the_call::CallReach;
 use gate::judge::Judgement;
 use gate::server::{ServerId, ServerStatus};
 use gate::shell;
@@ -113,6 +114,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) 
         paragraph.shared = Some(&shared);
         paragraph.usage = usage.of(id, entry);
         paragraph.stopped = usage.stopped(id, judged, entry);
+        paragraph.holds_no_call = holds_no_call(judged, entry);
         paragraph.place = Some((place + 1, total));
         screen::say("");
         paragraph.show();
@@ -138,6 +140,14 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) 
         say_command("approve all:    ", &approve_words(id, None, &hash));
     }
     say_command("stop the server:", &words(&["holdpoint", "quarantine", id.as_str()]));
+}
+
+/// Whether calls are decided on one by one, and the change concerns none that is valid.
+fn holds_no_call(judged: &Review, entry: &Judgement) -> bool {
+    match judged.reach(entry) {
+        Some(CallReach::Parameters(reached)) => reached.is_empty(),
+        Some(CallReach::Every) | None => false,
+    }
 }
 
 fn say_heading(id: &ServerId, judged: &Review) {

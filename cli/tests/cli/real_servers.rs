@@ -39,7 +39,10 @@ fn upgrade_is_held(name: &str, arguments: &[&str], tool: &str, kind: &str) {
     assert!(sentence.split(' ').count() >= 4, "{sentence}");
     told.says(sentence);
     bench.run(["review", name, "--server-text"]).exits(10).says("before (approved)");
-    bench.run(["review", name]).exits(10).says("words that nobody accepted are left out");
+    bench
+        .run(["review", name])
+        .exits(10)
+        .says("words of the server that are not approved are left out");
     install(&bench, &older);
     bench.run(["check", name]).exits(0);
 }

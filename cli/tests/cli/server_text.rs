@@ -187,13 +187,37 @@ fn findings_that_many_entries_have_are_told_in_one_line() {
     let review = bench.run(["review", "--server-text"]).exits(10);
     let text = &review.out;
     assert_eq!(text.matches("[description-only]").count(), 1, "{text}");
-    assert!(text.contains("• 10 tools: changed its own description [description-only]"), "{text}");
+    assert!(text.contains("• 10 tools changed their own description [description-only]"), "{text}");
     assert!(text.contains("10 tools changed: 10 held"), "{text}");
     assert!(
         text.contains("(4 of 10)") && text.contains("now requires a new parameter `owner`"),
         "{text}"
     );
     assert_eq!(text.matches("1 finding told above").count(), 10, "{text}");
+}
+
+#[test]
+fn a_removed_tool_takes_one_line_and_a_boolean_is_shown_as_it_is() {
+    let bench = Bench::new();
+    let mut other = report_tool();
+    other["name"] = json!("send_mail");
+    other["description"] = json!("Sends a mail to everybody.");
+    other["annotations"] = json!({"destructiveHint": false});
+    let mut gone = other.clone();
+    gone["name"] = json!("delete_mail");
+    let server = FolderServer::new(&bench, &json!([report_tool(), other, gone]));
+    server.run(&bench, "pin", &[]).exits(0);
+    other["annotations"] = json!({"destructiveHint": true});
+    server.lists(&json!([report_tool(), other]));
+    let checked = server.run(&bench, "check", &[]).exits(10);
+    assert!(checked.out.contains("        + true"), "{}", checked.out);
+    for words in [vec!["review"], vec!["review", "--server-text"]] {
+        let text = bench.run(&words).exits(10).out;
+        let line = "HOLD  tool delete_mail  (1 of 2) is not offered any more [tool-removed]";
+        assert_eq!(text.matches("delete_mail").count(), 2, "the entry and the command: {text}");
+        assert!(text.lines().any(|found| found == line), "{text}");
+        assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+    }
 }
 
 #[test]

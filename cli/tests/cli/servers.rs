@@ -102,12 +102,17 @@ fn fails(server: &FolderServer, bench: &Bench, options: &[&str], said: &[&str]) 
 }
 
 #[test]
-fn a_server_that_exits_at_once_is_shown_with_its_standard_error() {
+fn the_standard_error_of_a_server_that_exits_at_once_is_shown_to_a_program_that_asks_for_it() {
     let (bench, server) = pinned();
     server.writes("stderr", "no API key\nset REPORTS_KEY\n");
     server.writes("exit", "3");
-    let said = ["before the answer to `initialize` came", "  | no API key\n  | set REPORTS_KEY"];
-    fails(&server, &bench, &[], &said);
+    let came = "before the answer to `initialize` came";
+    fails(&server, &bench, &["--server-text"], &[came, "  | no API key\n  | set REPORTS_KEY"]);
+    fails(&server, &bench, &[], &[came, "what it wrote to standard error is left out"]);
+    for command in ["check", "pin"] {
+        server.run(&bench, command, &[]).exits(11).never_says("REPORTS_KEY");
+        server.run(&bench, command, &["--json"]).exits(11).never_says("REPORTS_KEY");
+    }
 }
 
 #[test]

@@ -27,6 +27,14 @@ pub struct ReachedParameters {
     pub is_open: bool,
 }
 
+impl ReachedParameters {
+    /// Whether no call is held that is valid under the approved definition and has declared parameters only.
+    pub fn is_empty(&self) -> bool {
+        let ReachedParameters { used, left_out, by_value, is_open } = self;
+        used.is_empty() && left_out.is_empty() && by_value.is_empty() && !is_open
+    }
+}
+
 impl CallRules {
     /// Which calls the change holds.
     pub fn reach(&self) -> CallReach {
@@ -71,6 +79,8 @@ impl CallRules {
                 (_, Some(name)) => {
                     reached.by_value.insert(name.clone());
                 }
+                // Arguments are an object, whether a definition says so or not.
+                (ChangeKind::TypeChanged, None) if change.is_about_root => {}
                 (_, None) => reached.is_open = true,
             }
         }

@@ -188,7 +188,10 @@ fn arguments_are_valid_under_the_approved_the_accepted_and_the_new_schema() {
     let (old, new) = (schema(r#""maximum":10"#), schema(r#""maximum":5"#));
     proceeds(&old, &new, r#"{"n":3}"#);
     holds(&old, &new, r#"{"n":7}"#, &["constraint-narrowed"], &["n"]);
-    cause(&new, &old, r#"{"n":7}"#, CallCause::Invalid);
+    cause(&old, &new, r#"{"n":7}"#, CallCause::Invalid);
+    // The approved definition refused it already: the change is not to blame.
+    cause(&new, &old, r#"{"n":7}"#, CallCause::InvalidBefore);
+    cause(&old, &new, r#"{"n":11}"#, CallCause::InvalidBefore);
     let rules = rules_of_three(&schema(r#""maximum":10"#), &schema(r#""minimum":2"#), &old);
     assert_eq!(rules.judge(Some(br#"{"n":3}"#)), CallRuling::Proceed);
     assert!(rules.judge(Some(br#"{"n":1}"#)).is_held());
@@ -212,12 +215,12 @@ fn without_a_dialect_both_decide() {
     let old = object(r#""a":{"type":"array","prefixItems":[{"type":"string"}]},"gone":{}"#);
     let new = object(r#""a":{"type":"array","prefixItems":[{"type":"string"}]}"#);
     proceeds(&old, &new, r#"{"a":["x"]}"#);
-    cause(&old, &new, r#"{"a":[1]}"#, CallCause::Invalid);
+    cause(&old, &new, r#"{"a":[1]}"#, CallCause::InvalidBefore);
     let (old, new) = (old.replace("prefixItems", "items"), new.replace("prefixItems", "items"));
     let declared = |schema: &str| {
         schema.replacen('{', r#"{"$schema":"http://json-schema.org/draft-07/schema#","#, 1)
     };
-    cause(&declared(&old), &declared(&new), r#"{"a":[1]}"#, CallCause::Invalid);
+    cause(&declared(&old), &declared(&new), r#"{"a":[1]}"#, CallCause::InvalidBefore);
     proceeds(&declared(&old), &declared(&new), r#"{"a":["x"]}"#);
     let other = old.replacen('{', r#"{"$schema":"http://json-schema.org/draft-04/schema#","#, 1);
     cause(&other, &new, "{}", CallCause::Undecided(Undecided::Dialect));
@@ -305,6 +308,18 @@ fn a_left_out_parameter_whose_alternatives_changed_is_held_if_any_default_is_in_
     proceeds(&schema(1, ""), &schema(2, ""), "{}");
     let preset = r#","default":7"#;
     assert!(ruling(&schema(1, preset), &schema(2, preset), "{}").is_held());
+}
+
+#[test]
+fn a_change_that_concerns_no_call_reaches_none() {
+    let (old, new) = (r#"{"properties":{"a":{}}}"#, object(r#""a":{}"#));
+    let CallReach::Parameters(reached) = rules(old, &new).reach() else { panic!("every call") };
+    assert!(reached.is_empty(), "{reached:?}");
+    let CallReach::Parameters(reached) = rules(&new, &object("")).reach() else { panic!("every") };
+    assert!(!reached.is_empty());
+    let closed = r#"{"type":"object","properties":{"a":{}},"minProperties":1}"#;
+    let CallReach::Parameters(reached) = rules(&new, closed).reach() else { panic!("every") };
+    assert!(reached.is_open && !reached.is_empty());
 }
 
 #[test]

@@ -23,6 +23,55 @@ fn every_kind_has_words_for_both_audiences_and_none_says_unsafe() {
     }
 }
 
+#[test]
+fn what_several_entries_have_is_told_in_the_plural() {
+    for &kind in ChangeKind::ALL {
+        // A server has one of each of these.
+        let is_single = [
+            ChangeKind::IdentityChanged,
+            ChangeKind::CapabilitiesChanged,
+            ChangeKind::OriginChanged,
+            ChangeKind::OriginDetailChanged,
+            ChangeKind::MarkerFound,
+        ];
+        if is_single.contains(&kind) {
+            continue;
+        }
+        for path in [
+            "",
+            "/description",
+            "/inputSchema/description",
+            "/inputSchema/properties/its",
+            "/inputSchema/properties/its/deprecated",
+            "/outputSchema/description",
+            "/annotations/readOnlyHint",
+            "/annotations/destructiveHint",
+            "/annotations/openWorldHint",
+        ] {
+            for (before, after) in [(None, Some("1")), (Some("1"), None), (Some("1"), Some("2"))] {
+                let finding = Finding::new(kind, path, before, after);
+                let words = say_of_several("2 tools", &finding, Audience::Person);
+                let Some(words) = words.strip_prefix("2 tools ") else {
+                    assert!(words.starts_with("2 tools: "), "{words}");
+                    continue;
+                };
+                let words = words.replace("omit it", "");
+                let is_of_one = |word: &str| {
+                    matches!(word, "it" | "its" | "itself" | "has" | "is" | "says" | "describes")
+                };
+                let mut plain = words.split('`').step_by(2).flat_map(str::split_whitespace);
+                assert!(!plain.any(is_of_one), "{kind} {path}: {words}");
+            }
+        }
+    }
+    let own = finding(ChangeKind::DescriptionOnly, "/description");
+    let own = Finding { before: Some("a".to_owned()), after: Some("b".to_owned()), ..own };
+    assert_eq!(
+        say_of_several("9 tools", &own, Audience::Person),
+        "9 tools changed their own description"
+    );
+}
+
 fn refused(
     reason: Reason,
     verdict: Verdict,

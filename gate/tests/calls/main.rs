@@ -93,10 +93,11 @@ fn judge_pair(old: &Value, new: &Value, calls: usize, random: &mut Random, seen:
                         assert!(is_named, "{}", say("no parameter"));
                         seen.undeclared += 1;
                     }
-                    CallCause::Invalid => {
-                        let all = old_validators.iter().chain(&new_validators);
-                        let is_refused = all.into_iter().any(|one| !one.is_valid(&call));
-                        assert!(is_refused, "{}", say("both schemas accept it"));
+                    cause @ (CallCause::Invalid | CallCause::InvalidBefore) => {
+                        let is_before = cause == CallCause::InvalidBefore;
+                        let all = if is_before { &old_validators } else { &new_validators };
+                        let is_refused = all.iter().any(|one| !one.is_valid(&call));
+                        assert!(is_refused, "{}", say("the schema accepts it"));
                         seen.invalid += 1;
                     }
                     CallCause::WholeTool | CallCause::Undecided(_) => seen.whole += 1,

@@ -171,9 +171,13 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
             | ServerStatus::Unbaselined => {
                 let waiting = judged.waiting().count();
                 if waiting > 0 {
-                    let entries = count(waiting, "entry waits", "entries wait");
-                    let finding =
-                        Finding::new(Code::ServerHeld, format!("`{id}`: {entries} for you"));
+                    let held = judged.waiting().filter(|entry| entry.verdict.is_held()).count();
+                    let parts = [(held, "held"), (waiting - held, "deferred")].into_iter();
+                    let parts = parts.filter(|(number, _)| *number > 0);
+                    let parts: Vec<String> =
+                        parts.map(|(number, word)| format!("{number} {word}")).collect();
+                    let sentence = format!("`{id}`: {}", parts.join(", "));
+                    let finding = Finding::new(Code::ServerHeld, sentence);
                     findings.push(finding.fixed_by(format!("holdpoint review {id}")));
                 }
             }

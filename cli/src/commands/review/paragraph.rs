@@ -17,6 +17,8 @@ pub(super) struct Paragraph<'a> {
     pub(super) shared: Option<&'a Shared>,
     pub(super) usage: Vec<ParameterUsage>,
     pub(super) stopped: Option<StoppedCalls>,
+    /// Calls are decided on one by one, and the change concerns none that is valid.
+    pub(super) holds_no_call: bool,
     /// Which one it is, of how many.
     pub(super) place: Option<(usize, usize)>,
 }
@@ -29,7 +31,16 @@ pub(crate) fn show_change(entry: &Judgement, text: ServerText) {
 impl<'a> Paragraph<'a> {
     pub(super) fn new(entry: &'a Judgement, text: ServerText) -> Paragraph<'a> {
         let printable = Printable::new(entry, text);
-        Paragraph { printable, text, shared: None, usage: Vec::new(), stopped: None, place: None }
+        let (usage, holds_no_call) = (Vec::new(), false);
+        Paragraph {
+            printable,
+            text,
+            shared: None,
+            usage,
+            stopped: None,
+            holds_no_call,
+            place: None,
+        }
     }
 
     pub(super) fn show(&self) {
@@ -40,10 +51,17 @@ impl<'a> Paragraph<'a> {
         };
         let name = styled(BOLD, name_of(entry, self.text));
         let state = report::state_of(entry);
-        screen::say(format!("{state}  {} {name}{place}", entry.id.entry_type));
-        self.show_findings();
+        let heading = format!("{state}  {} {name}{place}", entry.id.entry_type);
+        if let Some(gone) = self.gone() {
+            let kind = styled(DIM, format!("[{}]", gone.kind));
+            screen::say(format!("{heading} {} {kind}", self.printable.say(gone)));
+        } else {
+            screen::say(heading);
+            self.show_findings();
+        }
         if entry.is_by_the_call {
-            screen::say(format!("  • {}", report::BY_THE_CALL));
+            let words = if self.holds_no_call { report::NO_CALL } else { report::BY_THE_CALL };
+            screen::say(format!("  • {words}"));
         }
         if let Some(stopped) = &self.stopped {
             screen::say(format!("  • {}", stopped.words()));
@@ -51,7 +69,17 @@ impl<'a> Paragraph<'a> {
         for used in &self.usage {
             screen::say(format!("  • {}", used.words()));
         }
-        self.show_sides();
+        if self.gone().is_none() {
+            self.show_sides();
+        }
+    }
+
+    /// The only finding of an entry that is not there any more: there is nothing to compare.
+    fn gone(&self) -> Option<&'a Finding> {
+        let entry = self.printable.judgement;
+        let [only] = entry.findings.as_slice() else { return None };
+        let is_gone = entry.after.is_none() && entry.before.is_some();
+        (is_gone && self.printable.details().next().is_none()).then_some(only)
     }
 
     fn show_findings(&self) {
@@ -83,7 +111,8 @@ impl<'a> Paragraph<'a> {
 
     fn show_finding(&self, finding: &Finding) {
         let path = self.printable.path(finding);
-        let kind = styled(DIM, format!("[{}] {}", finding.kind, screen::readable(&path)));
+        let kind = format!("[{}] {}", finding.kind, screen::readable(&path));
+        let kind = styled(DIM, kind.trim_end());
         screen::say(format!("  • {} {kind}", self.printable.say(finding)));
         if finding.kind != ChangeKind::MarkerFound {
             return;

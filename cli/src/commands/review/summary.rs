@@ -86,8 +86,8 @@ pub(super) fn show(id: &ServerId, judged: &Review, shared: &Shared, text: Server
     }
     let mut named: Option<&Vec<EntryId>> = None;
     for ((_, kind, sentence), entries) in &shared.findings {
-        let what = entries_in_words(entries.iter().map(|entry| entry.entry_type));
-        screen::say(format!("  • {what}: {sentence} {}", styled(DIM, format!("[{kind}]"))));
+        let told = shared_in_words(&waiting, entries, *kind, sentence, text);
+        screen::say(format!("  • {told} {}", styled(DIM, format!("[{kind}]"))));
         // Entries that were just named, or that are all there are, need no second line.
         if named == Some(entries) || entries.len() == waiting.len() {
             continue;
@@ -100,6 +100,25 @@ pub(super) fn show(id: &ServerId, judged: &Review, shared: &Shared, text: Server
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         screen::say(styled(DIM, format!("      {}{more}", names.join(", "))));
     }
+}
+
+/// A finding that several entries have, in the words of the first of them.
+fn shared_in_words(
+    waiting: &[&Judgement],
+    entries: &[EntryId],
+    kind: ChangeKind,
+    sentence: &str,
+    text: ServerText,
+) -> String {
+    let what = entries_in_words(entries.iter().map(|entry| entry.entry_type));
+    let first = waiting.iter().find(|entry| entries.first() == Some(&entry.id));
+    let told = first.and_then(|entry| {
+        let printable = Printable::new(entry, text);
+        let is_it = |finding: &&Finding| finding.kind == kind && printable.say(finding) == sentence;
+        let finding = entry.findings.iter().find(is_it)?;
+        Some(printable.say_of_several(&what, finding))
+    });
+    told.unwrap_or_else(|| format!("{what}: {sentence}"))
 }
 
 /// How many tools, prompts and so on.

@@ -82,12 +82,21 @@ pub(crate) struct StoppedCalls {
 
 impl StoppedCalls {
     pub(crate) fn words(&self) -> String {
-        let StoppedCalls { at_least, at_most, calls, days } = self;
-        let stopped = match at_least == at_most {
-            true => at_least.to_string(),
-            false => format!("between {at_least} and {at_most}"),
+        let StoppedCalls { at_least, at_most, calls, days } = *self;
+        let stopped = match (at_least, at_most, calls) {
+            (_, 0, 1) => "would not have stopped the only call".to_owned(),
+            (0, _, 1) => "may have stopped the only call".to_owned(),
+            (_, _, 1) => "would have stopped the only call".to_owned(),
+            (_, 0, _) => format!("would have stopped none of the {calls} calls"),
+            (all, _, _) if all == calls => format!("would have stopped all {calls} calls"),
+            (least, most, _) if least == most => {
+                format!("would have stopped {least} of the {calls} calls")
+            }
+            (least, most, _) => {
+                format!("would have stopped between {least} and {most} of the {calls} calls")
+            }
         };
-        format!("it would have stopped {stopped} of {calls} calls in the last {days} days")
+        format!("the change {stopped} of the last {days} days")
     }
 }
 
@@ -123,13 +132,15 @@ impl Usage {
 
 impl ParameterUsage {
     pub(crate) fn words(&self) -> String {
-        format!(
-            "the parameter `{}` was used in {} of {} calls in the last {} days",
-            screen::readable(&self.parameter),
-            self.used,
-            self.calls,
-            self.days
-        )
+        let ParameterUsage { used, calls, days, .. } = *self;
+        let used = match (used, calls) {
+            (0, 1) => "was not used in the only call".to_owned(),
+            (_, 1) => "was used in the only call".to_owned(),
+            (0, _) => format!("was used in none of the {calls} calls"),
+            _ => format!("was used in {used} of the {calls} calls"),
+        };
+        let parameter = screen::readable(&self.parameter);
+        format!("the parameter `{parameter}` {used} of the last {days} days")
     }
 }
 

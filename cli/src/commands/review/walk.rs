@@ -53,6 +53,7 @@ pub(super) fn walk(
                 let mut paragraph = Paragraph::new(entry, ServerText::Shown);
                 paragraph.usage = usage.of(id, entry);
                 paragraph.stopped = usage.stopped(id, judged, entry);
+                paragraph.holds_no_call = super::holds_no_call(judged, entry);
                 paragraph.show();
             }
             match choose(&asked, place, total)? {
