@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use testing::{wait_for, wait_until};
 
@@ -17,6 +17,14 @@ use testing::{wait_for, wait_until};
 struct Gate {
     go_on: Receiver<()>,
     begun: Arc<AtomicUsize>,
+}
+
+/// A gate, what lets a check go on (or all of them, once it is dropped), and how many checks were begun.
+fn gate() -> (Gate, Sender<()>, impl Fn() -> usize) {
+    let (go_on, may_go_on) = channel();
+    let count = Arc::new(AtomicUsize::new(0));
+    let gate = Gate { go_on: may_go_on, begun: count.clone() };
+    (gate, go_on, move || count.load(Ordering::SeqCst))
 }
 
 const FILE: &[u8] = b"the program";
@@ -283,10 +291,7 @@ fn a_call_is_not_recorded_as_admitted_by_the_document_of_another_connection() {
 /// Two clients greet at once; the second answer comes while the check for the first runs.
 #[test]
 fn a_greeting_answered_during_a_check_of_another_session_reaches_its_client() {
-    let (go_on, may_go_on) = channel();
-    let count = Arc::new(AtomicUsize::new(0));
-    let begun = || count.load(Ordering::SeqCst);
-    let gate = Gate { go_on: may_go_on, begun: count.clone() };
+    let (gate, go_on, begun) = gate();
     let checker = checker(Flavor::Open, Source::InBand, Some(gate));
     let hall = admitted_hall(2, Duration::from_secs(60), None, checker);
     let desk = &hall.servers[0];
@@ -307,10 +312,7 @@ fn a_session_whose_call_timed_out_during_a_check_has_its_next_call_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("document.json");
     std::fs::write(&path, document()).expect("a file");
-    let (go_on, may_go_on) = channel();
-    let count = Arc::new(AtomicUsize::new(0));
-    let begun = || count.load(Ordering::SeqCst);
-    let gate = Gate { go_on: may_go_on, begun: count.clone() };
+    let (gate, go_on, begun) = gate();
     let checker = checker(Flavor::Enclaved, Source::File(path), Some(gate));
     let hall = admitted_hall(2, Duration::ZERO, Some(Duration::from_millis(600)), checker);
     let desk = &hall.servers[0];
@@ -373,10 +375,7 @@ fn one_check_at_a_time_serves_every_session_that_waits() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("document.json");
     std::fs::write(&path, document()).expect("a file");
-    let (go_on, may_go_on) = channel();
-    let count = Arc::new(AtomicUsize::new(0));
-    let begun = || count.load(Ordering::SeqCst);
-    let gate = Gate { go_on: may_go_on, begun: count.clone() };
+    let (gate, go_on, begun) = gate();
     let checker = checker(Flavor::Enclaved, Source::File(path), Some(gate));
     let hall = admitted_hall(2, Duration::ZERO, None, checker);
     for session in 0..2 {
@@ -406,10 +405,7 @@ fn one_check_at_a_time_serves_every_session_that_waits() {
 /// The server answers a second handshake, without a document, while the check of the first one runs.
 #[test]
 fn a_check_does_not_count_for_a_handshake_that_came_while_it_ran() {
-    let (go_on, may_go_on) = channel();
-    let count = Arc::new(AtomicUsize::new(0));
-    let begun = || count.load(Ordering::SeqCst);
-    let gate = Gate { go_on: may_go_on, begun: count.clone() };
+    let (gate, go_on, begun) = gate();
     let checker = checker(Flavor::Open, Source::InBand, Some(gate));
     let hall = admitted_hall(1, Duration::from_secs(60), None, checker);
     let desk = &hall.servers[0];
