@@ -7,6 +7,7 @@ mod groups;
 pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod incident;
+pub(crate) mod policy;
 pub(crate) mod receipts;
 mod run;
 pub(crate) mod shell;
@@ -150,6 +151,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident status\n  holdpoint incident off\n  holdpoint incident revoke principal ada"
     )]
     Incident(incident::IncidentCommand),
+    /// Check a gateway's policies, explain their decisions and test them
+    #[command(
+        after_help = "Examples:\n  holdpoint policy check\n  holdpoint policy check --as ada --group staff --tool files__write_file\n  holdpoint policy test decisions.toml"
+    )]
+    Policy(policy::PolicyCommand),
     /// Create, sign and verify attestations, documents that vouch for a server
     #[command(
         after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest verify signed.json --trust-root root.json --required internal --host a.example"

@@ -17,6 +17,7 @@ pub(crate) mod incident;
 pub(crate) mod lifecycle;
 pub(crate) mod man;
 pub(crate) mod pin;
+pub(crate) mod policy;
 pub(crate) mod receipts;
 pub(crate) mod review;
 pub(crate) mod run;

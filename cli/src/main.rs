@@ -18,6 +18,7 @@ mod mistyped;
 mod observation;
 mod pager;
 mod people_events;
+mod policy_inputs;
 mod relaunch;
 mod report;
 mod scenario;
@@ -89,6 +90,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Diff(command) => commands::diff::run(command, options),
         Command::Hash(command) => commands::hash::run(command, options),
         Command::Capture(command) => commands::capture::run(command, options),
+        Command::Policy(command) => commands::policy::run(command, options),
         Command::Pin(command) => commands::pin::run(command, options),
         Command::Check(command) => commands::check::run(command, options),
         Command::Status(command) => commands::status::run(command, options),

@@ -340,6 +340,7 @@ fn every_schema_is_used_and_refuses_something() {
     schemas.run("help", &prepared(), &["help", "doctor#disk_full"], 0);
     schemas.run("demo", &prepared(), &["demo"], 0);
     switches(&mut schemas, &prepared());
+    policies(&mut schemas, &prepared());
     evidence(&mut schemas, &Bench::new());
     reading(&mut schemas, &Bench::new());
     attestation(&mut schemas, &Bench::new());
@@ -494,6 +495,51 @@ fn switches(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("incident", bench, &["incident", "block-egress", "--off"], 0);
     schemas.run("error", bench, &["digest", "--day", "tomorrow"], 2);
     schemas.run("error", bench, &["incident", "on", "--server", "unheard-of"], 2);
+}
+
+/// What policies decide, in every form that an answer has.
+fn policies(schemas: &mut Schemas, bench: &Bench) {
+    bench.run(["pin", "--server", ID, "--file", "old.json"]).exits(0);
+    bench.file(
+        "gateway.toml",
+        format!(
+            "[gateway]\nlisten = \"127.0.0.1:8420\"\n[policy]\nfiles = [\"a.cedar\"]\n\
+             [[server]]\nid = \"{ID}\"\ntrust = \"internal\"\ncommand = [\"true\"]\n"
+        ),
+    );
+    let config = ["--config", "gateway.toml"];
+    let mut check = |words: &[&str], exit: i32| {
+        let words: Vec<&str> =
+            ["policy", "check"].iter().chain(&config).chain(words).copied().collect();
+        schemas.run("policy-check", bench, &words, exit)
+    };
+    let call = format!("{ID}__make_report");
+    bench.file(
+        "a.cedar",
+        "@id(\"ask\") @require_approval(\"leads\")\npermit (principal in Group::\"staff\", action, resource);\n\
+         permit (principal, action == Action::\"none__x\", resource);",
+    );
+    let found = check(&[], 0);
+    assert_eq!(found["problems"][0]["severity"], "warning");
+    check(&["--as", "ada"], 0);
+    check(&["--as", "ada", "--tool", &call], 13);
+    let found = check(&["--as", "ada", "--group", "staff", "--tool", &call], 0);
+    assert_eq!(found["decision"]["outcome"], "approval");
+    let table = "[[case]]\nas = \"ada\"\nuse = \"x\"\nexpect = \"deny\"\n\
+                 [[case]]\nas = \"ada\"\nuse = \"x\"\nexpect = \"permit\"\npolicy = \"ask\"\n";
+    bench.file("table.toml", table);
+    schemas.run("policy-test", bench, &["policy", "test", "table.toml", config[0], config[1]], 13);
+    bench.file("a.cedar", "permit (principal action);");
+    let words = ["policy", "check", config[0], config[1]];
+    let found = schemas.run("policy-check", bench, &words, 2);
+    assert_eq!(found["problems"][0]["severity"], "error");
+    bench.file("a.cedar", "");
+    schemas.run("error", bench, &["policy", "test", "none.toml", config[0], config[1]], 2);
+}
+
+#[test]
+fn decisions_of_policies() {
+    policies(&mut Schemas::read(), &prepared());
 }
 
 /// One call of the tool, with everything that is counted of one. It was yesterday: today may end at any moment.

@@ -115,7 +115,7 @@ fn offset_in_file(policy: &Policy) -> usize {
 fn read_policy(file: &Arc<str>, line: usize, policy: &Policy) -> PolicySource {
     let id: Arc<str> = match policy.annotation("id") {
         Some(id) if !id.is_empty() => id.into(),
-        _ => format!("{file}:{line}").into(),
+        _ => format!("{}:{line}", base_name(file)).into(),
     };
     let groups = policy.annotation("require_approval").unwrap_or_default();
     let mut words = BTreeSet::new();
@@ -195,6 +195,11 @@ fn file_problem(file: &Arc<str>, line: usize, sentence: String) -> PolicyProblem
         policy_id: None,
         sentence,
     }
+}
+
+/// The last part of a path: where a file lies is nobody's business in a receipt.
+fn base_name(file: &str) -> &str {
+    file.rsplit(['/', '\\']).next().unwrap_or(file)
 }
 
 /// The line of a byte offset, counted from 1.

@@ -144,6 +144,13 @@ pub struct CaseResult {
     pub passed: bool,
 }
 
+impl CaseResult {
+    /// What was decided, in the words of a table.
+    pub fn outcome(&self) -> Expect {
+        outcome(&self.found)
+    }
+}
+
 impl fmt::Display for CaseResult {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = |policy: Option<&str>| policy.map(|id| format!(" by `{id}`")).unwrap_or_default();

@@ -6,13 +6,14 @@ use crate::screen;
 /// The widest that help is written.
 const MAX_WIDTH: usize = 100;
 
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Guard servers", &["run", "hosts", "wire", "unwire", "watch"]),
     (
         "See what changed",
         &["status", "check", "review", "show", "history", "diff", "capture", "hash"],
     ),
     ("Decide", &["pin", "approve", "quarantine", "release", "rollback", "incident"]),
+    ("Control access through a gateway", &["policy"]),
     ("Look back", &["stats", "digest", "receipts", "attest"]),
     (
         "Get started, and help",

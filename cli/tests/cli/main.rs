@@ -20,6 +20,7 @@ mod home;
 mod incident;
 mod json;
 mod lifecycle;
+mod policy;
 mod posture;
 mod privacy;
 #[cfg(unix)]

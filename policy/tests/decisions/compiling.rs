@@ -70,6 +70,12 @@ fn ids_are_unique_and_default_to_file_and_line() {
         compile("\npermit(principal, action, resource);\nforbid(principal, action, resource);");
     let ids: Vec<&str> = policies.ids().map(|(id, _, _)| id).collect();
     assert_eq!(ids, ["p.cedar:2", "p.cedar:3"]);
+    let anything = "permit(principal, action, resource);";
+    let files = [("/etc/a/p.cedar", anything), ("/etc/b/p.cedar", anything)];
+    let problems = Policies::compile(&files, None, &inventory()).unwrap_err();
+    let expected =
+        "/etc/b/p.cedar:1: policy `p.cedar:1`: the policy at /etc/a/p.cedar:1 has the same id";
+    assert_eq!(sentences(&problems), [expected]);
 }
 
 #[test]

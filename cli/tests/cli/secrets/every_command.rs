@@ -57,6 +57,7 @@ pub(super) fn run(stage: &Stage, words: &[String]) {
     receipts(stage);
     attestations(stage);
     incident(stage);
+    policies(stage);
     hosts(stage);
     stage.run(&["demo"], 0);
     let moved = format!("sqlite:{}", stage.trail.bench.home().join("moved").display());
@@ -173,6 +174,20 @@ fn incident(stage: &Stage) {
     ] {
         stage.run(&line.split(' ').collect::<Vec<_>>(), 0);
     }
+}
+
+/// Policies of a gateway with one server.
+fn policies(stage: &Stage) {
+    let bench = &stage.trail.bench;
+    bench.file(
+        "gateway.toml",
+        "[gateway]\nlisten = \"127.0.0.1:8420\"\n[policy]\nfiles = [\"a.cedar\"]\n\
+         [[server]]\nid = \"files\"\ntrust = \"internal\"\ncommand = [\"true\"]\n",
+    );
+    bench.file("a.cedar", "permit (principal, action, resource);");
+    bench.file("table.toml", "[[case]]\nas = \"ada\"\nuse = \"files\"\nexpect = \"permit\"\n");
+    stage.run(&["policy", "check", "--config", "gateway.toml", "--as", "ada"], 0);
+    stage.run(&["policy", "test", "table.toml", "--config", "gateway.toml"], 0);
 }
 
 /// The gate goes into the hosts' files and is taken out with all else.

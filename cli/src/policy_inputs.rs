@@ -1,0 +1,172 @@
+//! What the gateway's policies are compiled from: its configuration, the policy files, and what was accepted of each server.
+
+use crate::arguments::Options;
+use crate::failure::Failure;
+use crate::target::home_path;
+use contract::surface::EntryType;
+use gate::pins::Pin;
+use policy::{Inventory, ServerInventory, ToolInventory};
+use settings::gateway::{GatewaySettings, PolicySettings, ServerSettings};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::{Home, IncidentScope, IncidentState, IncidentStore, Location, Store, Witnessed};
+
+/// The largest policy file.
+const MAX_POLICY_BYTES: u64 = 1024 * 1024;
+/// The most policy files.
+const MAX_POLICY_FILES: usize = 1_000;
+
+/// Everything that [`policy::Policies::compile`] takes.
+#[derive(Debug)]
+pub(crate) struct PolicyInputs {
+    pub(crate) files: Vec<(String, String)>,
+    pub(crate) entities: Option<String>,
+    pub(crate) inventory: Inventory,
+    /// The one configured issuer of tokens.
+    pub(crate) issuer: Option<String>,
+}
+
+impl PolicyInputs {
+    pub(crate) fn read(config: Option<&Path>, options: &Options) -> Result<Self, Failure> {
+        let home_path = home_path(options)?;
+        let path = config.map_or_else(|| home_path.join("gateway.toml"), Path::to_owned);
+        let (settings, folder) = read_settings(&path)?;
+        let (files, entities) = read_files(&settings.policy, &folder)?;
+        let home = Home::open(&home_path)?;
+        let location = settings.store.as_deref().map(Location::parse_without_password).transpose();
+        let location =
+            location.map_err(|error| Failure::usage(format!("`gateway.store`: {error}")))?;
+        let store = Witnessed::new(store::open(&home, &location.unwrap_or_default())?, &home);
+        let state = store.incident()?;
+        let servers = settings.servers.values();
+        let servers: Result<Vec<_>, Failure> =
+            servers.map(|server| inventory_of(server, &store, &state)).collect();
+        let issuer = match settings.auth.issuers.as_slice() {
+            [only] => Some(only.issuer.to_string()),
+            _ => None,
+        };
+        Ok(PolicyInputs { files, entities, inventory: Inventory::new(servers?), issuer })
+    }
+}
+
+/// The settings, and the folder that paths in them are relative to.
+fn read_settings(path: &Path) -> Result<(GatewaySettings, PathBuf), Failure> {
+    let text = read_bounded(path, settings::MAX_CONFIGURATION_BYTES)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = std::path::absolute(folder.unwrap_or(Path::new(".")))
+        .map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
+    match GatewaySettings::read(&text, &folder) {
+        Ok(settings) => Ok((settings, folder)),
+        Err(mistakes) => {
+            let lines = mistakes.iter().map(|mistake| format!("`{}`: {mistake}", path.display()));
+            Err(Failure::usage(lines.collect::<Vec<_>>().join("\n")))
+        }
+    }
+}
+
+type NamedTexts = Vec<(String, String)>;
+
+fn read_files(
+    settings: &PolicySettings,
+    folder: &Path,
+) -> Result<(NamedTexts, Option<String>), Failure> {
+    let mut files = Vec::new();
+    for pattern in &settings.files {
+        let found = matching(pattern)?;
+        if found.is_empty() {
+            return Err(Failure::usage(format!("`policy.files`: no file matches `{pattern}`")));
+        }
+        for path in found {
+            let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+            files.push((name, read_bounded(&path, MAX_POLICY_BYTES)?));
+        }
+        if files.len() > MAX_POLICY_FILES {
+            let sentence = format!("`policy.files`: more than {MAX_POLICY_FILES} files match");
+            return Err(Failure::usage(sentence));
+        }
+    }
+    let entities = settings.entities.as_deref();
+    let entities = entities.map(|path| read_bounded(path, MAX_POLICY_BYTES)).transpose()?;
+    Ok((files, entities))
+}
+
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
+    if std::fs::metadata(path).map_err(failed)?.len() > limit {
+        let sentence = format!("`{}` is larger than {limit} bytes", path.display());
+        return Err(Failure::usage(sentence));
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+/// The files that match a pattern with one `*` in its last part, in the order of their names.
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
+    let path = Path::new(pattern);
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some((before, after)) = name.split_once('*') else { return Ok(vec![path.to_owned()]) };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let failed = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_long = name.len() >= before.len() + after.len();
+        if is_long && name.starts_with(before) && name.ends_with(after) && entry.path().is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A server as the operator classified it, with what is pinned of it.
+fn inventory_of(
+    settings: &ServerSettings,
+    store: &Witnessed,
+    state: &IncidentState,
+) -> Result<Arc<ServerInventory>, Failure> {
+    let incident = state.incident.as_ref().is_some_and(|(incident, _)| match &incident.scope {
+        IncidentScope::All => true,
+        IncidentScope::Servers(servers) => servers.contains(&settings.id),
+    });
+    let mut builder = ServerInventory::builder(settings.id.as_str())
+        .trust(settings.trust)
+        .risk(settings.risk)
+        .incident(incident);
+    for org in settings.orgs.iter().flatten() {
+        builder = builder.org(org);
+    }
+    if store.server(&settings.id)?.is_none() {
+        return Ok(builder.build());
+    }
+    let pins = store.pins(&settings.id)?;
+    if let Some(lost) = &pins.lost {
+        return Err(Failure::held(format!("the pins of `{}` cannot be read: {lost}", settings.id)));
+    }
+    let present = pins.iter().filter(|(_, pins)| !pins.is_gone());
+    let sound = present.filter(|(entry, _)| !pins.tampered.contains_key(entry));
+    for pin in sound.filter_map(|(_, pins)| pins.accepted()) {
+        builder = add(builder, pin, settings);
+    }
+    Ok(builder.build())
+}
+
+fn add(
+    builder: policy::ServerBuilder,
+    pin: &Pin,
+    settings: &ServerSettings,
+) -> policy::ServerBuilder {
+    let name = pin.entry.key();
+    match pin.entry.entry_type() {
+        EntryType::Tool => match pin.entry.document() {
+            Ok(document) => {
+                let risk = settings.risk_of(name);
+                builder.tool(ToolInventory::from_definition(name, risk, document.root()))
+            }
+            Err(_) => builder,
+        },
+        EntryType::Prompt => builder.prompt(name),
+        EntryType::Resource | EntryType::Template => builder.resource(name),
+        EntryType::Instructions | EntryType::Identity | EntryType::Origin => builder,
+    }
+}
