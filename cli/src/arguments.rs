@@ -7,6 +7,7 @@ mod groups;
 pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod incident;
+pub(crate) mod key;
 pub(crate) mod policy;
 pub(crate) mod receipts;
 mod run;
@@ -156,6 +157,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint policy check\n  holdpoint policy check --as ada --group staff --tool files__write_file\n  holdpoint policy test decisions.toml"
     )]
     Policy(policy::PolicyCommand),
+    /// Create, list and revoke the keys that callers show to the gateway
+    #[command(
+        after_help = "Examples:\n  holdpoint key create --sub svc:reports --group readers\n  holdpoint key create --sub ada --actor user --admin --expires 30d\n  holdpoint key list\n  holdpoint key revoke k-5f0c93aa"
+    )]
+    Key(key::KeyCommand),
     /// Create, sign and verify attestations, documents that vouch for a server
     #[command(
         after_help = "Examples:\n  holdpoint attest keygen acme-2026.pem --passphrase prompt\n  holdpoint attest sign mail.json --key acme-2026.pem --key-id acme-2026 -o signed.json\n  holdpoint attest verify signed.json --trust-root root.json --required internal --host a.example"

@@ -14,6 +14,7 @@ pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod hosts;
 pub(crate) mod incident;
+pub(crate) mod key;
 pub(crate) mod lifecycle;
 pub(crate) mod man;
 pub(crate) mod pin;

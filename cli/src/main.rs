@@ -9,6 +9,7 @@ mod desktop;
 mod disk;
 mod failure;
 mod gate_program;
+mod gateway_file;
 mod hosting;
 mod judging;
 mod last_check;
@@ -104,6 +105,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Stats(command) => commands::stats::run(command, options),
         Command::Digest(command) => commands::digest::run(command, options),
         Command::Incident(command) => commands::incident::run(command, options),
+        Command::Key(command) => commands::key::run(command, options),
         Command::Attest(command) => commands::attest::run(command, options),
         Command::Receipts(command) => commands::receipts::run(command, options),
         Command::Watch(command) => commands::watch::run(command, options),

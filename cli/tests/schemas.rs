@@ -493,6 +493,7 @@ fn switches(schemas: &mut Schemas, bench: &Bench) {
     assert!(digest["servers"][0]["waiting"].as_array().unwrap().len() > 1, "{digest}");
     schemas.run("incident", bench, &["incident", "off"], 0);
     schemas.run("incident", bench, &["incident", "block-egress", "--off"], 0);
+    keys(schemas, bench);
     schemas.run("error", bench, &["digest", "--day", "tomorrow"], 2);
     schemas.run("error", bench, &["incident", "on", "--server", "unheard-of"], 2);
 }
@@ -540,6 +541,20 @@ fn policies(schemas: &mut Schemas, bench: &Bench) {
 #[test]
 fn decisions_of_policies() {
     policies(&mut Schemas::read(), &prepared());
+}
+
+/// The keys of callers, in every state that can be had without waiting.
+fn keys(schemas: &mut Schemas, bench: &Bench) {
+    schemas.run("keys", bench, &["key", "list"], 0);
+    let plain = ["key", "create", "--sub", "svc:reports", "--expires", "never"];
+    schemas.run("key-created", bench, &plain, 0);
+    let full =
+        [&plain[..4], &["--org", "acme", "--group", "a", "--clearance", "internal", "--admin"]];
+    let created = schemas.run("key-created", bench, &full.concat(), 0);
+    let id = created["id"].as_str().unwrap();
+    schemas.run("key", bench, &["key", "revoke", id], 0);
+    schemas.run("keys", bench, &["key", "list"], 0);
+    schemas.run("error", bench, &["key", "revoke", "k-none"], 2);
 }
 
 /// One call of the tool, with everything that is counted of one. It was yesterday: today may end at any moment.

@@ -218,10 +218,13 @@ fn check_store(written: Option<&str>, mistakes: &mut Mistakes<'_>) {
             Ok(_) => {}
             Err(_) => mistakes.add(&place, "type `postgres://user@host/database`"),
         },
+        "sqlite" if text != "sqlite" => {
+            mistakes.add(&place, "type `sqlite`: another home is named with `--home`");
+        }
         "sqlite" | "env" | "file" => {}
         _ => mistakes.add(
             &place,
-            "type `sqlite`, `sqlite:DIR`, `postgres://…`, `env:VARIABLE` or `file:PATH`",
+            "type `sqlite`, `postgres://user@host/database`, `env:VARIABLE` or `file:PATH`",
         ),
     }
 }
@@ -229,9 +232,7 @@ fn check_store(written: Option<&str>, mistakes: &mut Mistakes<'_>) {
 /// The store's text with a relative path taken from the file's folder.
 fn in_folder(store: &str, folder: &Path) -> String {
     match store.split_once(':') {
-        Some((kind @ ("sqlite" | "file"), path)) if !path.is_empty() => {
-            format!("{kind}:{}", folder.join(path).display())
-        }
+        Some(("file", path)) if !path.is_empty() => format!("file:{}", folder.join(path).display()),
         _ => store.to_owned(),
     }
 }

@@ -107,6 +107,16 @@ enum Amounted {
     Some(Vec<String>),
 }
 
+impl Amounts {
+    /// The milliseconds of a duration such as `90d`.
+    pub fn duration(text: &str) -> Option<i64> {
+        match Amount::parse(text)? {
+            Amount::Milliseconds(duration) => Some(duration),
+            Amount::Bytes(_) => None,
+        }
+    }
+}
+
 impl TryFrom<Amounted> for Amounts {
     type Error = &'static str;
 
@@ -185,5 +195,7 @@ mod tests {
         ] {
             assert_eq!(Amount::parse(text), expected, "{text}");
         }
+        assert_eq!(super::Amounts::duration("90d"), Some(90 * 86_400_000));
+        assert_eq!(super::Amounts::duration("8MiB"), None);
     }
 }

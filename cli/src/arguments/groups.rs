@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &["status", "check", "review", "show", "history", "diff", "capture", "hash"],
     ),
     ("Decide", &["pin", "approve", "quarantine", "release", "rollback", "incident"]),
-    ("Control access through a gateway", &["policy"]),
+    ("Control access through a gateway", &["policy", "key"]),
     ("Look back", &["stats", "digest", "receipts", "attest"]),
     (
         "Get started, and help",

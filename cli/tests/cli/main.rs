@@ -19,6 +19,7 @@ mod help;
 mod home;
 mod incident;
 mod json;
+mod keys;
 mod lifecycle;
 mod policy;
 mod posture;

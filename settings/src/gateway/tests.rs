@@ -170,8 +170,9 @@ fn limits_and_store_are_checked() {
     assert!(!mistakes(&good.replace("ada@", "ada:s3cret@"))[0].contains("s3cret"));
     twins(good, "postgres://ada@db.example.com/hp", "mysql://x", "type `sqlite`");
     twins(good, "continue:30", "continue:forever", "type `refuse`");
-    let relative = read("[gateway]\nstore = \"sqlite:state\"\n");
-    assert_eq!(relative.store.as_deref(), Some("sqlite:/etc/holdpoint/state"));
+    twins("[gateway]\nstore = \"sqlite\"\n", "sqlite", "sqlite:/srv/home", "named with `--home`");
+    let relative = read("[gateway]\nstore = \"file:address\"\n");
+    assert_eq!(relative.store.as_deref(), Some("file:/etc/holdpoint/address"));
 }
 
 #[test]
