@@ -271,3 +271,29 @@ fn principals_of_two_issuers_are_two() {
     let crafted = policy::Identity { issuer: "https:".to_owned(), ..identity("//idp|alice", &[]) };
     assert_eq!(decide(&policies, &Caller::new(crafted), "files__wipe"), "no match");
 }
+
+#[test]
+fn among_a_hundred_policies_the_one_that_matches_decides() {
+    let mut text = String::from(
+        r#"@id("never") forbid(principal in Group::"banned", action in Action::"call", resource);"#,
+    );
+    for number in 0..100 {
+        text += &format!(
+            "@id(\"p{number}\") permit(principal in Group::\"g{number}\", \
+             action == Action::\"files__read_file\", resource) \
+             when {{ context.input.path like \"/{number}/*\" }};\n"
+        );
+    }
+    let policies = compile(&text);
+    for number in [0, 57, 99] {
+        let group = format!("g{number}");
+        let call = |path: usize| format!(r#"files__read_file {{"path":"/{path}/a"}}"#);
+        let expected = format!("permit p{number}");
+        assert_eq!(decide(&policies, &caller(&[&group]), &call(number)), expected);
+        assert_eq!(decide(&policies, &caller(&[&group]), &call(number + 1)), "no match");
+        let banned = caller(&["banned", &group]);
+        assert_eq!(decide(&policies, &banned, &call(number)), "forbid never");
+        assert_eq!(seen(&policies, &caller(&[&group]), "files"), "read_file");
+        assert_eq!(seen(&policies, &banned, "files"), "");
+    }
+}
