@@ -93,7 +93,7 @@ impl Issuer {
     /// The keys that are known, unless they are too old to be believed.
     pub(super) fn known(&self, now: Timestamp) -> Option<Arc<FetchedKeys>> {
         let is_fresh =
-            |keys: &Arc<FetchedKeys>| now.0 - keys.at.0 <= MAX_KEY_SET_AGE_SECONDS * 1_000;
+            |keys: &Arc<FetchedKeys>| apart(now, keys.at) <= MAX_KEY_SET_AGE_SECONDS * 1_000;
         self.keys.load_full().filter(is_fresh)
     }
 
@@ -125,7 +125,7 @@ impl Issuer {
         if self.known(now).is_some_and(|keys| is_enough(&keys)) {
             return Ok(());
         }
-        if last.is_some_and(|last| now.0 - last.0 < FETCH_INTERVAL_SECONDS * 1_000) {
+        if last.is_some_and(|last| apart(now, last) < FETCH_INTERVAL_SECONDS * 1_000) {
             return Ok(());
         }
         *last = Some(now);
@@ -134,4 +134,9 @@ impl Issuer {
         self.keys.store(Some(Arc::new(FetchedKeys { set, at: now })));
         Ok(())
     }
+}
+
+/// Milliseconds between two moments. A clock that was set back must not stop fetches until it catches up.
+fn apart(one: Timestamp, other: Timestamp) -> i64 {
+    one.0.saturating_sub(other.0).saturating_abs()
 }

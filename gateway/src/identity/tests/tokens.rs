@@ -441,3 +441,57 @@ fn a_key_set_is_bounded_and_strict() {
         assert!(matches!(refused, BadKeySet::NotJson(_)), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_clock_that_was_set_back_does_not_stop_fetches() {
+    let two = two();
+    let lasting = json!({
+        "iss": "https://a.example.com", "sub": "ada", "aud": "https://mcp.example.com",
+        "exp": NOW.0 / 1_000 + 3_600,
+    });
+    let token = two.a.token("ES256", &header("key-a"), &lasting.to_string());
+    assert!(two.asks(&token, MCP, NOW).await.is_ok());
+    let new = Signer::p256();
+    two.published.publish(&[new.jwk("key-new")]);
+    let token = new.token("ES256", &header("key-new"), &lasting.to_string());
+    assert_eq!(two.asks(&token, MCP, after(-29)).await, Err(TokenFault::UnknownKey.into()));
+    assert!(two.asks(&token, MCP, after(-30)).await.is_ok());
+}
+
+/// The whole way: settings, a key set over HTTP on loopback, a token.
+#[tokio::test]
+async fn keys_are_fetched_from_the_configured_address() {
+    use std::io::{Read, Write};
+    let signer = Signer::p256();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let body = json!({"keys": [signer.jwk("key-a")]}).to_string();
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 1_024];
+        let length = stream.read(&mut request).unwrap();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    });
+    let jwks_uri = format!("http://{address}/tenant/jwks").parse().unwrap();
+    let issuers = vec![IssuerSettings { jwks_uri, ..settings("a") }];
+    let auth = AuthSettings { issuers, keys: false };
+    let gateway = Authenticator::new(&auth, &public_url()).unwrap();
+    let token = signer.token("ES256", &header("key-a"), &claims().to_string());
+    assert!(gateway.authenticate(&bearer_of(&token), None, MCP, NOW).await.is_ok());
+    assert!(served.join().unwrap().starts_with("GET /tenant/jwks HTTP/1.1"));
+    // The server is gone, and the keys are known.
+    assert!(gateway.authenticate(&bearer_of(&token), None, MCP, after(1)).await.is_ok());
+}
+
+#[tokio::test]
+async fn key_sets_at_private_addresses_are_not_fetched() {
+    let jwks_uri = "https://169.254.169.254/jwks".parse().unwrap();
+    let issuers = vec![IssuerSettings { jwks_uri, ..settings("a") }];
+    let auth = AuthSettings { issuers, keys: false };
+    let gateway = Authenticator::new(&auth, &public_url()).unwrap();
+    let problems = gateway.renew_key_sets(NOW).await;
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].1.contains("169.254.169.254"), "{problems:?}");
+}
