@@ -1,42 +1,54 @@
 //! `gateway.toml` as a command finds it: where it is named, or in the home.
 
+use crate::configuration::Configuration;
 use crate::failure::Failure;
 use settings::gateway::GatewaySettings;
 use std::path::{Path, PathBuf};
-use store::{Home, Location};
+use store::Location;
 
 /// The file's name in the home.
 pub(crate) const GATEWAY_FILE: &str = "gateway.toml";
 
-/// The settings of the file that is named, or of the home's. `None` if no file is named and the home has none.
-pub(crate) fn read(home: &Home, named: Option<&Path>) -> Result<Option<GatewaySettings>, Failure> {
-    let path: PathBuf = match named {
-        Some(path) => path.to_owned(),
-        None => home.path().join(GATEWAY_FILE),
-    };
-    let wrong = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
-    let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
-            return Ok(None);
-        }
-        Err(error) => return Err(wrong(error.to_string())),
-        Ok(text) => text,
-    };
-    let absolute = std::path::absolute(&path).map_err(|error| wrong(error.to_string()))?;
-    let folder = absolute.parent().unwrap_or(Path::new("/"));
-    GatewaySettings::read(&text, folder).map(Some).map_err(|mistakes| {
-        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        wrong(mistakes.join("\n"))
-    })
+/// The file that is named, or the home's.
+pub(crate) fn path(home: &Path, named: Option<&Path>) -> PathBuf {
+    named.map_or_else(|| home.join(GATEWAY_FILE), Path::to_owned)
 }
 
-/// The store that the gateway uses. `None`: that of `holdpoint.toml`.
-pub(crate) fn location(settings: &GatewaySettings) -> Result<Option<Location>, Failure> {
-    let Some(text) = &settings.store else { return Ok(None) };
+/// The settings of a file, and the folder that paths in it are relative to.
+pub(crate) fn read(path: &Path) -> Result<(GatewaySettings, PathBuf), Failure> {
+    let text = read_bounded(path, settings::MAX_CONFIGURATION_BYTES)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = std::path::absolute(folder.unwrap_or(Path::new(".")))
+        .map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
+    match GatewaySettings::read(&text, &folder) {
+        Ok(settings) => Ok((settings, folder)),
+        Err(mistakes) => {
+            let lines = mistakes.iter().map(|mistake| format!("`{}`: {mistake}", path.display()));
+            Err(Failure::usage(lines.collect::<Vec<_>>().join("\n")))
+        }
+    }
+}
+
+/// The text of a file that is not larger than this.
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
+    if std::fs::metadata(path).map_err(failed)?.len() > limit {
+        let sentence = format!("`{}` is larger than {limit} bytes", path.display());
+        return Err(Failure::usage(sentence));
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+/// The store that the gateway uses: the one that its file names, else that of `holdpoint.toml`.
+pub(crate) fn location(
+    settings: &GatewaySettings,
+    configuration: &Configuration,
+) -> Result<Location, Failure> {
+    let Some(text) = &settings.store else { return configuration.store() };
     let wrong = |problem: String| Failure::usage(format!("`gateway.store`: {problem}"));
     match Location::parse_without_password(text) {
         Ok(Location::SqliteIn(_)) => Err(wrong("another home is named with `--home`".to_owned())),
-        Ok(location) => Ok(Some(location)),
+        Ok(location) => Ok(location),
         Err(error) => Err(wrong(error.to_string())),
     }
 }

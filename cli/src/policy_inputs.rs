@@ -1,15 +1,17 @@
 //! What the gateway's policies are compiled from: its configuration, the policy files, and what was accepted of each server.
 
 use crate::arguments::Options;
+use crate::configuration::Configuration;
 use crate::failure::Failure;
+use crate::gateway_file::{self, read_bounded};
 use crate::target::home_path;
 use contract::surface::EntryType;
 use gate::pins::Pin;
 use policy::{Inventory, ServerInventory, ToolInventory};
-use settings::gateway::{GatewaySettings, PolicySettings, ServerSettings};
+use settings::gateway::{PolicySettings, ServerSettings};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{Home, IncidentScope, IncidentState, IncidentStore, Location, Store, Witnessed};
+use store::{Home, IncidentScope, IncidentState, IncidentStore, Store, Witnessed};
 
 /// The largest policy file.
 const MAX_POLICY_BYTES: u64 = 1024 * 1024;
@@ -29,14 +31,12 @@ pub(crate) struct PolicyInputs {
 impl PolicyInputs {
     pub(crate) fn read(config: Option<&Path>, options: &Options) -> Result<Self, Failure> {
         let home_path = home_path(options)?;
-        let path = config.map_or_else(|| home_path.join("gateway.toml"), Path::to_owned);
-        let (settings, folder) = read_settings(&path)?;
+        let (settings, folder) = gateway_file::read(&gateway_file::path(&home_path, config))?;
         let (files, entities) = read_files(&settings.policy, &folder)?;
         let home = Home::open(&home_path)?;
-        let location = settings.store.as_deref().map(Location::parse_without_password).transpose();
-        let location =
-            location.map_err(|error| Failure::usage(format!("`gateway.store`: {error}")))?;
-        let store = Witnessed::new(store::open(&home, &location.unwrap_or_default())?, &home);
+        let configuration = Configuration::read(&home.config_path())?;
+        let location = gateway_file::location(&settings, &configuration)?;
+        let store = Witnessed::new(store::open(&home, &location)?, &home);
         let state = store.incident()?;
         let servers = settings.servers.values();
         let servers: Result<Vec<_>, Failure> =
@@ -46,21 +46,6 @@ impl PolicyInputs {
             _ => None,
         };
         Ok(PolicyInputs { files, entities, inventory: Inventory::new(servers?), issuer })
-    }
-}
-
-/// The settings, and the folder that paths in them are relative to.
-fn read_settings(path: &Path) -> Result<(GatewaySettings, PathBuf), Failure> {
-    let text = read_bounded(path, settings::MAX_CONFIGURATION_BYTES)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = std::path::absolute(folder.unwrap_or(Path::new(".")))
-        .map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
-    match GatewaySettings::read(&text, &folder) {
-        Ok(settings) => Ok((settings, folder)),
-        Err(mistakes) => {
-            let lines = mistakes.iter().map(|mistake| format!("`{}`: {mistake}", path.display()));
-            Err(Failure::usage(lines.collect::<Vec<_>>().join("\n")))
-        }
     }
 }
 
@@ -88,15 +73,6 @@ fn read_files(
     let entities = settings.entities.as_deref();
     let entities = entities.map(|path| read_bounded(path, MAX_POLICY_BYTES)).transpose()?;
     Ok((files, entities))
-}
-
-pub(crate) fn read_bounded(path: &Path, limit: u64) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
-    if std::fs::metadata(path).map_err(failed)?.len() > limit {
-        let sentence = format!("`{}` is larger than {limit} bytes", path.display());
-        return Err(Failure::usage(sentence));
-    }
-    std::fs::read_to_string(path).map_err(failed)
 }
 
 /// The files that match a pattern with one `*` in its last part, in the order of their names.

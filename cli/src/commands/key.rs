@@ -42,10 +42,14 @@ impl KeyStore {
     fn open(options: &Options, config: Option<&Path>) -> Result<KeyStore, Failure> {
         let home = Home::open(&home_path(options)?)?;
         let configuration = Configuration::read(&home.config_path())?;
-        let gateway = gateway_file::read(&home, config)?;
-        let named = gateway.as_ref().map(gateway_file::location).transpose()?.flatten();
-        let location = match named {
-            Some(location) => location,
+        let path = gateway_file::path(home.path(), config);
+        // A key may be made before there is a gateway; a file that is named has to be there.
+        let gateway = match config.is_some() || path.exists() {
+            true => Some(gateway_file::read(&path)?.0),
+            false => None,
+        };
+        let location = match &gateway {
+            Some(gateway) => gateway_file::location(gateway, &configuration)?,
             None => configuration.store()?,
         };
         let store = Witnessed::new(store::open(&home, &location)?, &home);

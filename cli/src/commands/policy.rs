@@ -5,7 +5,8 @@ use crate::arguments::policy::{
     PolicyCheckCommand, PolicyCommand, PolicySubcommand, PolicyTestCommand,
 };
 use crate::failure::{Exit, Failure};
-use crate::policy_inputs::{PolicyInputs, read_bounded};
+use crate::gateway_file::read_bounded;
+use crate::policy_inputs::PolicyInputs;
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use policy::{
