@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod attest;
 pub(crate) mod doctor;
+pub(crate) mod gateway;
 mod groups;
 pub(crate) mod help;
 pub(crate) mod hosts;
@@ -187,6 +188,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint unwire --dry-run\n  holdpoint unwire\n  holdpoint unwire cursor --server files --yes\n  holdpoint unwire --config ./mcp.json"
     )]
     Unwire(hosts::UnwireCommand),
+    /// Serve many callers: one authenticated endpoint in front of all servers
+    #[command(
+        after_help = "Examples:\n  holdpoint gateway\n  holdpoint gateway --config /etc/holdpoint/gateway.toml\n  holdpoint gateway --check"
+    )]
+    Gateway(gateway::GatewayCommand),
     /// Move Holdpoint's data to another database
     #[command(
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"

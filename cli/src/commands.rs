@@ -9,6 +9,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod doctor;
+pub(crate) mod gateway;
 pub(crate) mod hash;
 pub(crate) mod help;
 pub(crate) mod history;

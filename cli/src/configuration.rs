@@ -61,30 +61,7 @@ impl Configuration {
 
     /// How receipts are written.
     pub(crate) fn receipts(&self) -> receipts::Settings {
-        let keys = &self.general().receipts;
-        let mut settings = receipts::Settings {
-            fsync: match keys.fsync {
-                Fsync::Always => receipts::Fsync::Always,
-                Fsync::Interval => receipts::Fsync::Interval,
-                Fsync::Never => receipts::Fsync::Never,
-            },
-            on_full: match keys.on_full {
-                OnFull::Refuse => receipts::OnFull::Refuse,
-                OnFull::DropOldest => receipts::OnFull::DropOldest,
-            },
-            args_hash: match keys.args_hash {
-                ArgsHash::Keyed => ledger::record::ArgsHashKind::Keyed,
-                ArgsHash::Plain => ledger::record::ArgsHashKind::Plain,
-            },
-            ..Default::default()
-        };
-        let (rotate, keep) = (keys.rotate.unwrap_or_default(), keys.keep.unwrap_or_default());
-        let rotation = &mut settings.rotation;
-        rotation.bytes = rotate.bytes.unwrap_or(rotation.bytes);
-        rotation.age_milliseconds = rotate.milliseconds.unwrap_or(rotation.age_milliseconds);
-        settings.keep.bytes = keep.bytes;
-        settings.keep.age_milliseconds = keep.milliseconds;
-        settings
+        receipt_settings(&self.general().receipts)
     }
 
     fn store_text(&self) -> &str {
@@ -111,6 +88,33 @@ impl Configuration {
         Location::parse_without_password(self.store_text())
             .map_err(|error| Failure::usage(format!("`store`: {error}")))
     }
+}
+
+/// How receipts are written.
+pub(crate) fn receipt_settings(keys: &settings::Receipts) -> receipts::Settings {
+    let mut settings = receipts::Settings {
+        fsync: match keys.fsync {
+            Fsync::Always => receipts::Fsync::Always,
+            Fsync::Interval => receipts::Fsync::Interval,
+            Fsync::Never => receipts::Fsync::Never,
+        },
+        on_full: match keys.on_full {
+            OnFull::Refuse => receipts::OnFull::Refuse,
+            OnFull::DropOldest => receipts::OnFull::DropOldest,
+        },
+        args_hash: match keys.args_hash {
+            ArgsHash::Keyed => ledger::record::ArgsHashKind::Keyed,
+            ArgsHash::Plain => ledger::record::ArgsHashKind::Plain,
+        },
+        ..Default::default()
+    };
+    let (rotate, keep) = (keys.rotate.unwrap_or_default(), keys.keep.unwrap_or_default());
+    let rotation = &mut settings.rotation;
+    rotation.bytes = rotate.bytes.unwrap_or(rotation.bytes);
+    rotation.age_milliseconds = rotate.milliseconds.unwrap_or(rotation.age_milliseconds);
+    settings.keep.bytes = keep.bytes;
+    settings.keep.age_milliseconds = keep.milliseconds;
+    settings
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Wire(command) => commands::wire::run(command, options),
         Command::Unwire(command) => commands::unwire::run(command, options),
         Command::Scenario(command) => scenario::run(command),
+        Command::Gateway(command) => commands::gateway::run(command, options),
         Command::Store(command) => commands::store::run(command, options),
     }
 }

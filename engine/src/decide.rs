@@ -70,11 +70,28 @@ pub struct Denial {
     pub recorded: Option<ReasonCode>,
     /// The policy that denies it.
     pub policy: Option<Arc<str>>,
+    /// The client must not learn that there is such a thing: it is told neither the server nor the reason.
+    pub is_hidden: bool,
 }
 
 impl Denial {
     pub fn new(reason: ReasonCode, message: impl Into<String>) -> Denial {
-        Denial { reason, message: message.into(), recorded: None, policy: None }
+        let message = message.into();
+        Denial { reason, message, recorded: None, policy: None, is_hidden: false }
+    }
+
+    /// The denial of something that does not exist, or that the caller could never use: the two look the same.
+    pub fn unknown(call: &Call<'_>, recorded: ReasonCode) -> Denial {
+        let what = match call.kind {
+            Method::Use(EntryType::Prompt) => "prompt",
+            Method::Use(EntryType::Resource | EntryType::Template) => "resource",
+            Method::Use(_) => "tool",
+            Method::Handshake | Method::List(_) | Method::Ping | Method::Other => "server",
+        };
+        let message =
+            format!("○ holdpoint — there is no such {what}; look at the list for the right name");
+        let denial = Denial::new(ReasonCode::UnknownTool, message);
+        Denial { recorded: Some(recorded), is_hidden: true, ..denial }
     }
 }
 

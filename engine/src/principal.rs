@@ -2,16 +2,7 @@
 
 use contract::time::Timestamp;
 use ledger::record::ActorType;
-use policy::Identity;
-use std::sync::Arc;
-
-/// An identity, and what caches know it by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifiedIdentity {
-    pub identity: Identity,
-    /// A hash of all of it.
-    pub key: [u8; 32],
-}
+use policy::{Caller, Identity};
 
 /// The identity behind a session's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +16,7 @@ pub struct Principal {
     pub client_id: Option<String>,
     pub org_id: Option<String>,
     /// What the policies look at; `None` for `run`, which has none.
-    pub identity: Option<Arc<VerifiedIdentity>>,
+    pub caller: Option<Caller>,
     /// When its session began: what is revoked later concerns it.
     pub since: Timestamp,
 }
@@ -34,23 +25,24 @@ impl Principal {
     /// The user of this machine, whose agent makes the calls.
     pub fn local_user(subject: String, aliases: Vec<String>, since: Timestamp) -> Principal {
         let actor = ActorType::Agent;
-        Principal { actor, subject, aliases, client_id: None, org_id: None, identity: None, since }
+        Principal { actor, subject, aliases, client_id: None, org_id: None, caller: None, since }
     }
 
     /// A caller of the gateway whose identity was verified.
-    pub fn verified(identity: Arc<VerifiedIdentity>, since: Timestamp) -> Principal {
-        let Identity { subject, actor_type, client_id, org, .. } = &identity.identity;
+    pub fn verified(caller: Caller, since: Timestamp) -> Principal {
+        let Identity { subject, actor_type, client_id, org, .. } = caller.identity();
+        let actor = match actor_type {
+            policy::ActorType::User => ActorType::User,
+            policy::ActorType::Agent => ActorType::Agent,
+            policy::ActorType::System => ActorType::System,
+        };
         Principal {
-            actor: match actor_type {
-                policy::ActorType::User => ActorType::User,
-                policy::ActorType::Agent => ActorType::Agent,
-                policy::ActorType::System => ActorType::System,
-            },
+            actor,
             subject: subject.clone(),
             aliases: Vec::new(),
             client_id: client_id.clone(),
             org_id: org.clone(),
-            identity: Some(identity),
+            caller: Some(caller),
             since,
         }
     }
@@ -59,7 +51,7 @@ impl Principal {
     /// counts more than that.
     #[must_use]
     pub fn with_client(&self, client_id: Option<String>) -> Principal {
-        match self.identity {
+        match self.caller {
             Some(_) => self.clone(),
             None => Principal { client_id, ..self.clone() },
         }

@@ -31,17 +31,26 @@ impl Refusal {
     }
 
     pub fn denied(denial: &Denial, server: &str, receipt_id: &str) -> Refusal {
+        let server = (!denial.is_hidden).then_some(server);
         Refusal::of(denial.reason, denial.message.clone(), server, Some(receipt_id))
     }
 
     /// A fault: of the server, of ours, or of the message.
     pub fn fault(reason: ReasonCode, message: impl Into<String>, server: &str) -> Refusal {
-        Refusal::of(reason, message.into(), server, None)
+        Refusal::of(reason, message.into(), Some(server), None)
     }
 
-    fn of(reason: ReasonCode, message: String, server: &str, receipt_id: Option<&str>) -> Refusal {
-        let mut data = json!({"reason": reason.as_str(), "server": server});
+    fn of(
+        reason: ReasonCode,
+        message: String,
+        server: Option<&str>,
+        receipt_id: Option<&str>,
+    ) -> Refusal {
+        let mut data = json!({"reason": reason.as_str()});
         if let Value::Object(members) = &mut data {
+            if let Some(server) = server {
+                members.insert("server".to_owned(), server.into());
+            }
             if let Some(id) = receipt_id {
                 members.insert("receipt_id".to_owned(), id.into());
             }

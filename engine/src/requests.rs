@@ -140,6 +140,11 @@ impl Requests {
         self.counts.unfinished > 0
     }
 
+    /// Whether a request of the gate's own has this id.
+    pub fn has_own(&self, id: &[u8]) -> bool {
+        self.own.contains_key(id)
+    }
+
     /// Whether the server has calls to answer.
     pub fn has_calls(&self) -> bool {
         self.counts.calls > 0

@@ -7,8 +7,10 @@ pub(crate) mod asking;
 pub mod driver;
 pub(crate) mod keeper;
 mod notes;
+mod unlinked;
 mod view;
 
+pub use unlinked::Unlinked;
 pub use view::{Freshness, Known, ServerView};
 
 use crate::admission::{Admittance, Checked};

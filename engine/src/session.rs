@@ -189,6 +189,11 @@ impl Session {
         &self.server
     }
 
+    /// Whether a request of the gate's own with this raw id waits for its answer.
+    pub fn expects(&self, id: &[u8]) -> bool {
+        self.state().requests.has_own(id)
+    }
+
     pub fn key(&self) -> SessionKey {
         self.key
     }

@@ -91,6 +91,8 @@ pub struct View {
     held_addresses: HashMap<AddressKey, Arc<Standing>>,
     /// The tools whose definitions ask for arguments in headers.
     mirrorings: HashMap<Box<str>, Mirroring>,
+    /// The accepted instructions, unless nothing of the server may be used.
+    instructions: Option<Box<str>>,
 }
 
 impl View {
@@ -125,7 +127,20 @@ impl View {
             .collect();
         let unreadable = unreadable(materials);
         let held_addresses = held_addresses(&places);
-        View { places, lists, unreadable, stopped, closed, held_addresses, mirrorings }
+        let instructions = match closed {
+            Some(_) => None,
+            None => handshake::accepted_instructions(book, surface, judgement),
+        };
+        View {
+            places,
+            lists,
+            unreadable,
+            stopped,
+            closed,
+            held_addresses,
+            mirrorings,
+            instructions,
+        }
     }
 
     pub fn stopped(&self) -> Option<&Arc<Standing>> {
@@ -176,6 +191,11 @@ impl View {
     /// Why a list cannot be shown, where it could not be read.
     pub fn unreadable(&self, list: ListKind) -> Option<&Arc<Standing>> {
         self.unreadable.get(&list)
+    }
+
+    /// What the server says of itself as a whole, as far as it was accepted.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
     }
 
     pub fn list(&self, list: ListKind) -> Option<&ListView> {

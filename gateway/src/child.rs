@@ -25,6 +25,11 @@ pub(crate) struct ChildInput {
 }
 
 impl ChildInput {
+    /// Whether the process is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
     /// Puts some bytes behind all others. It never blocks.
     pub(crate) fn put(&self, parts: &[&[u8]]) -> io::Result<()> {
         let bytes = Bytes::from(parts.concat());

@@ -68,11 +68,6 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// A message with the result `result` for the request with this raw id.
-pub(crate) fn answer(id: &[u8], result: &[u8]) -> Vec<u8> {
-    [br#"{"jsonrpc":"2.0","id":"#, id, br#","result":"#, result, b"}"].concat()
-}
-
 /// A message with an error for the request with this raw id.
 pub(crate) fn error(id: &[u8], code: i64, message: &str) -> Vec<u8> {
     error_with(id, code, message, None)

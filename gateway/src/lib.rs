@@ -2,10 +2,28 @@
 //! engine's.
 #![forbid(unsafe_code)]
 
+mod authorizer;
+mod catalog;
 mod child;
+mod cluster_key;
 mod frame;
+mod front;
 pub mod front_checks;
+mod greeting;
 pub mod identity;
 mod link;
+mod mcp;
+mod node;
 mod pending;
+pub mod policies;
+mod reply;
+mod resources;
 mod sealed;
+mod server;
+mod sessions;
+mod strangers;
+
+pub use front::serve;
+pub use node::{Node, StartError};
+pub use resources::Remark;
+pub use server::ServerError;

@@ -138,6 +138,14 @@ impl Link {
         self.used_at.store(now, Ordering::Relaxed);
     }
 
+    /// Whether a request with this raw id is one of this link's: a caller's, or one of the gate's own.
+    pub(crate) fn expects(&self, id: &[u8]) -> bool {
+        match number(id) {
+            Some(number) => self.pending.has(number),
+            None => self.session.expects(id),
+        }
+    }
+
     /// Makes a request. `frame` gets the number that the request has here, as its id and as its progress token.
     pub(crate) fn ask(
         self: &Arc<Self>,

@@ -3,7 +3,7 @@
 //! The engine's session writes to the client's end here. An answer goes to the task that waits for it, progress to the
 //! request that asked for it, and everything else to the listeners of the link.
 
-use crate::frame::{self, Edits, member, offset};
+use crate::frame::{Edits, member, offset};
 use bytes::Bytes;
 use engine::outlet::{ClientOutlet, ToClient};
 use std::cell::Cell;
@@ -140,6 +140,10 @@ impl Pending {
         lock(&self.slots).remove(&request);
     }
 
+    pub(crate) fn has(&self, request: u64) -> bool {
+        lock(&self.slots).contains_key(&request)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.slots).is_empty()
     }
@@ -171,13 +175,13 @@ impl Pending {
             _ => None,
         };
         let bytes = Bytes::from(parts.concat());
-        let own = || {
-            let begins = bytes.starts_with(BEGINNING)
-                && bytes.get(BEGINNING.len()..).is_some_and(|rest| rest.starts_with(id));
-            begins.then_some(BEGINNING.len())
+        let found = match at {
+            Some(start) => Some((start, start + id.len())),
+            None => place_of_id(&bytes, id),
         };
-        let Some(start) = at.or_else(own) else { return };
-        slot.push(Happening::Answer(Answer { bytes, id: (start, start + id.len()) }));
+        if let Some(id) = found {
+            slot.push(Happening::Answer(Answer { bytes, id }));
+        }
     }
 
     fn tell(&self, message: &[u8]) {
@@ -208,6 +212,21 @@ impl Pending {
         edits.replace(token, given.to_vec());
         slot.push(Happening::Message(edits.finish().into()));
     }
+}
+
+/// Where the id lies in an answer that was made or changed here.
+fn place_of_id(answer: &[u8], id: &[u8]) -> Option<(usize, usize)> {
+    let behind = answer.strip_prefix(BEGINNING);
+    if behind.is_some_and(|rest| rest.starts_with(id)) {
+        return Some((BEGINNING.len(), BEGINNING.len() + id.len()));
+    }
+    let Ok(Scanned::Message(Envelope { kind: Kind::Response { id: Some(id), .. }, .. })) =
+        scan(answer)
+    else {
+        return None;
+    };
+    let start = offset(answer, id.raw())?;
+    Some((start, start + id.raw().len()))
 }
 
 /// The number that we gave a request, from its raw id.
@@ -242,7 +261,89 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An error as the answer to a request that never reached an engine session.
-pub(crate) fn own_answer(id: &[u8], code: i64, message: &str) -> Bytes {
-    frame::error(id, code, message).into()
+/// Whom a line of a process that callers share concerns.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The caller whose request has this raw id.
+    Request(Vec<u8>),
+    /// All: a list changed.
+    Everyone,
+    /// It is a log message, or a request to a client: no single caller's.
+    Nobody,
+}
+
+pub(crate) fn whose(line: &[u8]) -> Whose {
+    let Ok(Scanned::Message(envelope)) = scan(line) else { return Whose::Everyone };
+    match &envelope.kind {
+        Kind::Response { id: Some(id), .. } => Whose::Request(id.raw().to_vec()),
+        Kind::Notification { method } if method == "notifications/progress" => {
+            let params = envelope.params.as_ref().map(|params| params.raw).unwrap_or_default();
+            let token = member(params, "progressToken");
+            token.map_or(Whose::Nobody, |token| Whose::Request(token.to_vec()))
+        }
+        Kind::Notification { method } if method.ends_with("/list_changed") => Whose::Everyone,
+        Kind::Response { id: None, .. } => Whose::Everyone,
+        Kind::Notification { .. } | Kind::Request { .. } => Whose::Nobody,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_answer_is_found_wherever_it_lies() {
+        let check = |answer: &str| {
+            let (start, end) = place_of_id(answer.as_bytes(), b"17").unwrap();
+            assert_eq!(&answer[start..end], "17", "{answer}");
+        };
+        check(r#"{"jsonrpc":"2.0","id":17,"result":{}}"#);
+        check(r#"{"result":{"id":17},"jsonrpc":"2.0","id":17}"#);
+        assert_eq!(place_of_id(b"no message", b"17"), None);
+    }
+
+    #[test]
+    fn progress_comes_back_under_the_token_of_the_client() {
+        let pending = Pending::new(Box::new(|_| {}));
+        let slot = pending.add(5, Some(br#""mine""#));
+        pending.tell(
+            br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":5,"progress":1}}"#,
+        );
+        let Some(Happening::Message(message)) = slot.take() else { panic!("no progress") };
+        assert!(String::from_utf8(message.to_vec()).unwrap().contains(r#""progressToken":"mine""#));
+        pending.tell(
+            br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":6,"progress":1}}"#,
+        );
+        assert!(slot.take().is_none(), "progress of another request");
+    }
+
+    #[test]
+    fn messages_past_the_limit_are_dropped_and_an_answer_is_not() {
+        let pending = Pending::new(Box::new(|_| {}));
+        let slot = pending.add(1, None);
+        for _ in 0..=MAX_WAITING_MESSAGES {
+            pending.tell(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+        }
+        pending.answer(b"1", &[br#"{"jsonrpc":"2.0","id":1,"result":{}}"#]);
+        let happened: Vec<Happening> = std::iter::from_fn(|| slot.take()).collect();
+        assert_eq!(happened.len(), MAX_WAITING_MESSAGES + 1);
+        assert!(matches!(happened.last(), Some(Happening::Answer(_))));
+    }
+
+    #[test]
+    fn a_shared_process_tells_a_caller_only_what_is_for_it() {
+        assert_eq!(
+            whose(br#"{"jsonrpc":"2.0","id":7,"result":{}}"#),
+            Whose::Request(b"7".to_vec())
+        );
+        let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        assert_eq!(whose(changed), Whose::Everyone);
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"secret"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}"#,
+        ] {
+            assert_eq!(whose(line.as_bytes()), Whose::Nobody, "{line}");
+        }
+    }
 }

@@ -11,10 +11,14 @@ const MAX_SEALED_BYTES: usize = 4 * 1024;
 
 /// What an id is for. One that was sealed for another purpose does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "input of the stateless era is not translated yet")
+)]
 pub(crate) enum Purpose {
     Session,
+    /// What a client of the stateless era gives back with its next try.
     RequestState,
-    Cursor,
 }
 
 impl Purpose {
@@ -22,7 +26,6 @@ impl Purpose {
         match self {
             Purpose::Session => b"holdpoint session 1",
             Purpose::RequestState => b"holdpoint request state 1",
-            Purpose::Cursor => b"holdpoint cursor 1",
         }
     }
 }
@@ -90,7 +93,7 @@ mod tests {
         let sealer = Sealer::of(&[7; 32]).unwrap();
         let sealed = sealer.seal(Purpose::Session, b"content").unwrap();
         assert_eq!(sealer.open(Purpose::Session, &sealed).as_deref(), Some(b"content".as_slice()));
-        assert_eq!(sealer.open(Purpose::Cursor, &sealed), None);
+        assert_eq!(sealer.open(Purpose::RequestState, &sealed), None);
         assert_eq!(Sealer::of(&[8; 32]).unwrap().open(Purpose::Session, &sealed), None);
         for at in 0..sealed.len() {
             let mut bytes = sealed.clone().into_bytes();

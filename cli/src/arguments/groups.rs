@@ -13,8 +13,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &["status", "check", "review", "show", "history", "diff", "capture", "hash"],
     ),
     ("Decide", &["pin", "approve", "quarantine", "release", "rollback", "incident"]),
-    ("Control access through a gateway", &["policy", "key"]),
     ("Look back", &["stats", "digest", "receipts", "attest"]),
+    ("Serve a team", &["gateway", "policy", "key"]),
     (
         "Get started, and help",
         &["demo", "doctor", "help", "completions", "man", "store", "uninstall"],

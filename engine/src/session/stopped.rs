@@ -28,10 +28,10 @@ impl Session {
         let is_ping = dispatched.kind == DispatchedKind::Ping;
         match outcome {
             Outcome::Result(_) if is_ping => {
-                self.answer_client(id.raw(), &answer(id, "result", "{}"))
+                self.answer_client(id.raw(), &answer(id, "result", "{}"));
             }
             Outcome::Error(error) if is_ping => {
-                self.answer_client(id.raw(), &without_words(id, error))
+                self.answer_client(id.raw(), &without_words(id, error));
             }
             Outcome::Result(_) | Outcome::Error(_) => self.withhold(id, dispatched, situation),
         }

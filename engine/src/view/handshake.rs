@@ -68,6 +68,16 @@ pub fn shaped_handshake(
     shaped
 }
 
+/// The accepted instructions, as text.
+pub(super) fn accepted_instructions(
+    book: &PinBook,
+    surface: &Surface,
+    judgement: &SurfaceJudgement,
+) -> Option<Box<str>> {
+    let raw = accepted(book, surface, judgement, EntryType::Instructions)?;
+    serde_json::from_str::<String>(raw).ok().map(Into::into)
+}
+
 /// The accepted definition of an entry that a server has one of: the one that it has now, or an earlier one.
 fn accepted<'a>(
     book: &'a PinBook,

@@ -43,6 +43,13 @@ struct Kept {
     bytes: usize,
 }
 
+impl Visible {
+    /// Whether it was made for this list.
+    pub fn is_for(&self, list: &ListView) -> bool {
+        std::ptr::eq(self.list.as_ptr(), Arc::as_ptr(&list.filtered))
+    }
+}
+
 impl ListView {
     /// The entries that a caller may see.
     pub fn visible(&self, is_visible: impl Fn(&str) -> bool) -> Visible {
@@ -75,7 +82,7 @@ impl ListView {
     /// A page of what a caller may see. Returns `None` past the last page.
     pub fn filtered<'v>(&self, visible: &'v Visible, number: usize) -> Option<FilteredPage<'v>> {
         // INVARIANT: a filter is used with the list that it was made for. In another list, other entries have its places.
-        if !std::ptr::eq(visible.list.as_ptr(), Arc::as_ptr(&self.filtered)) {
+        if !visible.is_for(self) {
             return None;
         }
         Some(match &visible.filter {

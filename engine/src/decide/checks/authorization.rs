@@ -4,8 +4,6 @@
 use crate::call::Method;
 use crate::decide::{Answer, Authorization, Authorizer, Check, Denial, Question, Unauthorized};
 use crate::reason::ReasonCode;
-use contract::surface::EntryType;
-use gate::naming::shown_name;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -35,7 +33,7 @@ impl Check for AuthorizationCheck {
             Authorization::Deny { why, policy, is_hidden } => {
                 let reason = reason_of(why);
                 let denial = if is_hidden {
-                    Denial { recorded: Some(reason), ..unknown(question) }
+                    Denial::unknown(call, reason)
                 } else {
                     Denial::new(reason, words_of(why))
                 };
@@ -61,25 +59,4 @@ fn words_of(why: Unauthorized) -> &'static str {
             "○ holdpoint — a policy could not be evaluated for this call, so it was not made"
         }
     }
-}
-
-/// The denial of something that does not exist.
-fn unknown(question: &Question<'_>) -> Denial {
-    let call = question.call;
-    let message = match call.target {
-        Some(target) => {
-            let what = match target.entry_type {
-                EntryType::Prompt => "prompt",
-                EntryType::Resource | EntryType::Template => "resource",
-                EntryType::Tool
-                | EntryType::Instructions
-                | EntryType::Identity
-                | EntryType::Origin => "tool",
-            };
-            let name = shown_name(target.key, false);
-            format!("○ holdpoint — there is no {what} {name}; look at the list for the right name")
-        }
-        None => "○ holdpoint — there is nothing of this kind to call".to_owned(),
-    };
-    Denial::new(ReasonCode::UnknownTool, message)
 }

@@ -1,0 +1,91 @@
+//! Requests that are answered before a session is open for them: the caller may not make them, or the server cannot be
+//! reached. Each has its decision in the ledger like any other.
+
+use super::Server;
+use crate::call::Call;
+use crate::decide::{Decided, Denial, Ruling};
+use crate::principal::Principal;
+use crate::reason::ReasonCode;
+use crate::recorder::{Circumstances, Recorder};
+use crate::refusal::Refusal;
+use crate::situation::Situation;
+use crate::view::HeldTools;
+use gate::counters::Counter;
+use std::time::Instant;
+
+/// A request that no session has taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Unlinked<'a> {
+    pub call: Call<'a>,
+    /// The raw id.
+    pub id: &'a [u8],
+    pub principal: &'a Principal,
+    /// How the server stands by what was last recorded of it.
+    pub situation: &'a Situation,
+    pub trace_id: Option<&'a str>,
+    pub begun: Instant,
+}
+
+impl Server {
+    /// Refuses a request that the caller may not make, whatever the server says. Returns the answer, or `None` if the request
+    /// may go on to a session, which decides on it as a whole.
+    pub fn refuse_unpermitted(&self, request: &Unlinked<'_>) -> Option<Vec<u8>> {
+        let held = HeldTools::default();
+        let Unlinked { call, principal, situation, .. } = request;
+        let decided = self.path.decide(call, principal, situation, &held, Instant::now());
+        let is_about_caller = decided.ruling.reason().is_some_and(ReasonCode::is_about_caller);
+        is_about_caller.then(|| self.refuse_unlinked(request, &decided))
+    }
+
+    /// Refuses a request because its server cannot be reached.
+    pub fn refuse_unreached(&self, request: &Unlinked<'_>, words: &str) -> Vec<u8> {
+        let reason = ReasonCode::UpstreamUnreachable;
+        self.errors.note(reason, request.call.bytes as u64);
+        let denial = Denial::new(reason, words);
+        self.refuse_unlinked(request, &Decided::from(Ruling::Deny(denial)))
+    }
+
+    fn refuse_unlinked(&self, request: &Unlinked<'_>, decided: &Decided) -> Vec<u8> {
+        self.tally.add(Counter::Denied);
+        request.refuse(&self.recorder, decided)
+    }
+}
+
+impl Unlinked<'_> {
+    /// Refuses a request for something that no server has.
+    pub fn refuse_unknown(&self, recorder: &Recorder) -> Vec<u8> {
+        let denial = Denial::unknown(&self.call, ReasonCode::UnknownTool);
+        self.refuse(recorder, &Decided::from(Ruling::Deny(denial)))
+    }
+
+    fn refuse(&self, recorder: &Recorder, decided: &Decided) -> Vec<u8> {
+        let Unlinked { call, id, principal, situation, trace_id, begun } = *self;
+        let circumstances = Circumstances {
+            situation,
+            principal,
+            trace_id,
+            policy_id: decided.policy.as_deref(),
+            approval: None,
+            view_age: None,
+            admission_age: None,
+            begun,
+        };
+        let recorded = recorder.decision(&call, &decided.ruling, circumstances);
+        let settled = recorded
+            .and_then(|recorded| recorder.settle(recorded.ticket).map(|_| recorded.receipt_id));
+        let server = situation.server.as_str();
+        match (settled, &decided.ruling) {
+            (Ok(receipt_id), Ruling::Deny(denial)) => {
+                Refusal::denied(denial, server, &receipt_id.to_string()).to_message(id)
+            }
+            (Ok(receipt_id), Ruling::Hold(standing)) => {
+                let tool = call.target.map(|target| target.key);
+                Refusal::held(standing, server, tool, &receipt_id.to_string()).to_message(id)
+            }
+            (Ok(_), Ruling::Allow) | (Err(_), _) => {
+                let words = "○ holdpoint — the call could not be recorded, so it was not made";
+                Refusal::fault(ReasonCode::LedgerUnavailable, words, server).to_message(id)
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The policies as the engine asks them.
+
+use arc_swap::ArcSwap;
+use contract::surface::{EntryType, ListKind};
+use engine::call::{Call, Method};
+use engine::decide::{Authorization, Authorizer, Unauthorized};
+use engine::principal::Principal;
+use engine::view::{ListView, Visible};
+use gate::server::ServerId;
+use policy::{
+    AccessDecision, AccessRequest, Caller, DenyReason, IdentityKey, Policies, VisibleSet,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most filters that are kept. Past it all of them are made again.
+const MAX_FILTERS: usize = 10_000;
+
+/// The policies that count now.
+#[derive(Debug)]
+pub(crate) struct PolicyAuthorizer {
+    policies: ArcSwap<Policies>,
+    filters: Mutex<HashMap<FilterKey, Arc<Visible>>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct FilterKey {
+    caller: IdentityKey,
+    server: ServerId,
+    kind: ListKind,
+}
+
+impl PolicyAuthorizer {
+    pub(crate) fn new(policies: Policies) -> PolicyAuthorizer {
+        PolicyAuthorizer { policies: ArcSwap::from_pointee(policies), filters: Mutex::default() }
+    }
+
+    pub(crate) fn policies(&self) -> Arc<Policies> {
+        self.policies.load_full()
+    }
+
+    /// These policies count from now on.
+    pub(crate) fn replace(&self, policies: Policies) {
+        self.policies.store(Arc::new(policies));
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// What a caller may see of a server.
+    pub(crate) fn visible_set(&self, caller: &Caller, server: &ServerId) -> Arc<VisibleSet> {
+        self.policies.load().visible(caller, server.as_str())
+    }
+}
+
+/// Whether a caller may see an entry of a list.
+pub(crate) fn is_visible(set: &VisibleSet, kind: ListKind, key: &str) -> bool {
+    match kind {
+        ListKind::Tools => set.has_tool(key),
+        ListKind::Prompts => set.has_prompt(key),
+        // A template stands for resources that are not listed one by one.
+        ListKind::Resources | ListKind::ResourceTemplates => set.has_resource(key),
+    }
+}
+
+impl Authorizer for PolicyAuthorizer {
+    fn authorize(
+        &self,
+        principal: &Principal,
+        server: &ServerId,
+        call: &Call<'_>,
+    ) -> Authorization {
+        let Some(caller) = &principal.caller else {
+            let why = Unauthorized::NoPolicyMatch;
+            return Authorization::Deny { why, policy: None, is_hidden: true };
+        };
+        let policies = self.policies.load();
+        let server_name = server.as_str();
+        let request = match (call.kind, call.target) {
+            (Method::Use(EntryType::Tool), Some(target)) => {
+                AccessRequest::Call { server: server_name, tool: target.key, input: call.arguments }
+            }
+            (Method::Use(EntryType::Prompt), Some(target)) => {
+                AccessRequest::Get { server: server_name, prompt: target.key }
+            }
+            (Method::Use(_), Some(target)) => {
+                AccessRequest::Read { server: server_name, uri: target.key }
+            }
+            // A call that does not say in one way what it is about is permitted nothing.
+            (Method::Use(_), None) => {
+                let why = Unauthorized::NoPolicyMatch;
+                return Authorization::Deny { why, policy: None, is_hidden: true };
+            }
+            (Method::Other | Method::Handshake | Method::List(_) | Method::Ping, _) => {
+                AccessRequest::Use { server: server_name }
+            }
+        };
+        match policies.decide(caller, &request) {
+            AccessDecision::Permit { policy_id, approval_groups } if approval_groups.is_empty() => {
+                Authorization::Permit { policy: Some(policy_id) }
+            }
+            AccessDecision::Permit { policy_id, approval_groups } => Authorization::NeedsApproval {
+                policy: Some(policy_id),
+                groups: approval_groups.iter().map(ToString::to_string).collect(),
+            },
+            AccessDecision::Deny { reason } => {
+                let is_hidden = !policies.could_permit(caller, &request);
+                let (why, policy) = match reason {
+                    DenyReason::NoPolicyMatch | DenyReason::OtherOrg => {
+                        (Unauthorized::NoPolicyMatch, None)
+                    }
+                    DenyReason::NotAUser => (Unauthorized::Forbidden, None),
+                    DenyReason::Forbidden { policy_id } => {
+                        (Unauthorized::Forbidden, Some(policy_id))
+                    }
+                    DenyReason::PolicyError { policy_id } => (Unauthorized::PolicyError, policy_id),
+                };
+                Authorization::Deny { why, policy, is_hidden }
+            }
+        }
+    }
+
+    fn visible(
+        &self,
+        principal: &Principal,
+        server: &ServerId,
+        kind: ListKind,
+        list: &ListView,
+    ) -> Arc<Visible> {
+        let Some(caller) = &principal.caller else { return Arc::new(list.visible(|_| false)) };
+        let key = FilterKey { caller: caller.key(), server: server.clone(), kind };
+        let mut filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = filters.get(&key).filter(|known| known.is_for(list)) {
+            return known.clone();
+        }
+        let set = self.visible_set(caller, server);
+        let visible = Arc::new(list.visible(|entry| is_visible(&set, kind, entry)));
+        if filters.len() >= MAX_FILTERS {
+            filters.clear();
+        }
+        filters.insert(key, visible.clone());
+        visible
+    }
+}

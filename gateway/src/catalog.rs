@@ -1,0 +1,368 @@
+//! What all servers offer, by what was last recorded of them: lists are made from this, and nothing is started for one.
+
+use crate::authorizer::{PolicyAuthorizer, is_visible};
+use crate::frame::{Edits, member, quoted};
+use crate::server::GatewayServer;
+use bytes::Bytes;
+use contract::json::Document;
+use contract::surface::ListKind;
+use engine::situation::Situation;
+use gate::server::ServerId;
+use policy::{Caller, IdentityKey, Inventory, ServerInventory, ToolInventory};
+use settings::gateway::{ServerSettings, Toolset};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use unicode_normalization::UnicodeNormalization;
+
+/// The most lists that are kept as they were sent. Past it all of them are made again.
+const MAX_KEPT_LISTS: usize = 1_000;
+
+/// Where a caller came in, which decides what it finds and under which names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Scope {
+    /// All servers as one.
+    All,
+    /// One server, with its own names.
+    Server(ServerId),
+    /// A set of tools.
+    Set(ServerId),
+}
+
+/// One server as it was last recorded.
+#[derive(Debug)]
+pub(crate) struct CatalogServer {
+    pub(crate) server: Arc<GatewayServer>,
+    /// `None` if it was never observed.
+    pub(crate) situation: Option<Arc<Situation>>,
+}
+
+/// All servers as they were last recorded. It is replaced as a whole, never changed.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    pub(crate) servers: BTreeMap<ServerId, CatalogServer>,
+    pub(crate) toolsets: BTreeMap<ServerId, Toolset>,
+    /// Names at `/mcp` that could be taken for one another, with their servers and own names.
+    pub(crate) confusable: Vec<Vec<String>>,
+    withheld: std::collections::HashSet<String>,
+    lists: Mutex<HashMap<ListKey, Bytes>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ListKey {
+    caller: IdentityKey,
+    scope: Scope,
+    kind: ListKind,
+}
+
+/// What a name at `/mcp` stands for.
+#[derive(Debug)]
+pub(crate) struct Resolved<'c> {
+    pub(crate) server: &'c CatalogServer,
+    /// The server's own name for it.
+    pub(crate) name: String,
+}
+
+impl Catalog {
+    pub(crate) fn new(
+        servers: BTreeMap<ServerId, CatalogServer>,
+        toolsets: BTreeMap<ServerId, Toolset>,
+    ) -> Catalog {
+        let mut catalog = Catalog { servers, toolsets, ..Catalog::default() };
+        catalog.find_confusable();
+        catalog
+    }
+
+    /// Names that a reader could take for one another are withheld until the operator renames one of them.
+    fn find_confusable(&mut self) {
+        let mut by_look: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for known in self.servers.values() {
+            let Some(list) =
+                known.situation.as_ref().and_then(|known| known.view.list(ListKind::Tools))
+            else {
+                continue;
+            };
+            for (name, _) in list.entries() {
+                let shown = known.server.settings.shown_name(name);
+                by_look.entry(look_of(&shown)).or_default().push(shown);
+            }
+        }
+        let alike = by_look.into_values().filter(|names| names.len() > 1);
+        self.confusable = alike.collect();
+        self.withheld = self.confusable.iter().flatten().cloned().collect();
+    }
+
+    /// The servers that callers of this organization find in a scope.
+    pub(crate) fn in_scope<'c>(
+        &'c self,
+        scope: &'c Scope,
+        org: Option<&'c str>,
+    ) -> impl Iterator<Item = (&'c ServerId, &'c CatalogServer)> {
+        self.servers.iter().filter(move |(id, known)| {
+            let is_in = match scope {
+                Scope::All => true,
+                Scope::Server(only) => only == *id,
+                Scope::Set(set) => {
+                    self.toolsets.get(set).is_some_and(|set| set.tools.contains_key(*id))
+                }
+            };
+            is_in && known.server.settings.serves(org)
+        })
+    }
+
+    /// Whether a tool of a server is found in a scope under its name there.
+    fn has(&self, scope: &Scope, settings: &ServerSettings, kind: ListKind, name: &str) -> bool {
+        match scope {
+            Scope::Server(_) => true,
+            Scope::All => {
+                kind != ListKind::Tools || !self.withheld.contains(&settings.shown_name(name))
+            }
+            Scope::Set(set) => {
+                let tools = self.toolsets.get(set).and_then(|set| set.tools.get(&settings.id));
+                kind == ListKind::Tools && tools.is_some_and(|tools| tools.contains(name))
+            }
+        }
+    }
+
+    /// Finds the tool or prompt that a name stands for.
+    pub(crate) fn resolve(
+        &self,
+        scope: &Scope,
+        org: Option<&str>,
+        kind: ListKind,
+        name: &str,
+    ) -> Option<Resolved<'_>> {
+        if let Scope::Server(id) = scope {
+            let server = self.servers.get(id).filter(|known| known.server.settings.serves(org))?;
+            return Some(Resolved { server, name: name.to_owned() });
+        }
+        let (id, shown) = name.split_once("__")?;
+        let known = self.servers.get(&id.parse::<ServerId>().ok()?)?;
+        let settings = &known.server.settings;
+        if !settings.serves(org) {
+            return None;
+        }
+        let own = settings.names.iter().find(|(_, renamed)| *renamed == shown);
+        let own = match own {
+            Some((own, _)) => own.as_str(),
+            // The server's own name of something that was renamed names nothing.
+            None if settings.names.contains_key(shown) => return None,
+            None => shown,
+        };
+        self.has(scope, settings, kind, own)
+            .then(|| Resolved { server: known, name: own.to_owned() })
+    }
+
+    /// Finds the server of a resource: by its exact address, then by template. Two matches are none.
+    pub(crate) fn resolve_resource<'c>(
+        &'c self,
+        scope: &'c Scope,
+        caller: &'c Caller,
+        policies: &PolicyAuthorizer,
+        uri: &str,
+    ) -> Option<&'c CatalogServer> {
+        let org = caller.identity().org.as_deref();
+        if let Scope::Server(id) = scope {
+            return self.servers.get(id).filter(|known| known.server.settings.serves(org));
+        }
+        let listed = |known: &CatalogServer, kind: ListKind, matches: &dyn Fn(&str) -> bool| {
+            let list = known.situation.as_ref().and_then(|known| known.view.list(kind));
+            list.is_some_and(|list| list.entries().any(|(key, _)| matches(key)))
+        };
+        let visible = |id: &ServerId| !policies.visible_set(caller, id).is_empty();
+        let find = |kind: ListKind, matches: &dyn Fn(&str) -> bool| {
+            let all = self.in_scope(scope, org).filter(|(id, _)| visible(id));
+            all.map(|(_, known)| known).filter(|known| listed(known, kind, matches)).collect()
+        };
+        let exact: Vec<&CatalogServer> = find(ListKind::Resources, &|key| key == uri);
+        let found = if exact.is_empty() {
+            find(ListKind::ResourceTemplates, &|template| fits(template, uri))
+        } else {
+            exact
+        };
+        match found.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The result of a list for a caller, as JSON without `nextCursor`.
+    pub(crate) fn list(
+        &self,
+        scope: &Scope,
+        kind: ListKind,
+        caller: &Caller,
+        policies: &PolicyAuthorizer,
+    ) -> Bytes {
+        let key = ListKey { caller: caller.key(), scope: scope.clone(), kind };
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lists.get(&key) {
+            return known.clone();
+        }
+        let made = self.make_list(scope, kind, caller, policies);
+        if lists.len() >= MAX_KEPT_LISTS {
+            lists.clear();
+        }
+        lists.insert(key, made.clone());
+        made
+    }
+
+    fn make_list(
+        &self,
+        scope: &Scope,
+        kind: ListKind,
+        caller: &Caller,
+        policies: &PolicyAuthorizer,
+    ) -> Bytes {
+        let mut out = format!(r#"{{"{}":["#, kind.member()).into_bytes();
+        let begins = out.len();
+        for (id, known) in self.in_scope(scope, caller.identity().org.as_deref()) {
+            let list = known.situation.as_ref().and_then(|known| known.view.list(kind));
+            let Some(list) = list else { continue };
+            let set = policies.visible_set(caller, id);
+            let settings = &known.server.settings;
+            for (name, raw) in list.entries() {
+                if !is_visible(&set, kind, name) || !self.has(scope, settings, kind, name) {
+                    continue;
+                }
+                if out.len() > begins {
+                    out.push(b',');
+                }
+                let is_named = matches!(kind, ListKind::Tools | ListKind::Prompts);
+                match member(raw, "name").filter(|_| is_named && !matches!(scope, Scope::Server(_)))
+                {
+                    Some(own) => {
+                        let mut edits = Edits::of(raw);
+                        edits.replace(own, quoted(&settings.shown_name(name)));
+                        out.extend_from_slice(&edits.finish());
+                    }
+                    None => out.extend_from_slice(raw),
+                }
+            }
+        }
+        out.extend_from_slice(b"]}");
+        out.into()
+    }
+
+    /// The instructions of all servers of which the caller sees something, under a heading each.
+    pub(crate) fn instructions(
+        &self,
+        scope: &Scope,
+        caller: &Caller,
+        policies: &PolicyAuthorizer,
+    ) -> Option<String> {
+        let mut joined = String::new();
+        for (id, known) in self.in_scope(scope, caller.identity().org.as_deref()) {
+            let Some(situation) = &known.situation else { continue };
+            let Some(accepted) = situation.view.instructions() else { continue };
+            if policies.visible_set(caller, id).is_empty() {
+                continue;
+            }
+            match scope {
+                Scope::Server(_) => return Some(accepted.to_owned()),
+                Scope::All | Scope::Set(_) => {
+                    joined.push_str(&format!("# {id}\n{accepted}\n\n"));
+                }
+            }
+        }
+        (!joined.is_empty()).then(|| joined.trim_end().to_owned())
+    }
+
+    /// Whether a scope offers anything of a kind.
+    pub(crate) fn offers(&self, scope: &Scope, kind: ListKind) -> bool {
+        self.servers.iter().any(|(id, known)| {
+            let is_in = match scope {
+                Scope::All => true,
+                Scope::Server(only) => only == id,
+                Scope::Set(_) => kind == ListKind::Tools,
+            };
+            // What was never observed may have anything.
+            is_in
+                && known
+                    .situation
+                    .as_ref()
+                    .is_none_or(|situation| situation.view.list(kind).is_some())
+        })
+    }
+
+    /// The inventory that policies are compiled against: what was accepted, classified by the operator.
+    pub(crate) fn inventory(&self) -> Inventory {
+        Inventory::new(self.servers.values().map(inventory_of))
+    }
+}
+
+fn inventory_of(known: &CatalogServer) -> Arc<ServerInventory> {
+    let settings = &known.server.settings;
+    let is_incident = known.situation.as_ref().is_some_and(|known| known.switches.is_incident);
+    let mut builder = ServerInventory::builder(settings.id.as_str())
+        .trust(settings.trust)
+        .risk(settings.risk)
+        .incident(is_incident);
+    for org in settings.orgs.iter().flatten() {
+        builder = builder.org(org);
+    }
+    let Some(situation) = &known.situation else { return builder.build() };
+    for kind in ListKind::ALL {
+        let Some(list) = situation.view.list(kind) else { continue };
+        for (name, raw) in list.entries() {
+            builder = match kind {
+                ListKind::Tools => match Document::parse_bytes(raw) {
+                    Ok(definition) => {
+                        let risk = settings.risk_of(name);
+                        builder.tool(ToolInventory::from_definition(name, risk, definition.root()))
+                    }
+                    // What cannot be read in one way is in no inventory, so that nobody may call it.
+                    Err(_) => builder,
+                },
+                ListKind::Prompts => builder.prompt(name),
+                ListKind::Resources | ListKind::ResourceTemplates => builder.resource(name),
+            };
+        }
+    }
+    builder.build()
+}
+
+/// What a name looks like at a glance: compatible characters, case and separators make no difference.
+fn look_of(name: &str) -> String {
+    let plain = name.nfkc().flat_map(char::to_lowercase);
+    plain.filter(|character| !matches!(character, '_' | '-' | '.' | ' ')).collect()
+}
+
+/// Whether an address fits a template of RFC 6570 with simple expressions: each stands for anything.
+fn fits(template: &str, uri: &str) -> bool {
+    let mut rest = uri;
+    let mut parts = template.split('{');
+    let Some(first) = parts.next() else { return false };
+    let Some(after) = rest.strip_prefix(first) else { return false };
+    rest = after;
+    for part in parts {
+        let Some((_, literal)) = part.split_once('}') else { return false };
+        if literal.is_empty() {
+            rest = "";
+            continue;
+        }
+        let Some(at) = rest.find(literal) else { return false };
+        rest = rest.get(at + literal.len()..).unwrap_or_default();
+    }
+    rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_alike_are_found() {
+        assert_eq!(look_of("files__read-file"), look_of("files__Read_File"));
+        assert_eq!(look_of("files__ｒead"), look_of("files__read"));
+        assert_ne!(look_of("files__read"), look_of("files__write"));
+    }
+
+    #[test]
+    fn an_address_fits_a_template_with_its_literals_in_order() {
+        assert!(fits("test://template/{id}/data", "test://template/7/data"));
+        assert!(fits("file:///{path}", "file:///a/b"));
+        assert!(!fits("test://template/{id}/data", "test://template/7/other"));
+        assert!(!fits("test://a", "test://b"));
+        assert!(fits("test://a", "test://a"));
+    }
+}

@@ -1,0 +1,434 @@
+//! The HTTP front: routes, identity before anything else, and bodies within their limits.
+
+mod identify;
+mod listen;
+
+use crate::catalog::Scope;
+use crate::greeting::{Era, STATELESS};
+use crate::identity::Resource;
+use crate::mcp::{self, Visit, fault};
+use crate::node::Node;
+use crate::reply::{self, Reply};
+use crate::sessions::{NoSession, SessionTicket, StreamFilter, principal_id};
+use bytes::Bytes;
+use engine::principal::Principal;
+use engine::recorder::now;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Body;
+use policy::Caller;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use listen::serve;
+
+/// How long a body may take to arrive.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where a request came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    Mcp {
+        scope: Scope,
+        org: Option<String>,
+    },
+    /// The metadata of the resource at this path.
+    ResourceMetadata(String),
+    Admin(String),
+    Health,
+    Ready,
+    Metrics,
+}
+
+impl Route {
+    pub(crate) fn of(path: &str) -> Option<Route> {
+        if let Some(rest) = path.strip_prefix("/.well-known/oauth-protected-resource") {
+            let is_path = rest.is_empty() || rest.starts_with('/');
+            return is_path.then(|| Route::ResourceMetadata(rest.to_owned()));
+        }
+        if let Some(rest) = path.strip_prefix("/admin/v1/") {
+            return Some(Route::Admin(rest.to_owned()));
+        }
+        match path {
+            "/healthz" => return Some(Route::Health),
+            "/readyz" => return Some(Route::Ready),
+            "/metrics" => return Some(Route::Metrics),
+            _ => {}
+        }
+        let (org, path) = match path.strip_prefix("/t/") {
+            Some(rest) => {
+                let (org, rest) = rest.split_at(rest.find('/')?);
+                (Some(org.to_owned()).filter(|org| !org.is_empty())?.into(), rest)
+            }
+            None => (None, path),
+        };
+        let scope = match path.split('/').collect::<Vec<_>>().as_slice() {
+            ["", "mcp"] => Scope::All,
+            ["", "servers", id, "mcp"] => Scope::Server(id.parse().ok()?),
+            ["", "sets", id, "mcp"] => Scope::Set(id.parse().ok()?),
+            _ => return None,
+        };
+        Some(Route::Mcp { scope, org })
+    }
+}
+
+/// A caller whose identity was verified, and for how long that counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Identified {
+    pub(crate) caller: Caller,
+    pub(crate) expires_in: Option<Duration>,
+}
+
+impl Node {
+    /// Answers one HTTP request.
+    pub(crate) async fn respond<B>(self: Arc<Self>, request: http::Request<B>) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let begun = Instant::now();
+        let (parts, body) = request.into_parts();
+        if let Err(refusal) = self.check_names(&parts) {
+            return *refusal;
+        }
+        match Route::of(parts.uri.path()) {
+            Some(Route::Mcp { scope, org }) => {
+                self.respond_mcp(&parts, body, scope, org.as_deref(), begun).await
+            }
+            Some(Route::ResourceMetadata(path)) => self.resource_metadata(&path),
+            Some(Route::Health) => reply::empty(StatusCode::OK),
+            Some(Route::Ready) => self.ready(),
+            Some(Route::Admin(_) | Route::Metrics) | None => reply::empty(StatusCode::NOT_FOUND),
+        }
+    }
+
+    /// Whether calls can be decided on: the store answers.
+    fn ready(&self) -> Reply {
+        let is_ready = self.shared.lease.as_ref().is_none_or(|lease| lease.check().is_ok());
+        let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        reply::empty(status)
+    }
+
+    async fn respond_mcp<B>(
+        self: &Arc<Self>,
+        parts: &Parts,
+        body: B,
+        scope: Scope,
+        org: Option<&str>,
+        begun: Instant,
+    ) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let resource = Resource::Mcp { path: parts.uri.path() };
+        let Identified { caller, expires_in } = match self.identify(parts, resource).await {
+            Ok(identified) => identified,
+            Err(refusal) => return *refusal,
+        };
+        if !self.has_scope(&scope, &caller)
+            || org.is_some_and(|org| caller.identity().org.as_deref() != Some(org))
+        {
+            return reply::empty(StatusCode::NOT_FOUND);
+        }
+        let era = match header(&parts.headers, "mcp-protocol-version") {
+            Some(STATELESS) => Era::Stateless,
+            _ => Era::Sessions,
+        };
+        let principal = Arc::new(Principal::verified(caller.clone(), now()));
+        let mut visit = Visit {
+            principal_id: principal_id(caller.identity()),
+            caller,
+            principal,
+            scope,
+            era,
+            session: None,
+            takes_events: accepts(&parts.headers, "text/event-stream"),
+            trace_id: trace_id(&parts.headers),
+            expires: expires_in,
+            begun,
+        };
+        match (&parts.method, era) {
+            (&Method::POST, _) => self.post(visit, parts, body).await,
+            (&Method::GET, Era::Sessions) => {
+                match self.session_of(&visit, &parts.headers) {
+                    Ok(Some(session)) => visit.session = Some(session),
+                    Ok(None) => {
+                        return fault(
+                            StatusCode::BAD_REQUEST,
+                            mcp::INVALID_REQUEST,
+                            "the session's id is missing",
+                        );
+                    }
+                    Err(refusal) => return *refusal,
+                }
+                self.open_stream(&visit)
+            }
+            (&Method::DELETE, Era::Sessions) => match self.session_of(&visit, &parts.headers) {
+                Ok(Some(session)) => {
+                    self.sessions.end(session.number);
+                    reply::empty(StatusCode::NO_CONTENT)
+                }
+                Ok(None) => fault(
+                    StatusCode::BAD_REQUEST,
+                    mcp::INVALID_REQUEST,
+                    "the session's id is missing",
+                ),
+                Err(refusal) => *refusal,
+            },
+            _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+
+    /// Whether there is such a path for this caller. A server that it may not use is not told from one that does not exist.
+    fn has_scope(&self, scope: &Scope, caller: &Caller) -> bool {
+        let catalog = self.catalog();
+        match scope {
+            Scope::All => true,
+            Scope::Server(id) => catalog.servers.get(id).is_some_and(|known| {
+                known.server.settings.serves(caller.identity().org.as_deref())
+                    && (known.situation.is_none()
+                        || !self.shared.authorizer.visible_set(caller, id).is_empty())
+            }),
+            Scope::Set(id) => catalog.toolsets.contains_key(id),
+        }
+    }
+
+    async fn post<B>(self: &Arc<Self>, mut visit: Visit, parts: &Parts, body: B) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if !is_json(&parts.headers) {
+            let words = "the body has to be `application/json`";
+            return fault(StatusCode::UNSUPPORTED_MEDIA_TYPE, mcp::INVALID_REQUEST, words);
+        }
+        if !accepts(&parts.headers, "application/json") {
+            let words = "the client has to accept `application/json`";
+            return fault(StatusCode::NOT_ACCEPTABLE, mcp::INVALID_REQUEST, words);
+        }
+        let body = match self.read_body(&parts.headers, body).await {
+            Ok(body) => body,
+            Err(refusal) => return *refusal,
+        };
+        if let Some(version) = mcp::version_in_body(&body) {
+            // The body decides; a header that says something else is refused, and so is one that is missing.
+            if version == STATELESS && visit.era == Era::Sessions
+                || version != STATELESS && visit.era == Era::Stateless
+            {
+                let words = "`MCP-Protocol-Version` does not agree with `_meta` of the body";
+                return fault(StatusCode::BAD_REQUEST, mcp::HEADER_MISMATCH, words);
+            }
+        }
+        if visit.era == Era::Stateless {
+            if let Some(refusal) = mcp::check_headers(&parts.headers, &body) {
+                return refusal;
+            }
+            return self.answer(visit, body).await;
+        }
+        if let Some(version) = header(&parts.headers, "mcp-protocol-version")
+            && !mcp::is_known_with_sessions(version)
+        {
+            let words = "this protocol version is not spoken here";
+            return fault(StatusCode::BAD_REQUEST, mcp::UNSUPPORTED_VERSION, words);
+        }
+        match self.session_of(&visit, &parts.headers) {
+            Ok(session) => visit.session = session,
+            Err(refusal) => return *refusal,
+        }
+        if visit.session.is_none() && !mcp::is_initialize(&body) {
+            let words = "the session's id is missing: begin with `initialize`";
+            return fault(StatusCode::BAD_REQUEST, mcp::INVALID_REQUEST, words);
+        }
+        self.answer(visit, body).await
+    }
+
+    fn session_of(
+        &self,
+        visit: &Visit,
+        headers: &HeaderMap,
+    ) -> Result<Option<SessionTicket>, Box<Reply>> {
+        let Some(id) = header(headers, "mcp-session-id") else { return Ok(None) };
+        let sealer = &self.shared.sealer;
+        match self.sessions.check(sealer, id, &visit.principal_id, &visit.scope) {
+            Ok(session) => Ok(Some(session)),
+            Err(NoSession::Unknown | NoSession::Expired | NoSession::Ended) => {
+                let words = "there is no such session: begin again with `initialize`";
+                Err(Box::new(fault(StatusCode::NOT_FOUND, -32001, words)))
+            }
+        }
+    }
+
+    /// The stream on which a session hears what it did not ask for.
+    fn open_stream(self: &Arc<Self>, visit: &Visit) -> Reply {
+        if !visit.takes_events {
+            return reply::empty(StatusCode::NOT_ACCEPTABLE);
+        }
+        let session = visit.session.as_ref().map(|session| session.number);
+        let filter = StreamFilter::default();
+        match self.sessions.listen(&visit.principal_id, session, &visit.scope, filter) {
+            Some((sender, receiver)) => {
+                let _ = sender.try_send(reply::KEEP_ALIVE);
+                self.keep_alive(sender, visit);
+                reply::events(receiver)
+            }
+            None => reply::empty(StatusCode::TOO_MANY_REQUESTS),
+        }
+    }
+
+    async fn read_body<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, Box<Reply>>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let limit = self.shared.settings.front.limits.body_bytes;
+        let too_large = || {
+            let words = format!("the body is larger than {limit} bytes");
+            fault(StatusCode::PAYLOAD_TOO_LARGE, mcp::INVALID_REQUEST, &words)
+        };
+        let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let announced = announced.and_then(|value| value.parse::<usize>().ok());
+        if announced.is_some_and(|bytes| bytes > limit) {
+            return Err(Box::new(too_large()));
+        }
+        let collected = Limited::new(body, limit).collect();
+        match tokio::time::timeout(BODY_PATIENCE, collected).await {
+            Ok(Ok(collected)) => Ok(collected.to_bytes()),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                Err(Box::new(too_large()))
+            }
+            Ok(Err(_)) => Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
+            Err(_) => Err(Box::new(reply::empty(StatusCode::REQUEST_TIMEOUT))),
+        }
+    }
+}
+
+/// The only value of a header; two of them are none.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let Ok(value) = value.to_str() else { return false };
+    let mut parts = value.split(';').map(str::trim);
+    let is_type = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    is_type
+        && parts.all(|parameter| match parameter.split_once('=') {
+            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+                value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+            }
+            _ => true,
+        })
+}
+
+fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    let mut values =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    if values.peek().is_none() {
+        return true;
+    }
+    let kind = media.split('/').next().unwrap_or_default();
+    values.flat_map(|value| value.split(',')).any(|accepted| {
+        let accepted = accepted.split(';').next().unwrap_or_default().trim();
+        accepted.eq_ignore_ascii_case(media)
+            || accepted == "*/*"
+            || accepted
+                .strip_suffix("/*")
+                .is_some_and(|accepted| accepted.eq_ignore_ascii_case(kind))
+    })
+}
+
+/// The trace of W3C's `traceparent`.
+fn trace_id(headers: &HeaderMap) -> Option<String> {
+    let parent = header(headers, "traceparent")?;
+    let mut parts = parent.split('-');
+    let (version, trace) = (parts.next()?, parts.next()?);
+    let is_hex = |text: &str, length: usize| {
+        text.len() == length
+            && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let is_valid = is_hex(version, 2) && version != "ff" && is_hex(trace, 32);
+    (is_valid && trace.bytes().any(|byte| byte != b'0')).then(|| trace.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[(&'static str, &str)]) -> HeaderMap {
+        values.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).fold(
+            HeaderMap::new(),
+            |mut all, (name, value): (http::HeaderName, http::HeaderValue)| {
+                all.append(name, value);
+                all
+            },
+        )
+    }
+
+    #[test]
+    fn a_path_leads_to_one_place() {
+        let mcp = |scope| Some(Route::Mcp { scope, org: None });
+        assert_eq!(Route::of("/mcp"), mcp(Scope::All));
+        assert_eq!(Route::of("/servers/files/mcp"), mcp(Scope::Server("files".parse().unwrap())));
+        assert_eq!(Route::of("/sets/support/mcp"), mcp(Scope::Set("support".parse().unwrap())));
+        let tenant = Route::Mcp { scope: Scope::All, org: Some("acme".to_owned()) };
+        assert_eq!(Route::of("/t/acme/mcp"), Some(tenant));
+        for path in [
+            "/mcp/",
+            "/MCP",
+            "/servers//mcp",
+            "/servers/a__b/mcp",
+            "/t//mcp",
+            "/t/acme",
+            "/",
+            "//mcp",
+        ] {
+            assert_eq!(Route::of(path), None, "{path}");
+        }
+        assert_eq!(Route::of("/admin/v1/servers"), Some(Route::Admin("servers".to_owned())));
+    }
+
+    #[test]
+    fn only_json_is_read() {
+        let is = |value: &str| is_json(&headers(&[("content-type", value)]));
+        assert!(is("application/json") && is("Application/JSON; charset=utf-8"));
+        assert!(is("application/json;charset=\"UTF-8\""));
+        for value in ["text/plain", "application/json; charset=utf-16", "application/jsonp", ""] {
+            assert!(!is(value), "{value}");
+        }
+        assert!(!is_json(&headers(&[])));
+        let twice = [("content-type", "application/json"), ("content-type", "text/plain")];
+        assert!(!is_json(&headers(&twice)));
+    }
+
+    #[test]
+    fn what_a_client_accepts_is_read_with_its_wildcards() {
+        let both = headers(&[("accept", "application/json, text/event-stream")]);
+        assert!(accepts(&both, "application/json") && accepts(&both, "text/event-stream"));
+        let json = headers(&[("accept", "application/*;q=0.5")]);
+        assert!(accepts(&json, "application/json") && !accepts(&json, "text/event-stream"));
+        assert!(accepts(&headers(&[]), "text/event-stream"));
+    }
+
+    #[test]
+    fn a_trace_is_taken_from_a_valid_parent_only() {
+        let of = |value: &str| trace_id(&headers(&[("traceparent", value)]));
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        assert_eq!(of(&format!("00-{trace}-00f067aa0ba902b7-01")).as_deref(), Some(trace));
+        for wrong in [
+            "",
+            "00",
+            "00-00000000000000000000000000000000-1-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-x-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-x-01",
+        ] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+}

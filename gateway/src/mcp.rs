@@ -1,0 +1,367 @@
+//! One JSON-RPC message of a caller: what the gateway answers itself, and what goes on to a server.
+
+mod forward;
+mod handshake;
+mod lists;
+mod subscribe;
+
+use crate::catalog::{Catalog, Scope};
+use crate::frame;
+use crate::greeting::{Era, META_CAPABILITIES, META_VERSION, STATELESS};
+use crate::node::Node;
+use crate::reply::{self, Reply};
+use crate::sessions::{PrincipalId, SessionTicket};
+use bytes::Bytes;
+use contract::surface::ListKind;
+use engine::call::{Call, Method};
+use engine::decide::{Denial, Ruling};
+use engine::principal::Principal;
+use engine::reason::ReasonCode;
+use engine::recorder::Circumstances;
+use http::StatusCode;
+use ledger::record::OutcomeStatus;
+use policy::Caller;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::envelope::{Envelope, Kind, Params, Scanned, scan};
+
+/// JSON-RPC's own codes.
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const PARSE_ERROR: i64 = -32700;
+/// A header does not agree with the body.
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// A version that is not spoken here.
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// Whose message it is, and where it came in.
+#[derive(Debug, Clone)]
+pub(crate) struct Visit {
+    pub(crate) caller: Caller,
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) principal_id: PrincipalId,
+    pub(crate) scope: Scope,
+    pub(crate) era: Era,
+    /// Of the older era, once it has begun.
+    pub(crate) session: Option<SessionTicket>,
+    /// Whether the client takes a stream of events as the answer.
+    pub(crate) takes_events: bool,
+    pub(crate) trace_id: Option<String>,
+    /// How long the identity counts; streams end then.
+    pub(crate) expires: Option<Duration>,
+    pub(crate) begun: Instant,
+}
+
+impl Visit {
+    pub(crate) fn org(&self) -> Option<&str> {
+        self.caller.identity().org.as_deref()
+    }
+}
+
+/// A request, as far as the gateway looks at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) envelope: &'a Envelope<'a>,
+    pub(crate) id: &'a [u8],
+    pub(crate) method: &'a str,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn params(&self) -> Option<&'a Params<'a>> {
+        self.envelope.params.as_ref()
+    }
+
+    pub(crate) fn meta(&self) -> Option<&'a [u8]> {
+        self.params().and_then(|params| params.meta)
+    }
+
+    pub(crate) fn call(&self) -> Call<'a> {
+        let kind = Method::of(self.method);
+        let params = self.params();
+        Call {
+            method: self.method,
+            kind,
+            target: kind.target(params),
+            arguments: params.and_then(|params| params.arguments),
+            bytes: self.envelope.raw.len(),
+            depth: self.envelope.depth,
+        }
+    }
+}
+
+impl Node {
+    /// Answers the body of a POST.
+    pub(crate) async fn answer(self: &Arc<Self>, visit: Visit, body: Bytes) -> Reply {
+        let envelope = match scan(&body) {
+            Ok(Scanned::Message(envelope)) => envelope,
+            Ok(Scanned::Batch(_)) => {
+                self.note_refused(&visit, ReasonCode::BadFrame, body.len());
+                let words = "a batch is not taken here: send one message with each request";
+                return fault(StatusCode::BAD_REQUEST, INVALID_REQUEST, words);
+            }
+            Err(error) => {
+                let reason = if error.is_ambiguous() {
+                    ReasonCode::AmbiguousMessage
+                } else {
+                    ReasonCode::BadFrame
+                };
+                self.note_refused(&visit, reason, body.len());
+                let code = if error.is_ambiguous() { INVALID_REQUEST } else { PARSE_ERROR };
+                let id = error.id.as_ref().map_or(b"null".as_slice(), |id| id.raw());
+                let words =
+                    format!("not one JSON-RPC message that can be read in one way: {error}");
+                let message = frame::error(id, code, &words);
+                return reply::json(StatusCode::BAD_REQUEST, [message.into()]);
+            }
+        };
+        match &envelope.kind {
+            Kind::Request { id, method } => {
+                let asked = Asked { envelope: &envelope, id: id.raw(), method };
+                self.answer_request(visit, asked).await
+            }
+            Kind::Notification { method } => {
+                self.take_notification(&visit, &envelope, method);
+                reply::empty(StatusCode::ACCEPTED)
+            }
+            Kind::Response { .. } => match visit.era {
+                Era::Sessions => reply::empty(StatusCode::ACCEPTED),
+                Era::Stateless => {
+                    let words = "a response is not sent in this revision";
+                    fault(StatusCode::BAD_REQUEST, INVALID_REQUEST, words)
+                }
+            },
+        }
+    }
+
+    async fn answer_request(self: &Arc<Self>, visit: Visit, asked: Asked<'_>) -> Reply {
+        if visit.era == Era::Stateless
+            && let Some(refusal) = self.check_stateless(&visit, asked)
+        {
+            return refusal;
+        }
+        let catalog = self.catalog();
+        let list = ListKind::ALL.into_iter().find(|list| list.method() == asked.method);
+        if let Some(list) = list {
+            return self.answer_list(&visit, asked, list).await;
+        }
+        match (asked.method, visit.era) {
+            ("initialize", Era::Sessions) => self.answer_initialize(&visit, asked, &catalog),
+            ("server/discover", Era::Stateless) => self.answer_discover(&visit, asked, &catalog),
+            ("subscriptions/listen", Era::Stateless) => self.answer_listen(&visit, asked),
+            ("ping", Era::Sessions) => self.answer_own(&visit, asked, Bytes::from_static(b"{}")),
+            ("logging/setLevel", Era::Sessions) => {
+                self.answer_own(&visit, asked, Bytes::from_static(b"{}"))
+            }
+            ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _)
+            | ("resources/subscribe" | "resources/unsubscribe", Era::Sessions) => {
+                self.forward(visit, asked, &catalog).await
+            }
+            _ => {
+                let status = match visit.era {
+                    Era::Sessions => StatusCode::OK,
+                    Era::Stateless => StatusCode::NOT_FOUND,
+                };
+                self.refuse(&visit, asked, status, METHOD_NOT_FOUND, "there is no such method here")
+            }
+        }
+    }
+
+    /// What every request of the stateless era has to carry.
+    fn check_stateless(&self, visit: &Visit, asked: Asked<'_>) -> Option<Reply> {
+        let member = |name: &str| asked.meta().and_then(|meta| frame::member(meta, name));
+        let version =
+            member(META_VERSION).and_then(|raw| serde_json::from_slice::<String>(raw).ok());
+        let status = StatusCode::BAD_REQUEST;
+        match version.as_deref() {
+            Some(STATELESS) if member(META_CAPABILITIES).is_some() => None,
+            Some(STATELESS) | None => {
+                let words =
+                    "`_meta` has to name the protocol version and the client's capabilities";
+                Some(self.refuse(visit, asked, status, INVALID_PARAMS, words))
+            }
+            Some(_) => {
+                self.record_refusal(visit, asked, ReasonCode::BadFrame);
+                let data = serde_json::json!({"supported": handshake::SUPPORTED});
+                let words = "this protocol version is not spoken here";
+                let message = frame::error_with(asked.id, UNSUPPORTED_VERSION, words, Some(data));
+                Some(reply::json(status, [message.into()]))
+            }
+        }
+    }
+
+    fn take_notification(self: &Arc<Self>, visit: &Visit, envelope: &Envelope<'_>, method: &str) {
+        if method == "notifications/cancelled"
+            && let Some(id) = envelope.params.as_ref().and_then(|params| params.request_id)
+        {
+            self.cancel(visit, id);
+        }
+    }
+
+    /// Answers with a result of the gateway's own. It has a decision and an outcome like any other request.
+    pub(crate) fn answer_own(&self, visit: &Visit, asked: Asked<'_>, result: Bytes) -> Reply {
+        let recorded = self.record_own(visit, asked, &Ruling::Allow);
+        let Some(receipt_id) = recorded else { return unrecorded(asked.id) };
+        let result = match visit.era {
+            Era::Sessions => result,
+            Era::Stateless => with_result_type(&result),
+        };
+        let bytes = result.len();
+        let beginning =
+            [br#"{"jsonrpc":"2.0","id":"#.as_slice(), asked.id, br#","result":"#].concat();
+        let reply =
+            reply::json(StatusCode::OK, [beginning.into(), result, Bytes::from_static(b"}")]);
+        let ours = visit.begun.elapsed();
+        let recorder = &self.shared.recorder;
+        recorder.outcome(receipt_id, OutcomeStatus::Success, bytes, ours, Duration::ZERO);
+        reply
+    }
+
+    /// Refuses a request of which no server is to be asked.
+    pub(crate) fn refuse(
+        &self,
+        visit: &Visit,
+        asked: Asked<'_>,
+        status: StatusCode,
+        code: i64,
+        words: &str,
+    ) -> Reply {
+        if self.record_refusal(visit, asked, ReasonCode::BadFrame).is_none() {
+            return unrecorded(asked.id);
+        }
+        reply::json(status, [frame::error(asked.id, code, words).into()])
+    }
+
+    pub(crate) fn record_refusal(
+        &self,
+        visit: &Visit,
+        asked: Asked<'_>,
+        reason: ReasonCode,
+    ) -> Option<ledger::record::ReceiptId> {
+        self.record_own(visit, asked, &Ruling::Deny(Denial::new(reason, "")))
+    }
+
+    /// Records a decision on a request that the gateway answers itself. Returns `None` if it cannot be recorded.
+    fn record_own(
+        &self,
+        visit: &Visit,
+        asked: Asked<'_>,
+        ruling: &Ruling,
+    ) -> Option<ledger::record::ReceiptId> {
+        let circumstances = Circumstances {
+            situation: &self.own_situation,
+            principal: &visit.principal,
+            trace_id: visit.trace_id.as_deref(),
+            policy_id: None,
+            approval: None,
+            view_age: None,
+            admission_age: None,
+            begun: visit.begun,
+        };
+        let recorder = &self.shared.recorder;
+        let recorded = recorder.decision(&asked.call(), ruling, circumstances).ok()?;
+        let _ = recorder.settle(recorded.ticket).ok()?;
+        Some(recorded.receipt_id)
+    }
+
+    fn note_refused(&self, visit: &Visit, reason: ReasonCode, bytes: usize) {
+        let data = serde_json::json!({
+            "reason": reason.as_str(),
+            "size_bytes": bytes,
+            "sub": visit.principal.subject,
+        });
+        self.shared.recorder.event("gateway", "mcp.message.dropped", None, &data);
+    }
+}
+
+/// A result with the `resultType` that the stateless era needs.
+pub(crate) fn with_result_type(result: &[u8]) -> Bytes {
+    if frame::member(result, "resultType").is_some() {
+        return Bytes::copy_from_slice(result);
+    }
+    let mut edits = frame::Edits::of(result);
+    edits.insert(result, "resultType", br#""complete""#);
+    edits.finish().into()
+}
+
+/// An error that is about no request.
+pub(crate) fn fault(status: StatusCode, code: i64, words: &str) -> Reply {
+    reply::json(status, [frame::error(b"null", code, words).into()])
+}
+
+fn unrecorded(id: &[u8]) -> Reply {
+    let words = "○ holdpoint — the request could not be recorded, so it was not made";
+    reply::json(StatusCode::OK, [frame::error(id, -32012, words).into()])
+}
+
+/// The lists of a catalog that a scope has something of.
+pub(crate) fn offered(catalog: &Catalog, scope: &Scope) -> Vec<ListKind> {
+    ListKind::ALL.into_iter().filter(|kind| catalog.offers(scope, *kind)).collect()
+}
+
+pub(crate) use handshake::is_known_with_sessions;
+
+/// The version that the body itself names, which only requests of the stateless era do.
+pub(crate) fn version_in_body(body: &[u8]) -> Option<String> {
+    let Ok(Scanned::Message(envelope)) = scan(body) else { return None };
+    let meta = envelope.params.as_ref()?.meta?;
+    serde_json::from_slice(frame::member(meta, META_VERSION)?).ok()
+}
+
+/// Whether a body begins a session.
+pub(crate) fn is_initialize(body: &[u8]) -> bool {
+    match scan(body) {
+        Ok(Scanned::Message(Envelope { kind: Kind::Request { method, .. }, .. })) => {
+            method == "initialize"
+        }
+        _ => false,
+    }
+}
+
+/// Whether the headers of the stateless era say what the body says. What is authorized is the body; a header that differs
+/// would mislead whoever looks at headers alone.
+pub(crate) fn check_headers(headers: &http::HeaderMap, body: &[u8]) -> Option<Reply> {
+    let Ok(Scanned::Message(envelope)) = scan(body) else { return None };
+    let (method, id) = match &envelope.kind {
+        Kind::Request { id, method } => (method, id.raw()),
+        Kind::Notification { method } => (method, b"null".as_slice()),
+        Kind::Response { .. } => return None,
+    };
+    let mismatch = |what: &str| {
+        let words = format!("the header `{what}` does not agree with the body, or is missing");
+        Some(reply::json(
+            StatusCode::BAD_REQUEST,
+            [frame::error(id, HEADER_MISMATCH, &words).into()],
+        ))
+    };
+    if crate::front::header(headers, "mcp-method") != Some(method) {
+        return mismatch("Mcp-Method");
+    }
+    let params = envelope.params.as_ref();
+    let name = match Method::of(method) {
+        Method::Use(contract::surface::EntryType::Resource) => {
+            params.and_then(|params| params.uri.as_deref())
+        }
+        Method::Use(_) => params.and_then(|params| params.name.as_deref()),
+        Method::Handshake | Method::List(_) | Method::Ping | Method::Other => None,
+    };
+    if let Some(name) = name {
+        let given = crate::front::header(headers, "mcp-name").and_then(decode_header);
+        if given.as_deref() != Some(name) {
+            return mismatch("Mcp-Name");
+        }
+    }
+    None
+}
+
+/// The text of a header that may be written as `=?base64?…?=`.
+fn decode_header(value: &str) -> Option<String> {
+    use base64::Engine;
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        Some(encoded) => {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
+            String::from_utf8(bytes).ok()
+        }
+        None => Some(value.to_owned()),
+    }
+}

@@ -1,0 +1,100 @@
+//! How the gateway introduces itself, in both eras.
+
+use super::{Asked, Visit, offered};
+use crate::catalog::Catalog;
+use crate::greeting::{NEWEST_WITH_SESSIONS, STATELESS};
+use crate::node::Node;
+use crate::reply::Reply;
+use contract::surface::ListKind;
+use http::HeaderValue;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// The revisions that are spoken here, newest first.
+pub(crate) const SUPPORTED: [&str; 5] =
+    [STATELESS, NEWEST_WITH_SESSIONS, "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Whether a revision with sessions is spoken here.
+pub(crate) fn is_known_with_sessions(version: &str) -> bool {
+    version != STATELESS && SUPPORTED.contains(&version)
+}
+
+impl Node {
+    pub(super) fn answer_initialize(
+        self: &Arc<Self>,
+        visit: &Visit,
+        asked: Asked<'_>,
+        catalog: &Catalog,
+    ) -> Reply {
+        let version = asked.params().and_then(|params| params.protocol_version.as_deref());
+        let version = version.filter(|version| is_known_with_sessions(version));
+        let version = version.unwrap_or(NEWEST_WITH_SESSIONS);
+        let mut result = json!({
+            "protocolVersion": version,
+            "capabilities": self.capabilities(visit, catalog),
+            "serverInfo": {"name": "holdpoint", "version": env!("CARGO_PKG_VERSION")},
+        });
+        self.add_instructions(&mut result, visit, catalog);
+        let sessions = &self.sessions;
+        let id = sessions.begin(&self.shared.sealer, &visit.principal_id, &visit.scope, version);
+        let mut reply = self.answer_own(visit, asked, result.to_string().into());
+        match id.ok().and_then(|id| HeaderValue::from_str(&id).ok()) {
+            Some(mut id) => {
+                id.set_sensitive(true);
+                reply.headers_mut().insert("mcp-session-id", id);
+                reply
+            }
+            None => super::unrecorded(asked.id),
+        }
+    }
+
+    pub(super) fn answer_discover(
+        self: &Arc<Self>,
+        visit: &Visit,
+        asked: Asked<'_>,
+        catalog: &Catalog,
+    ) -> Reply {
+        let mut result = json!({
+            "resultType": "complete",
+            "supportedVersions": SUPPORTED,
+            "capabilities": self.capabilities(visit, catalog),
+            "ttlMs": super::lists::TTL_MILLISECONDS,
+            "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {
+                "name": "holdpoint",
+                "version": env!("CARGO_PKG_VERSION"),
+            }},
+        });
+        self.add_instructions(&mut result, visit, catalog);
+        self.answer_own(visit, asked, result.to_string().into())
+    }
+
+    fn add_instructions(&self, result: &mut Value, visit: &Visit, catalog: &Catalog) {
+        let authorizer = &self.shared.authorizer;
+        let instructions = catalog.instructions(&visit.scope, &visit.caller, authorizer);
+        if let (Some(instructions), Value::Object(members)) = (instructions, result) {
+            members.insert("instructions".to_owned(), instructions.into());
+        }
+    }
+
+    fn capabilities(&self, visit: &Visit, catalog: &Catalog) -> Value {
+        let offered = offered(catalog, &visit.scope);
+        let has = |kind: ListKind| offered.contains(&kind);
+        let mut capabilities = Map::new();
+        let changes = json!({"listChanged": true});
+        if has(ListKind::Tools) {
+            capabilities.insert("tools".to_owned(), changes.clone());
+        }
+        if has(ListKind::Prompts) {
+            capabilities.insert("prompts".to_owned(), changes.clone());
+        }
+        if has(ListKind::Resources) || has(ListKind::ResourceTemplates) {
+            capabilities.insert("resources".to_owned(), changes);
+        }
+        if has(ListKind::Prompts) || has(ListKind::ResourceTemplates) {
+            capabilities.insert("completions".to_owned(), json!({}));
+        }
+        capabilities.insert("logging".to_owned(), json!({}));
+        Value::Object(capabilities)
+    }
+}

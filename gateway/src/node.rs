@@ -1,0 +1,410 @@
+//! One gateway process: its servers, its catalog, its sessions, and how it starts, follows the store and ends.
+
+use crate::authorizer::PolicyAuthorizer;
+use crate::catalog::{Catalog, CatalogServer};
+use crate::cluster_key;
+use crate::front_checks::FrontNames;
+use crate::identity::{Authenticator, IssuerError};
+use crate::link::Ending;
+use crate::mcp::Visit;
+use crate::pending::{Listener, Unasked};
+use crate::policies::{self, PolicyFilesError};
+use crate::resources::{Remark, Shared};
+use crate::sealed::{SealError, Sealer};
+use crate::server::{GatewayServer, ServerError};
+use crate::sessions::{PrincipalId, Sessions};
+use crate::strangers::Strangers;
+use arc_swap::ArcSwap;
+use contract::surface::ListKind;
+use engine::admission::Admittance;
+use engine::lease::Lease;
+use engine::recorder::Recorder;
+use engine::server::Unlinked;
+use engine::situation::{ServerProfile, Situation, Switches};
+use engine::view::View;
+use gate::server::ServerId;
+use settings::gateway::{GatewaySettings, ServerSettings};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use store::receipts::{Receipts, ReceiptsError, Settings as ReceiptSettings};
+use store::{Home, Location, LocationError, Store, StoreError, Witnessed};
+use tokio::sync::{Notify, watch};
+
+/// How often it is looked whether anything changed in the store.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often links are swept.
+const SWEEP: Duration = Duration::from_secs(5);
+/// The server id of receipts of requests that the gateway answers itself.
+const OWN_ID: &str = "gateway";
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("the store: {0}")]
+    Location(#[from] LocationError),
+    #[error("the store: {0}")]
+    Store(#[from] StoreError),
+    #[error("the receipts: {0}")]
+    Receipts(#[from] ReceiptsError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Policies(#[from] PolicyFilesError),
+    #[error("the key of the home: {0}")]
+    Key(String),
+    #[error(transparent)]
+    Issuer(#[from] IssuerError),
+    #[error("`{0}` cannot be listened on: {1}")]
+    Listen(std::net::SocketAddr, std::io::Error),
+    #[error("TLS: {0}")]
+    Tls(String),
+}
+
+impl From<SealError> for StartError {
+    fn from(error: SealError) -> StartError {
+        StartError::Key(error.to_string())
+    }
+}
+
+/// One gateway process.
+pub struct Node {
+    pub(crate) shared: Shared,
+    catalog: ArcSwap<Catalog>,
+    /// Held while a catalog is made, so that an older one never replaces a newer one.
+    cataloging: Mutex<()>,
+    pub(crate) sessions: Sessions,
+    /// What requests are recorded under that the gateway answers itself.
+    pub(crate) own_situation: Situation,
+    pub(crate) authenticator: Authenticator,
+    /// The names that requests may be sent to.
+    pub(crate) names: ArcSwap<FrontNames>,
+    pub(crate) strangers: Strangers,
+    in_flight: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
+    stop: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Node").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
+
+/// A request of a client that may be cancelled by a notification.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FlightKey {
+    principal: PrincipalId,
+    session: Option<u64>,
+    id: Vec<u8>,
+}
+
+/// A request that is in flight until this is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    table: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
+    key: FlightKey,
+    notify: Arc<Notify>,
+}
+
+impl InFlight {
+    /// Returns once the client has cancelled the request.
+    pub(crate) async fn cancelled(&self) {
+        self.notify.notified().await;
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        // A later request may have the same id.
+        if table.get(&self.key).is_some_and(|known| Arc::ptr_eq(known, &self.notify)) {
+            table.remove(&self.key);
+        }
+    }
+}
+
+impl Node {
+    /// Opens the store, the receipts and the servers. Nothing is started, reached or listened on.
+    pub fn open(
+        settings: Arc<GatewaySettings>,
+        home: Home,
+        receipts: ReceiptSettings,
+        remark: Arc<Remark>,
+        runtime: tokio::runtime::Handle,
+    ) -> Result<Arc<Node>, StartError> {
+        let location = Location::parse(settings.store.as_deref().unwrap_or("sqlite"))?;
+        let mut store = Witnessed::new(store::open(&home, &location)?, &home);
+        let launch_key = store.launch_key(true)?;
+        let lease = match &location {
+            Location::Postgres(_) => Some(Lease::of(store::open(&home, &location)?)?),
+            Location::Sqlite | Location::SqliteIn(_) => None,
+        };
+        let secret = cluster_key::read_or_create(&home.keys_path())
+            .map_err(|error| StartError::Key(error.to_string()))?;
+        let recorder = Arc::new(Recorder::new(Receipts::open(&home, receipts)?));
+        let read = policies::read(&settings.policy)?;
+        let empty = policies::compile(&read, &Catalog::default().inventory())?;
+        let shared = Shared {
+            settings,
+            home,
+            location,
+            lease,
+            launch_key,
+            recorder,
+            authorizer: Arc::new(PolicyAuthorizer::new(empty)),
+            sealer: Sealer::of(&secret)?,
+            remark,
+            runtime,
+        };
+        let servers: Result<BTreeMap<ServerId, Arc<GatewayServer>>, ServerError> = shared
+            .settings
+            .servers
+            .iter()
+            .map(|(id, settings)| Ok((id.clone(), GatewayServer::open(settings.clone(), &shared)?)))
+            .collect();
+        let own_situation = Situation {
+            server: OWN_ID.parse().map_err(|_| StartError::Key(OWN_ID.to_owned()))?,
+            profile: ServerProfile::default(),
+            settings: gate::posture::Settings::default(),
+            switches: Switches::default(),
+            admission: Admittance::NotAsked,
+            view: Arc::new(View::default()),
+        };
+        let front = &shared.settings.front;
+        let authenticator = Authenticator::new(&shared.settings.auth, &front.public_url)?;
+        authenticator.reload_keys(&store)?;
+        let names = ArcSwap::from_pointee(FrontNames::new(front, front.listen));
+        let node = Arc::new(Node {
+            shared,
+            catalog: ArcSwap::from_pointee(Catalog::default()),
+            cataloging: Mutex::default(),
+            sessions: Sessions::new(),
+            own_situation,
+            authenticator,
+            names,
+            strangers: Strangers::default(),
+            in_flight: Arc::default(),
+            stop: watch::Sender::new(false),
+        });
+        node.rebuild(&servers?)?;
+        // Everything is compiled against what the servers offer: a mistake in a policy is found before anything is served.
+        let inventory = node.catalog().inventory();
+        node.shared.authorizer.replace(policies::compile(&read, &inventory)?);
+        node.follow_store(store)?;
+        Ok(node)
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    pub(crate) fn remark(&self, sentence: &str) {
+        (self.shared.remark)(sentence);
+    }
+
+    /// Tells when the gateway ends.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    /// The situation of a server that was never observed.
+    pub(crate) fn unobserved(&self, server: &GatewayServer) -> Situation {
+        Situation { server: server.id().clone(), ..self.own_situation.clone() }
+    }
+
+    /// Makes the catalog of what is recorded of these servers.
+    fn rebuild(&self, servers: &BTreeMap<ServerId, Arc<GatewayServer>>) -> Result<(), StoreError> {
+        let _cataloging = self.cataloging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = BTreeMap::new();
+        for (id, server) in servers {
+            let situation = server.recorded()?.map(Arc::new);
+            known.insert(id.clone(), CatalogServer { server: server.clone(), situation });
+        }
+        let catalog = Catalog::new(known, self.shared.settings.toolsets.clone());
+        let before = self.catalog.swap(Arc::new(catalog));
+        let catalog = self.catalog();
+        let (policies, problems) = self.shared.authorizer.policies().refresh(&catalog.inventory());
+        for problem in problems {
+            self.remark(&format!("policies: {problem}"));
+        }
+        self.shared.authorizer.replace(policies);
+        for (id, now) in &catalog.servers {
+            let earlier = before.servers.get(id).and_then(|known| known.situation.as_ref());
+            for kind in ListKind::ALL {
+                let is_same = match (&now.situation, earlier) {
+                    (Some(now), Some(earlier)) => now.view.is_shown_like(&earlier.view, kind),
+                    (Some(now), None) => now.view.list(kind).is_none(),
+                    (None, _) => true,
+                };
+                if !is_same && !before.servers.is_empty() {
+                    self.sessions.tell_changed(id, kind);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the catalog up to what the store says now.
+    pub(crate) fn refresh(&self) {
+        let servers = self
+            .catalog()
+            .servers
+            .iter()
+            .map(|(id, known)| (id.clone(), known.server.clone()))
+            .collect();
+        if let Err(error) = self.rebuild(&servers) {
+            self.remark(&format!("the store cannot be read: {error}"));
+        }
+    }
+
+    /// Rebuilds the catalog whenever the store changes, for as long as there is a gateway.
+    fn follow_store(self: &Arc<Self>, store: Witnessed) -> Result<(), StartError> {
+        let node = Arc::downgrade(self);
+        let mut version = store.version()?;
+        std::thread::Builder::new()
+            .name("catalog".to_owned())
+            .spawn(move || {
+                loop {
+                    std::thread::sleep(LOOK);
+                    let Some(node) = Weak::upgrade(&node) else { return };
+                    if *node.stop.borrow() {
+                        return;
+                    }
+                    match store.version() {
+                        Ok(now) if now != version => {
+                            version = now;
+                            node.refresh();
+                            if let Err(error) = node.authenticator.reload_keys(&store) {
+                                node.remark(&format!("the keys cannot be read: {error}"));
+                            }
+                        }
+                        Ok(_) | Err(_) => {}
+                    }
+                }
+            })
+            .map_err(|error| StartError::Key(error.to_string()))?;
+        let node = Arc::downgrade(self);
+        self.shared.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(node) = Weak::upgrade(&node) else { return };
+                node.catalog().servers.values().for_each(|known| known.server.sweep());
+            }
+        });
+        Ok(())
+    }
+
+    /// Waits until servers that were never observed have been, if they are quick.
+    pub(crate) async fn see_unseen(self: &Arc<Self>, visit: &Visit, patience: Duration) {
+        let catalog = self.catalog();
+        let unseen: Vec<Arc<GatewayServer>> = catalog
+            .in_scope(&visit.scope, visit.org())
+            .filter(|(_, known)| known.situation.is_none())
+            .map(|(_, known)| known.server.clone())
+            .collect();
+        if unseen.is_empty() {
+            return;
+        }
+        let looks = unseen.into_iter().map(|server| {
+            let (node, visit) = (self.clone(), visit.clone());
+            tokio::spawn(async move {
+                let key = node.link_key(&visit, &server);
+                let listener = || node.listener(&visit, &server);
+                let ready = server.link(&key, &visit.principal, listener).await;
+                match ready {
+                    Ok(ready) => {
+                        let list = |number: u64| {
+                            format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/list"}}"#)
+                                .into_bytes()
+                        };
+                        let mut request = ready.link.ask(None, Ending::RunsOn, list);
+                        request.answer().await;
+                    }
+                    Err(error) => node.remark(&format!("`{}`: {error}", server.id())),
+                }
+            })
+        });
+        let looks: Vec<_> = looks.collect();
+        let all = async {
+            for look in looks {
+                let _ = look.await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, all).await;
+        let node = self.clone();
+        let _ = tokio::task::spawn_blocking(move || node.refresh()).await;
+    }
+
+    /// Hears what a server says to a caller without having been asked.
+    pub(crate) fn listener(
+        self: &Arc<Self>,
+        visit: &Visit,
+        server: &Arc<GatewayServer>,
+    ) -> Box<Listener> {
+        let (node, principal) = (Arc::downgrade(self), visit.principal_id);
+        let server = server.id().clone();
+        Box::new(move |unasked: &Unasked<'_>| {
+            let Some(node) = node.upgrade() else { return };
+            // A list that changed is told to every caller once the catalog has it. No client is asked anything: no capability
+            // for that was offered.
+            if unasked.method.ends_with("/list_changed") || unasked.id.is_some() {
+                return;
+            }
+            node.sessions.tell_caller(&principal, &server, unasked.bytes);
+        })
+    }
+
+    pub(crate) fn refuse_nowhere(&self, unlinked: &Unlinked<'_>) -> Vec<u8> {
+        unlinked.refuse_unknown(&self.shared.recorder)
+    }
+
+    /// Notes a request that the client may cancel.
+    pub(crate) fn in_flight(&self, visit: &Visit, id: &[u8]) -> InFlight {
+        let key = FlightKey {
+            principal: visit.principal_id,
+            session: visit.session.as_ref().map(|session| session.number),
+            id: id.to_vec(),
+        };
+        let notify = Arc::new(Notify::new());
+        let table = self.in_flight.clone();
+        table.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), notify.clone());
+        InFlight { table, key, notify }
+    }
+
+    /// The client does not wait for a request any more.
+    pub(crate) fn cancel(&self, visit: &Visit, id: &[u8]) {
+        let key = FlightKey {
+            principal: visit.principal_id,
+            session: visit.session.as_ref().map(|session| session.number),
+            id: id.to_vec(),
+        };
+        let table = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(notify) = table.get(&key) {
+            notify.notify_one();
+        }
+    }
+
+    /// How many requests of callers are with servers.
+    pub(crate) fn flight_count(&self) -> usize {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Ends the gateway: calls in flight may finish for a while, then everything is ended and recorded.
+    pub async fn shut_down(self: Arc<Self>, grace: Duration) {
+        self.stop.send_replace(true);
+        let begun = std::time::Instant::now();
+        while self.flight_count() > 0 && begun.elapsed() < grace {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for known in self.catalog().servers.values() {
+            known.server.close();
+        }
+        let recorder = self.shared.recorder.clone();
+        let _ = tokio::task::spawn_blocking(move || recorder.finish()).await;
+    }
+
+    /// The settings of a server.
+    pub fn server_settings(&self, id: &ServerId) -> Option<Arc<ServerSettings>> {
+        self.shared.settings.servers.get(id).cloned()
+    }
+}

@@ -1,0 +1,92 @@
+//! Policy files as the configuration names them.
+
+use policy::{Inventory, Policies, PolicyProblem};
+use settings::gateway::PolicySettings;
+use std::path::{Path, PathBuf};
+
+/// The largest policy file.
+const MAX_POLICY_BYTES: u64 = 1024 * 1024;
+/// The most policy files.
+const MAX_POLICY_FILES: usize = 1_000;
+
+/// Why the policies do not count.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyFilesError {
+    #[error("`{}`: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("`{}` is larger than {MAX_POLICY_BYTES} bytes", .0.display())]
+    TooLarge(PathBuf),
+    #[error("there are more than {MAX_POLICY_FILES} policy files")]
+    TooMany,
+    #[error("no file fits `{0}`")]
+    NoFile(String),
+    #[error("the policies are wrong:\n{}", sentences(.0))]
+    Wrong(Vec<PolicyProblem>),
+}
+
+fn sentences(problems: &[PolicyProblem]) -> String {
+    let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
+    lines.join("\n")
+}
+
+/// Policy files and the entities beside them.
+#[derive(Debug, Default)]
+pub struct PolicyFiles {
+    pub files: Vec<(String, String)>,
+    pub entities: Option<String>,
+}
+
+/// Reads all files that the configuration names.
+pub fn read(settings: &PolicySettings) -> Result<PolicyFiles, PolicyFilesError> {
+    let mut files = Vec::new();
+    for pattern in &settings.files {
+        let found = matching(pattern)?;
+        if found.is_empty() {
+            return Err(PolicyFilesError::NoFile(pattern.clone()));
+        }
+        for path in found {
+            let text = read_bounded(&path)?;
+            files.push((path.display().to_string(), text));
+        }
+        if files.len() > MAX_POLICY_FILES {
+            return Err(PolicyFilesError::TooMany);
+        }
+    }
+    let entities = settings.entities.as_deref().map(read_bounded).transpose()?;
+    Ok(PolicyFiles { files, entities })
+}
+
+/// Compiles them against what the servers offer.
+pub fn compile(files: &PolicyFiles, inventory: &Inventory) -> Result<Policies, PolicyFilesError> {
+    Policies::compile(&files.files, files.entities.as_deref(), inventory)
+        .map_err(PolicyFilesError::Wrong)
+}
+
+fn read_bounded(path: &Path) -> Result<String, PolicyFilesError> {
+    let wrong = |source| PolicyFilesError::Unreadable { path: path.to_owned(), source };
+    let length = std::fs::metadata(path).map_err(wrong)?.len();
+    if length > MAX_POLICY_BYTES {
+        return Err(PolicyFilesError::TooLarge(path.to_owned()));
+    }
+    std::fs::read_to_string(path).map_err(wrong)
+}
+
+/// The files that fit a pattern with `*` in its last part, in their order.
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, PolicyFilesError> {
+    let path = Path::new(pattern);
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some((before, after)) = name.split_once('*') else { return Ok(vec![path.to_owned()]) };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let wrong = |source| PolicyFilesError::Unreadable { path: folder.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_long = name.len() >= before.len() + after.len();
+        if is_long && name.starts_with(before) && name.ends_with(after) && entry.path().is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,147 @@
+//! Answers over HTTP: whole messages, and streams of events.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use hyper::body::{Body, Frame, SizeHint};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const NO_BUFFER: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A comment that keeps a stream open. Proxies close those that are silent.
+pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum ReplyBody {
+    Whole(VecDeque<Bytes>),
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            ReplyBody::Whole(parts) => {
+                Poll::Ready(parts.pop_front().map(|part| Ok(Frame::data(part))))
+            }
+            ReplyBody::Stream(receiver) => {
+                receiver.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, ReplyBody::Whole(parts) if parts.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Whole(parts) => {
+                SizeHint::with_exact(parts.iter().map(|part| part.len() as u64).sum())
+            }
+            ReplyBody::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// An answer.
+pub(crate) type Reply = Response<ReplyBody>;
+
+/// Parts this small are put together: one write costs less than several.
+const SMALL_BYTES: usize = 16 * 1024;
+
+fn whole(parts: impl IntoIterator<Item = Bytes>) -> ReplyBody {
+    let parts: VecDeque<Bytes> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let total: usize = parts.iter().map(Bytes::len).sum();
+    if parts.len() > 1 && total <= SMALL_BYTES {
+        let mut one = Vec::with_capacity(total);
+        parts.iter().for_each(|part| one.extend_from_slice(part));
+        return ReplyBody::Whole(VecDeque::from([one.into()]));
+    }
+    ReplyBody::Whole(parts)
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(ReplyBody::Whole(VecDeque::new()));
+    *reply.status_mut() = status;
+    reply
+}
+
+/// One JSON document.
+pub(crate) fn json(status: StatusCode, parts: impl IntoIterator<Item = Bytes>) -> Reply {
+    let mut reply = Response::new(whole(parts));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, JSON);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    reply
+}
+
+/// A sentence for a person who looks at the raw answer.
+pub(crate) fn text(status: StatusCode, sentence: String) -> Reply {
+    let mut reply = Response::new(whole([Bytes::from(sentence)]));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    reply
+}
+
+/// A stream of events.
+pub(crate) fn events(receiver: mpsc::Receiver<Bytes>) -> Reply {
+    let mut reply = Response::new(ReplyBody::Stream(receiver));
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENTS);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    headers.insert(NO_BUFFER, HeaderValue::from_static("no"));
+    reply
+}
+
+/// A message as one event.
+pub(crate) fn event(parts: &[&[u8]]) -> Bytes {
+    let mut event = b"event: message\ndata: ".to_vec();
+    for part in parts {
+        // A message is one line; a break that slipped through would end the event.
+        event.extend(
+            part.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }),
+        );
+    }
+    event.extend_from_slice(b"\n\n");
+    event.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_one_line_of_data() {
+        assert_eq!(&event(&[b"{\"a\":", b"1}"])[..], b"event: message\ndata: {\"a\":1}\n\n");
+        assert_eq!(&event(&[b"{\n}"])[..], b"event: message\ndata: { }\n\n");
+    }
+
+    #[test]
+    fn small_parts_are_one_and_the_length_is_known() {
+        let ReplyBody::Whole(parts) = whole([Bytes::from("a"), Bytes::new(), Bytes::from("b")])
+        else {
+            panic!("not whole")
+        };
+        assert_eq!(parts, [Bytes::from("ab")]);
+        let large = Bytes::from(vec![b'x'; SMALL_BYTES]);
+        let body = whole([large.clone(), Bytes::from("b")]);
+        assert_eq!(body.size_hint().exact(), Some(SMALL_BYTES as u64 + 1));
+        assert!(matches!(body, ReplyBody::Whole(parts) if parts.len() == 2));
+    }
+}

@@ -1,0 +1,40 @@
+//! The store, the ledger, the policies and the keys that every part of a gateway uses.
+
+use crate::authorizer::PolicyAuthorizer;
+use crate::sealed::Sealer;
+use engine::lease::Lease;
+use engine::recorder::Recorder;
+use settings::gateway::GatewaySettings;
+use std::sync::Arc;
+use store::{Home, LaunchKey, Location, StoreError, Witnessed};
+
+/// Takes a sentence for the person who runs the gateway.
+pub type Remark = dyn Fn(&str) + Send + Sync;
+
+/// What every part of a gateway shares.
+pub(crate) struct Shared {
+    pub(crate) settings: Arc<GatewaySettings>,
+    pub(crate) home: Home,
+    pub(crate) location: Location,
+    /// Where several nodes share a database.
+    pub(crate) lease: Option<Lease>,
+    pub(crate) launch_key: LaunchKey,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) authorizer: Arc<PolicyAuthorizer>,
+    pub(crate) sealer: Sealer,
+    pub(crate) remark: Arc<Remark>,
+    pub(crate) runtime: tokio::runtime::Handle,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Shared").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// A connection to the store of its own.
+    pub(crate) fn open_store(&self) -> Result<Witnessed, StoreError> {
+        Ok(Witnessed::new(store::open(&self.home, &self.location)?, &self.home))
+    }
+}

@@ -1,0 +1,308 @@
+//! Sessions of clients of the older era, and the streams on which clients of both eras hear what they did not ask for.
+
+use crate::catalog::Scope;
+use crate::sealed::{Purpose, SealError, Sealer};
+use bytes::Bytes;
+use contract::surface::ListKind;
+use sha2::{Digest, Sha256};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
+
+/// How long a session lasts.
+const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// The most messages that wait for a stream. One that is not read is ended.
+pub(crate) const STREAM_MESSAGES: usize = 256;
+/// The most sessions that were ended and are remembered until they would have expired.
+const MAX_TOMBSTONES: usize = 100_000;
+/// The most open streams of one caller.
+const MAX_STREAMS_PER_CALLER: usize = 32;
+
+/// A principal, whatever its attributes are at the moment.
+pub(crate) type PrincipalId = [u8; 32];
+
+pub(crate) fn principal_id(identity: &policy::Identity) -> PrincipalId {
+    let mut hash = Sha256::new();
+    for part in [&identity.issuer, &identity.subject] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().into()
+}
+
+/// What a session's id says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionTicket {
+    pub(crate) number: u64,
+    /// The revision that was agreed on.
+    pub(crate) version: String,
+}
+
+/// Why a session's id does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoSession {
+    /// It was not made here, or is another caller's or another path's.
+    Unknown,
+    Expired,
+    Ended,
+}
+
+/// A stream that a client listens on.
+#[derive(Debug)]
+struct OpenStream {
+    principal: PrincipalId,
+    session: Option<u64>,
+    scope: Scope,
+    /// What it asked for: lists that changed, and resources.
+    filter: StreamFilter,
+    sender: mpsc::Sender<Bytes>,
+}
+
+/// What a stream carries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StreamFilter {
+    /// `None`: every list.
+    pub(crate) lists: Option<HashSet<ListKind>>,
+    /// The raw id that notifications are marked with, where the client subscribed.
+    pub(crate) subscription: Option<Vec<u8>>,
+}
+
+/// All sessions and streams of a node.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    next: AtomicU64,
+    next_stream: AtomicU64,
+    streams: Mutex<HashMap<u64, OpenStream>>,
+    /// Sessions that were ended before they expired, and when they would have.
+    tombstones: Mutex<HashMap<u64, u64>>,
+}
+
+impl Sessions {
+    pub(crate) fn new() -> Sessions {
+        // Numbers of an earlier run of this node must not come again while ids with them count.
+        let first = now().saturating_mul(1 << 20);
+        Sessions {
+            next: AtomicU64::new(first),
+            next_stream: AtomicU64::new(0),
+            streams: Mutex::default(),
+            tombstones: Mutex::default(),
+        }
+    }
+
+    /// Begins a session. Returns its id.
+    pub(crate) fn begin(
+        &self,
+        sealer: &Sealer,
+        principal: &PrincipalId,
+        scope: &Scope,
+        version: &str,
+    ) -> Result<String, SealError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut content = Vec::with_capacity(96);
+        content.extend_from_slice(&(now() + LIFETIME.as_secs()).to_be_bytes());
+        content.extend_from_slice(&number.to_be_bytes());
+        content.extend_from_slice(principal);
+        content.extend_from_slice(&scope_hash(scope));
+        content.extend_from_slice(version.as_bytes());
+        sealer.seal(Purpose::Session, &content)
+    }
+
+    /// What a session's id says, if it is this caller's.
+    pub(crate) fn check(
+        &self,
+        sealer: &Sealer,
+        id: &str,
+        principal: &PrincipalId,
+        scope: &Scope,
+    ) -> Result<SessionTicket, NoSession> {
+        let content = sealer.open(Purpose::Session, id).ok_or(NoSession::Unknown)?;
+        let (expires, rest) = take_number(&content).ok_or(NoSession::Unknown)?;
+        let (number, rest) = take_number(rest).ok_or(NoSession::Unknown)?;
+        let (owner, rest) = rest.split_at_checked(32).ok_or(NoSession::Unknown)?;
+        let (place, version) = rest.split_at_checked(8).ok_or(NoSession::Unknown)?;
+        if owner != principal || place != scope_hash(scope) {
+            return Err(NoSession::Unknown);
+        }
+        if expires <= now() {
+            return Err(NoSession::Expired);
+        }
+        if lock(&self.tombstones).contains_key(&number) {
+            return Err(NoSession::Ended);
+        }
+        let version = String::from_utf8(version.to_vec()).map_err(|_| NoSession::Unknown)?;
+        Ok(SessionTicket { number, version })
+    }
+
+    /// Ends a session: its streams are closed and its id does not count any more.
+    pub(crate) fn end(&self, number: u64) {
+        lock(&self.streams).retain(|_, stream| stream.session != Some(number));
+        let mut tombstones = lock(&self.tombstones);
+        let now = now();
+        if tombstones.len() >= MAX_TOMBSTONES {
+            tombstones.retain(|_, until| *until > now);
+        }
+        tombstones.insert(number, now + LIFETIME.as_secs());
+    }
+
+    /// Opens a stream. Returns `None` if the caller has as many as it may.
+    pub(crate) fn listen(
+        &self,
+        principal: &PrincipalId,
+        session: Option<u64>,
+        scope: &Scope,
+        filter: StreamFilter,
+    ) -> Option<(mpsc::Sender<Bytes>, mpsc::Receiver<Bytes>)> {
+        let (sender, receiver) = mpsc::channel(STREAM_MESSAGES);
+        let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
+        let mut streams = lock(&self.streams);
+        streams.retain(|_, stream| !stream.sender.is_closed());
+        let own = streams.values().filter(|stream| stream.principal == *principal).count();
+        if own >= MAX_STREAMS_PER_CALLER {
+            return None;
+        }
+        streams.insert(
+            number,
+            OpenStream {
+                principal: *principal,
+                session,
+                scope: scope.clone(),
+                filter,
+                sender: sender.clone(),
+            },
+        );
+        Some((sender, receiver))
+    }
+
+    /// Tells every stream on which this list may have changed.
+    pub(crate) fn tell_changed(&self, server: &gate::server::ServerId, kind: ListKind) {
+        let method = match kind {
+            ListKind::Tools => "notifications/tools/list_changed",
+            ListKind::Prompts => "notifications/prompts/list_changed",
+            ListKind::Resources | ListKind::ResourceTemplates => {
+                "notifications/resources/list_changed"
+            }
+        };
+        lock(&self.streams).retain(|_, stream| {
+            let is_in = match &stream.scope {
+                Scope::All | Scope::Set(_) => true,
+                Scope::Server(only) => only == server,
+            };
+            let is_asked = stream.filter.lists.as_ref().is_none_or(|lists| lists.contains(&kind));
+            if !is_in || !is_asked {
+                return !stream.sender.is_closed();
+            }
+            let message = notification(method, stream.filter.subscription.as_deref());
+            // A client that does not read its stream has to ask anew.
+            stream.sender.try_send(crate::reply::event(&[message.as_bytes()])).is_ok()
+        });
+    }
+
+    /// Sends a message of a server to the streams of one caller.
+    pub(crate) fn tell_caller(
+        &self,
+        principal: &PrincipalId,
+        server: &gate::server::ServerId,
+        message: &[u8],
+    ) {
+        let event = crate::reply::event(&[message]);
+        lock(&self.streams).retain(|_, stream| {
+            let is_in = match &stream.scope {
+                Scope::All => true,
+                Scope::Server(only) => only == server,
+                Scope::Set(_) => false,
+            };
+            if stream.principal != *principal || !is_in || stream.filter.subscription.is_some() {
+                return !stream.sender.is_closed();
+            }
+            stream.sender.try_send(event.clone()).is_ok()
+        });
+    }
+}
+
+fn notification(method: &str, subscription: Option<&[u8]>) -> String {
+    match subscription {
+        None => format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#),
+        Some(id) => {
+            let id = String::from_utf8_lossy(id);
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+            )
+        }
+    }
+}
+
+fn scope_hash(scope: &Scope) -> [u8; 8] {
+    let text = match scope {
+        Scope::All => "all".to_owned(),
+        Scope::Server(id) => format!("server {id}"),
+        Scope::Set(id) => format!("set {id}"),
+    };
+    let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    let mut short = [0; 8];
+    short.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+    short
+}
+
+fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*number), rest))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_counts_for_its_caller_and_its_path_until_it_is_ended() {
+        let (sessions, sealer) = (Sessions::new(), Sealer::of(&[1; 32]).unwrap());
+        let (ada, eve) = ([1; 32], [2; 32]);
+        let id = sessions.begin(&sealer, &ada, &Scope::All, "2025-11-25").unwrap();
+        let ticket = sessions.check(&sealer, &id, &ada, &Scope::All).unwrap();
+        assert_eq!(ticket.version, "2025-11-25");
+        let other = Scope::Server("files".parse().unwrap());
+        assert_eq!(sessions.check(&sealer, &id, &eve, &Scope::All), Err(NoSession::Unknown));
+        assert_eq!(sessions.check(&sealer, &id, &ada, &other), Err(NoSession::Unknown));
+        assert_eq!(sessions.check(&sealer, "x", &ada, &Scope::All), Err(NoSession::Unknown));
+        // Another node with the same key goes on with it.
+        assert!(Sessions::new().check(&sealer, &id, &ada, &Scope::All).is_ok());
+        sessions.end(ticket.number);
+        assert_eq!(sessions.check(&sealer, &id, &ada, &Scope::All), Err(NoSession::Ended));
+    }
+
+    #[test]
+    fn streams_are_told_what_they_asked_for_and_are_limited() {
+        let sessions = Sessions::new();
+        let filter = StreamFilter {
+            lists: Some(HashSet::from([ListKind::Prompts])),
+            subscription: Some(b"7".to_vec()),
+        };
+        let (_keep, mut tools) =
+            sessions.listen(&[1; 32], Some(1), &Scope::All, StreamFilter::default()).unwrap();
+        let (_kept, mut prompts) = sessions.listen(&[1; 32], None, &Scope::All, filter).unwrap();
+        let server = "files".parse().unwrap();
+        sessions.tell_changed(&server, ListKind::Tools);
+        sessions.tell_changed(&server, ListKind::Prompts);
+        let heard = String::from_utf8(tools.try_recv().unwrap().to_vec()).unwrap();
+        assert!(heard.contains("tools/list_changed"), "{heard}");
+        let heard = String::from_utf8(prompts.try_recv().unwrap().to_vec()).unwrap();
+        assert!(heard.contains("prompts/list_changed") && heard.contains("subscriptionId\":7"));
+        assert!(prompts.try_recv().is_err());
+        let open = || sessions.listen(&[1; 32], None, &Scope::All, StreamFilter::default());
+        let kept: Vec<_> = std::iter::from_fn(open).collect();
+        assert_eq!(kept.len() + 2, MAX_STREAMS_PER_CALLER);
+        drop(kept);
+        assert!(open().is_some());
+        sessions.end(1);
+        assert!(matches!(tools.try_recv(), Ok(_) | Err(mpsc::error::TryRecvError::Empty)));
+    }
+}
