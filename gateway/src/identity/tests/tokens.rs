@@ -495,3 +495,22 @@ async fn key_sets_at_private_addresses_are_not_fetched() {
     assert_eq!(problems.len(), 1);
     assert!(problems[0].1.contains("169.254.169.254"), "{problems:?}");
 }
+
+#[tokio::test]
+async fn no_change_of_one_character_leaves_a_token_valid() {
+    let two = two();
+    let token = two.a.token("ES256", &header("key-a"), &claims().to_string());
+    assert!(two.asks(&token, MCP, NOW).await.is_ok());
+    for at in 0..token.len() {
+        for other in ["A", "B", "_", ".", "="] {
+            let mut changed = token.clone();
+            changed.replace_range(at..=at, other);
+            if changed != token {
+                assert!(two.asks(&changed, MCP, NOW).await.is_err(), "{other} at {at}");
+            }
+        }
+        if at > 0 {
+            assert!(two.asks(&token[..at], MCP, NOW).await.is_err(), "cut at {at}");
+        }
+    }
+}
