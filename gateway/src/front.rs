@@ -15,7 +15,7 @@ use engine::principal::Principal;
 use engine::recorder::now;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
 use policy::Caller;
@@ -145,6 +145,8 @@ impl Node {
             scope,
             era,
             session: None,
+            askable: Vec::new(),
+            parameters: parameters(&parts.headers, era),
             takes_events: accepts(&parts.headers, "text/event-stream"),
             trace_id: trace_id(&parts.headers),
             expires: expires_in,
@@ -310,6 +312,15 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
+}
+
+/// The headers that arguments are copied into.
+fn parameters(headers: &HeaderMap, era: Era) -> Vec<(HeaderName, HeaderValue)> {
+    if era == Era::Sessions {
+        return Vec::new();
+    }
+    let all = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
+    all.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -2,6 +2,7 @@
 //! engine's.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod authorizer;
 mod catalog;
 mod child;
@@ -17,6 +18,7 @@ mod node;
 mod pending;
 pub mod policies;
 mod reply;
+mod request_state;
 mod resources;
 mod sealed;
 mod server;

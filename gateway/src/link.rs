@@ -24,6 +24,9 @@ use wire::remote::{Heard, Outbound, RemoteSession};
 
 use crate::child::ChildInput;
 
+/// How often it is looked whether a link that is listened on has ended.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// How requests reach the server.
 #[derive(Debug)]
 pub(crate) enum Way {
@@ -93,6 +96,7 @@ impl Link {
             used_at: AtomicU64::new(0),
             opened: Instant::now(),
         });
+        link.pending.belong_to(&link);
         if link.remote.is_some() {
             runtime.spawn(carry_own(Arc::downgrade(&link), queue));
         }
@@ -176,6 +180,29 @@ impl Link {
         self.session.client_paused();
     }
 
+    /// Begins to hear what a remote server sends without having been asked.
+    pub(crate) fn listen(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
+        let Some(remote) = self.remote.clone() else { return };
+        let link = Arc::downgrade(self);
+        let is_closed = self.is_closed.clone();
+        runtime.spawn(async move {
+            let hear = |message: &[u8]| {
+                if let Some(link) = link.upgrade() {
+                    link.hear(message, false);
+                }
+            };
+            let ended = async {
+                while !is_closed.load(Ordering::Acquire) {
+                    tokio::time::sleep(LOOK).await;
+                }
+            };
+            tokio::select! {
+                _ = remote.listen(hear) => {}
+                () = ended => {}
+            }
+        });
+    }
+
     /// Hears a message of the server that came for no request of ours in particular.
     pub(crate) fn hear(&self, message: &[u8], has_more: bool) {
         self.session.server_said(message, has_more);
@@ -220,6 +247,15 @@ pub(crate) enum Given {
 }
 
 impl LinkRequest {
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// The client has cancelled it: it is not carried on.
+    pub(crate) fn cancel(&mut self) {
+        self.ending = Ending::Cancels;
+    }
+
     pub(crate) async fn next(&mut self) -> Given {
         loop {
             let happening = match self.slot.take() {

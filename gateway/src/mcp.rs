@@ -5,6 +5,7 @@ mod handshake;
 mod lists;
 mod subscribe;
 
+use crate::asking::askable;
 use crate::catalog::{Catalog, Scope};
 use crate::frame;
 use crate::greeting::{Era, META_CAPABILITIES, META_VERSION, STATELESS};
@@ -45,6 +46,10 @@ pub(crate) struct Visit {
     pub(crate) era: Era,
     /// Of the older era, once it has begun.
     pub(crate) session: Option<SessionTicket>,
+    /// Of the stateless era: the capabilities of the client by which a server may ask it something.
+    pub(crate) askable: Vec<u8>,
+    /// Of the stateless era: its `Mcp-Param-…` headers.
+    pub(crate) parameters: Vec<(http::HeaderName, http::HeaderValue)>,
     /// Whether the client takes a stream of events as the answer.
     pub(crate) takes_events: bool,
     pub(crate) trace_id: Option<String>,
@@ -125,7 +130,12 @@ impl Node {
                 reply::empty(StatusCode::ACCEPTED)
             }
             Kind::Response { .. } => match visit.era {
-                Era::Sessions => reply::empty(StatusCode::ACCEPTED),
+                Era::Sessions => {
+                    if let Some(session) = &visit.session {
+                        self.questions.answer(session.number, &envelope);
+                    }
+                    reply::empty(StatusCode::ACCEPTED)
+                }
                 Era::Stateless => {
                     let words = "a response is not sent in this revision";
                     fault(StatusCode::BAD_REQUEST, INVALID_REQUEST, words)
@@ -134,11 +144,13 @@ impl Node {
         }
     }
 
-    async fn answer_request(self: &Arc<Self>, visit: Visit, asked: Asked<'_>) -> Reply {
-        if visit.era == Era::Stateless
-            && let Some(refusal) = self.check_stateless(&visit, asked)
-        {
-            return refusal;
+    async fn answer_request(self: &Arc<Self>, mut visit: Visit, asked: Asked<'_>) -> Reply {
+        if visit.era == Era::Stateless {
+            if let Some(refusal) = self.check_stateless(&visit, asked) {
+                return refusal;
+            }
+            let given = asked.meta().and_then(|meta| frame::member(meta, META_CAPABILITIES));
+            visit.askable = askable(given.unwrap_or(b"{}"));
         }
         let catalog = self.catalog();
         let list = ListKind::ALL.into_iter().find(|list| list.method() == asked.method);
@@ -355,7 +367,7 @@ pub(crate) fn check_headers(headers: &http::HeaderMap, body: &[u8]) -> Option<Re
 }
 
 /// The text of a header that may be written as `=?base64?…?=`.
-fn decode_header(value: &str) -> Option<String> {
+pub(crate) fn decode_header(value: &str) -> Option<String> {
     use base64::Engine;
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         Some(encoded) => {

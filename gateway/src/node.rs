@@ -1,5 +1,6 @@
 //! One gateway process: its servers, its catalog, its sessions, and how it starts, follows the store and ends.
 
+use crate::asking::{self, Questions};
 use crate::authorizer::PolicyAuthorizer;
 use crate::catalog::{Catalog, CatalogServer};
 use crate::cluster_key;
@@ -80,6 +81,8 @@ pub struct Node {
     /// The names that requests may be sent to.
     pub(crate) names: ArcSwap<FrontNames>,
     pub(crate) strangers: Strangers,
+    /// What servers ask clients.
+    pub(crate) questions: Questions,
     in_flight: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
     stop: watch::Sender<bool>,
 }
@@ -183,6 +186,7 @@ impl Node {
             authenticator,
             names,
             strangers: Strangers::default(),
+            questions: Questions::default(),
             in_flight: Arc::default(),
             stop: watch::Sender::new(false),
         });
@@ -342,15 +346,28 @@ impl Node {
         server: &Arc<GatewayServer>,
     ) -> Box<Listener> {
         let (node, principal) = (Arc::downgrade(self), visit.principal_id);
+        let session = visit.session.as_ref().map(|session| session.number);
         let server = server.id().clone();
         Box::new(move |unasked: &Unasked<'_>| {
             let Some(node) = node.upgrade() else { return };
-            // A list that changed is told to every caller once the catalog has it. No client is asked anything: no capability
-            // for that was offered.
-            if unasked.method.ends_with("/list_changed") || unasked.id.is_some() {
-                return;
+            match (unasked.id, &unasked.link) {
+                // A list that changed is told to every caller once the catalog has it.
+                _ if unasked.method.ends_with("/list_changed") => {}
+                (Some(id), Some(link)) => {
+                    let passed = node.questions.pass(session, link, unasked.bytes);
+                    let is_told = match (passed, session) {
+                        (Some(message), Some(session)) => {
+                            node.sessions.tell_session(session, &message)
+                        }
+                        (None, _) | (_, None) => true,
+                    };
+                    if !is_told {
+                        asking::refuse(link, id);
+                    }
+                }
+                (Some(_), None) => {}
+                (None, _) => node.sessions.tell_caller(&principal, &server, unasked.bytes),
             }
-            node.sessions.tell_caller(&principal, &server, unasked.bytes);
         })
     }
 

@@ -4,12 +4,13 @@
 //! request that asked for it, and everything else to the listeners of the link.
 
 use crate::frame::{Edits, member, offset};
+use crate::link::Link;
 use bytes::Bytes;
 use engine::outlet::{ClientOutlet, ToClient};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::Notify;
 use wire::envelope::{Envelope, Kind, Scanned, scan};
 use wire::remote::Outbound;
@@ -107,12 +108,15 @@ pub(crate) struct Unasked<'a> {
     pub(crate) method: &'a str,
     /// The raw id, if it is a request.
     pub(crate) id: Option<&'a [u8]>,
+    pub(crate) link: Option<Arc<Link>>,
 }
 
 /// The unanswered requests of a link.
 pub(crate) struct Pending {
     slots: Mutex<HashMap<u64, Arc<Slot>>>,
     listener: Box<Listener>,
+    /// Whose requests these are.
+    link: OnceLock<Weak<Link>>,
 }
 
 impl std::fmt::Debug for Pending {
@@ -123,7 +127,12 @@ impl std::fmt::Debug for Pending {
 
 impl Pending {
     pub(crate) fn new(listener: Box<Listener>) -> Pending {
-        Pending { slots: Mutex::default(), listener }
+        Pending { slots: Mutex::default(), listener, link: OnceLock::new() }
+    }
+
+    /// Says whose requests these are.
+    pub(crate) fn belong_to(&self, link: &Arc<Link>) {
+        let _ = self.link.set(Arc::downgrade(link));
     }
 
     pub(crate) fn add(&self, request: u64, progress_token: Option<&[u8]>) -> Arc<Slot> {
@@ -194,11 +203,19 @@ impl Pending {
         if method == "notifications/progress" {
             return self.progress(&envelope);
         }
-        let is_for_list = method.ends_with("/list_changed");
         let heard_for = HEARD_FOR.get().and_then(|request| self.slot(request));
-        match heard_for.or_else(|| self.only()).filter(|_| !is_for_list) {
+        let slot = match &**method {
+            method if method.ends_with("/list_changed") => None,
+            "notifications/resources/updated" => None,
+            // A process does not say which request it asks or logs for; it can only be the one that there is.
+            _ => heard_for.or_else(|| self.only()),
+        };
+        match slot {
             Some(slot) => slot.push(Happening::Message(Bytes::copy_from_slice(message))),
-            None => (self.listener)(&Unasked { bytes: message, method, id }),
+            None => {
+                let link = self.link.get().and_then(Weak::upgrade);
+                (self.listener)(&Unasked { bytes: message, method, id, link });
+            }
         }
     }
 

@@ -75,6 +75,8 @@ pub(crate) struct LinkKey {
     pub(crate) caller: policy::IdentityKey,
     /// The session, where each has an instance of its own.
     pub(crate) session: Option<u64>,
+    /// The capabilities that the server is offered, as JSON.
+    pub(crate) capabilities: Box<[u8]>,
 }
 
 /// A link whose server was greeted.
@@ -240,7 +242,7 @@ impl GatewayServer {
         for _ in 0..2 {
             let cell = lock(&self.links).entry(key.clone()).or_default().clone();
             let opened =
-                cell.get_or_try_init(|| self.open_link(principal.clone(), listener())).await;
+                cell.get_or_try_init(|| self.open_link(key, principal.clone(), listener())).await;
             match opened {
                 Ok(ready) if !ready.link.is_closed() => return Ok(ready.clone()),
                 Ok(_) => self.forget(key, &cell),
@@ -262,11 +264,12 @@ impl GatewayServer {
 
     async fn open_link(
         self: &Arc<Self>,
+        key: &LinkKey,
         principal: Principal,
         listener: Box<Listener>,
     ) -> Result<Arc<ReadyLink>, LinkError> {
         self.check_breaker()?;
-        let opened = self.open_unguarded(principal, listener).await;
+        let opened = self.open_unguarded(key, principal, listener).await;
         match &opened {
             Ok(_) => self.failures.store(0, Ordering::Relaxed),
             Err(_) => {
@@ -285,6 +288,7 @@ impl GatewayServer {
 
     async fn open_unguarded(
         self: &Arc<Self>,
+        key: &LinkKey,
         principal: Principal,
         listener: Box<Listener>,
     ) -> Result<Arc<ReadyLink>, LinkError> {
@@ -306,8 +310,12 @@ impl GatewayServer {
             2 => Some(Era::Stateless),
             _ => None,
         };
-        match greet(&link, known, &json!({})).await {
+        let capabilities = serde_json::from_slice(&key.capabilities).unwrap_or_else(|_| json!({}));
+        match greet(&link, known, &capabilities).await {
             Ok(greeted) => {
+                if greeted.era == Era::Sessions {
+                    link.listen(&self.runtime);
+                }
                 let era = match greeted.era {
                     Era::Sessions => 1,
                     Era::Stateless => 2,

@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
+/// The longest capabilities that a session's id carries.
+const MAX_ASKABLE_BYTES: usize = 512;
 /// How long a session lasts.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// The most messages that wait for a stream. One that is not read is ended.
@@ -38,6 +40,8 @@ pub(crate) struct SessionTicket {
     pub(crate) number: u64,
     /// The revision that was agreed on.
     pub(crate) version: String,
+    /// The capabilities of the client by which a server may ask it something, as JSON.
+    pub(crate) askable: Vec<u8>,
 }
 
 /// Why a session's id does not count.
@@ -98,6 +102,7 @@ impl Sessions {
         principal: &PrincipalId,
         scope: &Scope,
         version: &str,
+        askable: &[u8],
     ) -> Result<String, SealError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut content = Vec::with_capacity(96);
@@ -105,7 +110,11 @@ impl Sessions {
         content.extend_from_slice(&number.to_be_bytes());
         content.extend_from_slice(principal);
         content.extend_from_slice(&scope_hash(scope));
+        content.push(u8::try_from(version.len()).unwrap_or_default());
         content.extend_from_slice(version.as_bytes());
+        // What does not fit into an id is not offered.
+        let askable = if askable.len() <= MAX_ASKABLE_BYTES { askable } else { b"{}" };
+        content.extend_from_slice(askable);
         sealer.seal(Purpose::Session, &content)
     }
 
@@ -121,7 +130,10 @@ impl Sessions {
         let (expires, rest) = take_number(&content).ok_or(NoSession::Unknown)?;
         let (number, rest) = take_number(rest).ok_or(NoSession::Unknown)?;
         let (owner, rest) = rest.split_at_checked(32).ok_or(NoSession::Unknown)?;
-        let (place, version) = rest.split_at_checked(8).ok_or(NoSession::Unknown)?;
+        let (place, rest) = rest.split_at_checked(8).ok_or(NoSession::Unknown)?;
+        let (length, rest) = rest.split_first().ok_or(NoSession::Unknown)?;
+        let (version, askable) =
+            rest.split_at_checked((*length).into()).ok_or(NoSession::Unknown)?;
         if owner != principal || place != scope_hash(scope) {
             return Err(NoSession::Unknown);
         }
@@ -132,7 +144,7 @@ impl Sessions {
             return Err(NoSession::Ended);
         }
         let version = String::from_utf8(version.to_vec()).map_err(|_| NoSession::Unknown)?;
-        Ok(SessionTicket { number, version })
+        Ok(SessionTicket { number, version, askable: askable.to_vec() })
     }
 
     /// Ends a session: its streams are closed and its id does not count any more.
@@ -197,6 +209,14 @@ impl Sessions {
             // A client that does not read its stream has to ask anew.
             stream.sender.try_send(crate::reply::event(&[message.as_bytes()])).is_ok()
         });
+    }
+
+    /// Sends a message to the stream of one session. Returns whether it has one.
+    pub(crate) fn tell_session(&self, session: u64, message: &[u8]) -> bool {
+        let event = crate::reply::event(&[message]);
+        let streams = lock(&self.streams);
+        let mut own = streams.values().filter(|stream| stream.session == Some(session));
+        own.any(|stream| stream.sender.try_send(event.clone()).is_ok())
     }
 
     /// Sends a message of a server to the streams of one caller.
@@ -266,7 +286,7 @@ mod tests {
     fn a_session_counts_for_its_caller_and_its_path_until_it_is_ended() {
         let (sessions, sealer) = (Sessions::new(), Sealer::of(&[1; 32]).unwrap());
         let (ada, eve) = ([1; 32], [2; 32]);
-        let id = sessions.begin(&sealer, &ada, &Scope::All, "2025-11-25").unwrap();
+        let id = sessions.begin(&sealer, &ada, &Scope::All, "2025-11-25", b"{}").unwrap();
         let ticket = sessions.check(&sealer, &id, &ada, &Scope::All).unwrap();
         assert_eq!(ticket.version, "2025-11-25");
         let other = Scope::Server("files".parse().unwrap());

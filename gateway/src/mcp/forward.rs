@@ -1,6 +1,6 @@
 //! Requests that go on to a server.
 
-use super::{Asked, Visit};
+use super::{Asked, HEADER_MISMATCH, INVALID_PARAMS, Visit, decode_header, with_result_type};
 use crate::catalog::{Catalog, CatalogServer};
 use crate::frame::{self, Edits, member, quoted};
 use crate::greeting::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
@@ -8,6 +8,7 @@ use crate::link::{Ending, Given, LinkRequest};
 use crate::node::Node;
 use crate::pending::Answer;
 use crate::reply::{self, Reply};
+use crate::request_state::{self, StateBinding};
 use crate::server::{GatewayServer, LinkError, LinkKey};
 use bytes::Bytes;
 use contract::surface::ListKind;
@@ -15,10 +16,12 @@ use engine::call::{Call, Method, Target};
 use engine::server::Unlinked;
 use engine::situation::Situation;
 use http::StatusCode;
+use policy::Trust;
 use settings::gateway::{Instance, Reach};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
+use wire::remote::MirroredParameters;
 
 /// How long a server may take until it is ready to be called.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -65,6 +68,24 @@ impl Node {
         if let Some(refusal) = server.engine.refuse_unpermitted(&unlinked) {
             return reply::json(StatusCode::OK, [refusal.into()]);
         }
+        let binding = StateBinding::of(
+            &visit.principal_id,
+            server.id(),
+            asked.method,
+            unlinked.call.target.map(|target| target.key),
+            unlinked.call.arguments,
+        );
+        let given = asked.params().and_then(|params| member(params.raw, "requestState"));
+        let state = given.map(|given| request_state::open(&self.shared.sealer, &binding, given));
+        let Ok(state) = state.transpose() else {
+            let words = "`requestState` was not given for this request, or too long ago";
+            return self.refuse(&visit, asked, StatusCode::OK, INVALID_PARAMS, words);
+        };
+        if visit.era == Era::Stateless
+            && let Some(refusal) = self.check_parameters(&visit, asked, known, &unlinked)
+        {
+            return refusal;
+        }
         let key = self.link_key(&visit, &server);
         let opening = server.link(&key, &visit.principal, || self.listener(&visit, &server));
         let ready = match tokio::time::timeout(START_PATIENCE, opening).await {
@@ -83,37 +104,55 @@ impl Node {
             Era::Stateless => Ending::Cancels,
         };
         let request = ready.link.ask(token, ending, |number| {
-            rewritten(asked, name.as_deref(), number, token, (visit.era, era))
+            let own = Own { name: name.as_deref(), state: state.as_deref() };
+            rewritten(asked, own, number, token, (era, &key.capabilities))
         });
-        self.carry(visit, asked.id.into(), request).await
+        self.carry(visit, asked.id.into(), request, binding).await
     }
 
     /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.
-    async fn carry(self: &Arc<Self>, visit: Visit, id: Vec<u8>, mut request: LinkRequest) -> Reply {
+    async fn carry(
+        self: &Arc<Self>,
+        visit: Visit,
+        id: Vec<u8>,
+        mut request: LinkRequest,
+        binding: StateBinding,
+    ) -> Reply {
         let guard = self.in_flight(&visit, &id);
         let limit = Duration::from_secs(self.shared.settings.front.limits.call_max_seconds);
         let first = tokio::select! {
             given = request.next() => given,
             () = tokio::time::sleep(limit) => return timed_out(&id),
-            () = guard.cancelled() => return cancelled(&id),
+            () = guard.cancelled() => {
+                request.cancel();
+                return cancelled(&id);
+            }
         };
         let first = match first {
             Given::Answer(answer) => {
-                return reply::json(StatusCode::OK, shown(&answer, &id, visit.era));
+                return reply::json(StatusCode::OK, self.shown(&answer, &id, visit.era, &binding));
             }
             Given::Message(_) if !visit.takes_events => {
                 let answer = tokio::select! {
                     answer = request.answer() => answer,
                     () = tokio::time::sleep(limit) => return timed_out(&id),
-                    () = guard.cancelled() => return cancelled(&id),
+                    () = guard.cancelled() => {
+                        request.cancel();
+                        return cancelled(&id);
+                    }
                 };
-                return reply::json(StatusCode::OK, shown(&answer, &id, visit.era));
+                return reply::json(StatusCode::OK, self.shown(&answer, &id, visit.era, &binding));
             }
             Given::Message(message) => message,
         };
+        let session = visit.session.as_ref().map(|session| session.number);
+        let node = self.clone();
         let (sender, receiver) = tokio::sync::mpsc::channel(16);
         tokio::spawn(async move {
-            if sender.send(reply::event(&[&first])).await.is_err() {
+            let first = node.questions.pass(session, request.link(), &first);
+            if let Some(first) = first
+                && sender.send(reply::event(&[&first])).await.is_err()
+            {
                 return;
             }
             let over = tokio::time::sleep(limit);
@@ -121,9 +160,14 @@ impl Node {
             loop {
                 let event = tokio::select! {
                     given = request.next() => match given {
-                        Given::Message(message) => reply::event(&[&message]),
+                        Given::Message(message) => {
+                            match node.questions.pass(session, request.link(), &message) {
+                                Some(message) => reply::event(&[&message]),
+                                None => continue,
+                            }
+                        }
                         Given::Answer(answer) => {
-                            let parts = shown(&answer, &id, visit.era);
+                            let parts = node.shown(&answer, &id, visit.era, &binding);
                             let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
                             let _ = sender.send(reply::event(&parts)).await;
                             return;
@@ -131,7 +175,10 @@ impl Node {
                     },
                     () = tokio::time::sleep(super::subscribe::KEEP_ALIVE_PAUSE) => reply::KEEP_ALIVE,
                     () = sender.closed() => return,
-                    () = guard.cancelled() => return,
+                    () = guard.cancelled() => {
+                        request.cancel();
+                        return;
+                    }
                     () = &mut over => return,
                 };
                 if sender.send(event).await.is_err() {
@@ -202,25 +249,102 @@ impl Node {
         reply::json(StatusCode::OK, [refusal.into()])
     }
 
-    pub(crate) fn link_key(&self, visit: &Visit, server: &GatewayServer) -> LinkKey {
-        let session = match &server.settings.reach {
-            Reach::Command(command) if command.instance == Instance::Session => {
-                visit.session.as_ref().map(|session| session.number)
-            }
-            Reach::Command(_) | Reach::Url(_) => None,
+    /// An answer as the client gets it: under the client's own id, and with what its era needs.
+    fn shown(&self, answer: &Answer, id: &[u8], era: Era, binding: &StateBinding) -> Vec<Bytes> {
+        if era == Era::Sessions {
+            return answer.with_id(id).into();
+        }
+        let Ok(Scanned::Message(Envelope {
+            kind: Kind::Response { outcome: Outcome::Result(result), .. },
+            ..
+        })) = scan(answer.bytes())
+        else {
+            return answer.with_id(id).into();
         };
-        LinkKey { caller: visit.caller.key(), session }
+        let sealed = request_state::seal(&self.shared.sealer, binding, result);
+        let has_type = member(result, "resultType").is_some();
+        if sealed.is_none() && has_type {
+            return answer.with_id(id).into();
+        }
+        let result = sealed.as_deref().unwrap_or(result);
+        let result =
+            if has_type { Bytes::copy_from_slice(result) } else { with_result_type(result) };
+        let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
+        vec![beginning.into(), result, Bytes::from_static(b"}")]
     }
+
+    /// Whether the headers that a tool's definition asks for say what the arguments say.
+    fn check_parameters(
+        &self,
+        visit: &Visit,
+        asked: Asked<'_>,
+        known: &CatalogServer,
+        unlinked: &Unlinked<'_>,
+    ) -> Option<Reply> {
+        let target = unlinked.call.target?;
+        let list = known.situation.as_ref()?.view.list(ListKind::Tools)?;
+        let (_, raw) = list.entries().find(|(key, _)| *key == target.key)?;
+        let definition = std::str::from_utf8(raw).ok()?;
+        let mirrored =
+            MirroredParameters::of_tool(definition).ok().filter(|one| !one.is_empty())?;
+        let expected = mirrored.headers(unlinked.call.arguments).ok();
+        let is_same = expected.is_some_and(|expected| {
+            mirrored.names().all(|name| {
+                let expected = expected.iter().find(|header| header.name() == name);
+                let mut given = visit.parameters.iter().filter(|(given, _)| given == name);
+                match (expected, given.next(), given.next()) {
+                    (None, None, _) => true,
+                    (Some(expected), Some((_, given)), None) => {
+                        is_same_value(expected.value(), given.as_bytes())
+                    }
+                    _ => false,
+                }
+            })
+        });
+        if is_same {
+            return None;
+        }
+        let words = "an `Mcp-Param-` header does not agree with the arguments, or is missing";
+        Some(self.refuse(visit, asked, StatusCode::BAD_REQUEST, HEADER_MISMATCH, words))
+    }
+
+    pub(crate) fn link_key(&self, visit: &Visit, server: &GatewayServer) -> LinkKey {
+        let settings = &server.settings;
+        let own = visit.session.as_ref().map(|session| session.number);
+        let is_trusted = matches!(settings.trust, Trust::Internal | Trust::Verified);
+        // Only a server that serves one session alone, and that the operator trusts, may ask the client of that session.
+        let is_own = match &settings.reach {
+            Reach::Command(command) => command.instance == Instance::Session,
+            Reach::Url(_) => is_trusted,
+        };
+        let askable = match (&visit.session, visit.era) {
+            (Some(session), Era::Sessions) if is_own && is_trusted => session.askable.clone(),
+            (None, Era::Stateless) if is_trusted => visit.askable.clone(),
+            _ => b"{}".to_vec(),
+        };
+        let asks = askable != b"{}";
+        let is_command = matches!(settings.reach, Reach::Command(_));
+        let session = own.filter(|_| is_own && (asks || is_command));
+        LinkKey { caller: visit.caller.key(), session, capabilities: askable.into() }
+    }
+}
+
+/// What a server calls things, where the client calls them otherwise.
+#[derive(Debug, Clone, Copy)]
+struct Own<'a> {
+    name: Option<&'a str>,
+    /// The server's own `requestState`, as raw JSON.
+    state: Option<&'a [u8]>,
 }
 
 /// The request as the server gets it: with our number as its id and progress token, under the server's own name, and in the
 /// era that the server speaks.
 fn rewritten(
     asked: Asked<'_>,
-    name: Option<&str>,
+    Own { name, state }: Own<'_>,
     number: u64,
     token: Option<&[u8]>,
-    (_from, to): (Era, Era),
+    (to, capabilities): (Era, &[u8]),
 ) -> Vec<u8> {
     let mut edits = Edits::of(asked.envelope.raw);
     let number = number.to_string();
@@ -229,6 +353,11 @@ fn rewritten(
         edits.replace(token, number);
     }
     let params = asked.params().map(|params| params.raw);
+    if let (Some(given), Some(state)) =
+        (params.and_then(|params| member(params, "requestState")), state)
+    {
+        edits.replace(given, state);
+    }
     if let (Some(params), Some(name)) = (params, name) {
         let own = match asked.method {
             "completion/complete" => member(params, "ref").and_then(|about| member(about, "name")),
@@ -242,8 +371,12 @@ fn rewritten(
         let client =
             format!(r#"{{"name":"holdpoint-gateway","version":"{}"}}"#, env!("CARGO_PKG_VERSION"));
         let version = format!("\"{STATELESS}\"");
-        let own =
-            [(META_VERSION, version.as_str()), (META_CAPABILITIES, "{}"), (META_CLIENT, &client)];
+        let capabilities = String::from_utf8_lossy(capabilities);
+        let own = [
+            (META_VERSION, version.as_str()),
+            (META_CAPABILITIES, &*capabilities),
+            (META_CLIENT, &client),
+        ];
         match (asked.meta(), params) {
             (Some(meta), _) => {
                 for (name, value) in own {
@@ -263,21 +396,17 @@ fn rewritten(
     edits.finish()
 }
 
-/// An answer as the client gets it: under the client's own id, and with what its era needs.
-fn shown(answer: &Answer, id: &[u8], era: Era) -> Vec<Bytes> {
-    if era == Era::Stateless
-        && let Ok(Scanned::Message(Envelope {
-            kind: Kind::Response { outcome: Outcome::Result(result), id: Some(own) },
-            ..
-        })) = scan(answer.bytes())
-        && member(result, "resultType").is_none()
-    {
-        let mut edits = Edits::of(answer.bytes());
-        edits.replace(own.raw(), id);
-        edits.insert(result, "resultType", br#""complete""#);
-        return vec![edits.finish().into()];
+/// Whether two header values say the same: numbers may be spelled differently, and text may be encoded.
+fn is_same_value(expected: &[u8], given: &[u8]) -> bool {
+    let decoded = |value: &[u8]| decode_header(std::str::from_utf8(value).ok()?);
+    match (decoded(expected), decoded(given)) {
+        (Some(expected), Some(given)) if expected == given => true,
+        (Some(expected), Some(given)) => {
+            let numbers = (expected.parse::<f64>(), given.parse::<f64>());
+            matches!(numbers, (Ok(expected), Ok(given)) if expected.to_bits() == given.to_bits())
+        }
+        _ => false,
     }
-    answer.with_id(id).into()
 }
 
 fn timed_out(id: &[u8]) -> Reply {

@@ -1,7 +1,9 @@
 //! How the gateway introduces itself, in both eras.
 
 use super::{Asked, Visit, offered};
+use crate::asking::askable;
 use crate::catalog::Catalog;
+use crate::frame::member;
 use crate::greeting::{NEWEST_WITH_SESSIONS, STATELESS};
 use crate::node::Node;
 use crate::reply::Reply;
@@ -35,8 +37,15 @@ impl Node {
             "serverInfo": {"name": "holdpoint", "version": env!("CARGO_PKG_VERSION")},
         });
         self.add_instructions(&mut result, visit, catalog);
-        let sessions = &self.sessions;
-        let id = sessions.begin(&self.shared.sealer, &visit.principal_id, &visit.scope, version);
+        let capabilities =
+            asked.params().and_then(|params| member(params.raw, "capabilities")).unwrap_or(b"{}");
+        let id = self.sessions.begin(
+            &self.shared.sealer,
+            &visit.principal_id,
+            &visit.scope,
+            version,
+            &askable(capabilities),
+        );
         let mut reply = self.answer_own(visit, asked, result.to_string().into());
         match id.ok().and_then(|id| HeaderValue::from_str(&id).ok()) {
             Some(mut id) => {

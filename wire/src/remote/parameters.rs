@@ -121,6 +121,11 @@ impl MirroredParameters {
         self.parameters.is_empty()
     }
 
+    /// The names of the headers that the definition asks for.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|mirrored| mirrored.header.as_str())
+    }
+
     /// The headers that go with a call, from its `arguments` as raw JSON. An argument that is absent or null has none.
     pub fn headers(&self, arguments: Option<&[u8]>) -> Result<Vec<ParameterHeader>, Unmirrored> {
         let Some(arguments) = arguments else { return Ok(Vec::new()) };

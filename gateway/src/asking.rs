@@ -1,0 +1,117 @@
+//! Requests of servers to clients (sampling, elicitation, roots): each gets an id of the gateway's own on its way to the
+//! client, and the client's answer goes back to the server that asked, and to no other.
+
+use crate::frame::{Edits, member};
+use crate::link::Link;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use wire::envelope::{Envelope, Id, Kind, Scanned, scan};
+
+/// The most questions that wait for the answer of a client. Further ones are answered with an error.
+const MAX_QUESTIONS: usize = 10_000;
+
+/// The capabilities by which a server may ask a client something.
+const ASKED_BY: [&str; 3] = ["sampling", "elicitation", "roots"];
+
+/// What of a client's capabilities lets a server ask it something, as JSON.
+pub(crate) fn askable(capabilities: &[u8]) -> Vec<u8> {
+    let mut kept = vec![b'{'];
+    for name in ASKED_BY {
+        let Some(value) = member(capabilities, name) else { continue };
+        if kept.len() > 1 {
+            kept.push(b',');
+        }
+        kept.extend_from_slice(format!("\"{name}\":").as_bytes());
+        kept.extend_from_slice(value);
+    }
+    kept.push(b'}');
+    kept
+}
+
+/// The questions of servers that clients have not answered.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    next: AtomicU64,
+    open: Mutex<HashMap<(u64, u64), Question>>,
+}
+
+#[derive(Debug)]
+struct Question {
+    link: Weak<Link>,
+    /// The raw id that the server gave it.
+    id: Vec<u8>,
+}
+
+impl Questions {
+    /// A server's message as the client of a session gets it. A request gets an id of ours. Returns `None` if it cannot be
+    /// passed on.
+    pub(crate) fn pass(
+        &self,
+        session: Option<u64>,
+        link: &Arc<Link>,
+        message: &[u8],
+    ) -> Option<Vec<u8>> {
+        let Ok(Scanned::Message(envelope)) = scan(message) else { return None };
+        let Kind::Request { id, .. } = &envelope.kind else { return Some(message.to_vec()) };
+        let asked = session.and_then(|session| self.keep(session, link, id));
+        let Some(number) = asked else {
+            refuse(link, id.raw());
+            return None;
+        };
+        let mut edits = Edits::of(message);
+        edits.replace(id.raw(), format!("\"hp-{number}\""));
+        Some(edits.finish())
+    }
+
+    fn keep(&self, session: u64, link: &Arc<Link>, id: &Id<'_>) -> Option<u64> {
+        let mut open = self.open();
+        open.retain(|_, question| question.link.strong_count() > 0);
+        if open.len() >= MAX_QUESTIONS {
+            return None;
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        open.insert(
+            (session, number),
+            Question { link: Arc::downgrade(link), id: id.raw().to_vec() },
+        );
+        Some(number)
+    }
+
+    /// Takes a client's answer back to the server that asked. One that answers nothing is dropped.
+    pub(crate) fn answer(&self, session: u64, envelope: &Envelope<'_>) {
+        let Kind::Response { id: Some(id), .. } = &envelope.kind else { return };
+        let number = std::str::from_utf8(id.key())
+            .ok()
+            .and_then(|key| key.strip_prefix("\"hp-")?.strip_suffix('"')?.parse::<u64>().ok());
+        let Some(number) = number else { return };
+        let Some(question) = self.open().remove(&(session, number)) else { return };
+        let Some(link) = question.link.upgrade() else { return };
+        let mut edits = Edits::of(envelope.raw);
+        edits.replace(id.raw(), question.id);
+        link.tell(&edits.finish());
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<(u64, u64), Question>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers a server in place of a client that cannot be asked.
+pub(crate) fn refuse(link: &Link, id: &[u8]) {
+    let words = "the client cannot be asked through this gateway";
+    link.tell(&crate::frame::error(id, -32601, words));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_capabilities_to_be_asked_are_offered() {
+        let kept = askable(br#"{"roots":{"listChanged":true},"x":{},"sampling":{},"tasks":{}}"#);
+        assert_eq!(kept, br#"{"sampling":{},"roots":{"listChanged":true}}"#);
+        assert_eq!(askable(b"{}"), b"{}");
+        assert_eq!(askable(b""), b"{}");
+    }
+}

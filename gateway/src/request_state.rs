@@ -1,0 +1,113 @@
+//! `requestState`, which a client of the stateless era gives back with its next try: sealed, and bound to the caller, the
+//! server and the very request that it was given for.
+
+use crate::frame::{Edits, member, quoted};
+use crate::sealed::{Purpose, Sealer};
+use crate::sessions::PrincipalId;
+use contract::canonical::{Position, canonical};
+use contract::json::Document;
+use gate::server::ServerId;
+use sha2::{Digest, Sha256};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a client may take to try again.
+const LIFETIME: Duration = Duration::from_secs(15 * 60);
+
+/// What a state is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StateBinding([u8; 32]);
+
+impl StateBinding {
+    pub(crate) fn of(
+        principal: &PrincipalId,
+        server: &ServerId,
+        method: &str,
+        target: Option<&str>,
+        arguments: Option<&[u8]>,
+    ) -> StateBinding {
+        let mut hash = Sha256::new();
+        let mut add = |part: &[u8]| {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        };
+        add(principal);
+        add(server.as_str().as_bytes());
+        add(method.as_bytes());
+        add(target.unwrap_or_default().as_bytes());
+        // A client may write the same arguments in another order.
+        let arguments = arguments.unwrap_or(b"{}");
+        match Document::parse_bytes(arguments) {
+            Ok(document) => add(&canonical(document.root(), Position::Plain)),
+            Err(_) => add(arguments),
+        }
+        StateBinding(hash.finalize().into())
+    }
+}
+
+/// A state that was not given to this caller for this request, or too long ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotOurState;
+
+/// The result of a server with its state sealed; `None` if it has none.
+pub(crate) fn seal(sealer: &Sealer, binding: &StateBinding, result: &[u8]) -> Option<Vec<u8>> {
+    let state = member(result, "requestState")?;
+    let expires = now() + LIFETIME.as_secs();
+    let content = [&expires.to_be_bytes(), binding.0.as_slice(), state].concat();
+    let sealed = sealer.seal(Purpose::RequestState, &content).ok()?;
+    let mut edits = Edits::of(result);
+    edits.replace(state, quoted(&sealed));
+    Some(edits.finish())
+}
+
+/// The server's own state, as raw JSON, from what a client gave back.
+pub(crate) fn open(
+    sealer: &Sealer,
+    binding: &StateBinding,
+    given: &[u8],
+) -> Result<Vec<u8>, NotOurState> {
+    let text: String = serde_json::from_slice(given).map_err(|_| NotOurState)?;
+    let content = sealer.open(Purpose::RequestState, &text).ok_or(NotOurState)?;
+    let (expires, rest) = content.split_first_chunk::<8>().ok_or(NotOurState)?;
+    let (bound, state) = rest.split_at_checked(32).ok_or(NotOurState)?;
+    if bound != binding.0 || u64::from_be_bytes(*expires) <= now() {
+        return Err(NotOurState);
+    }
+    Ok(state.to_vec())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_comes_back_for_the_same_request_of_the_same_caller_only() {
+        let sealer = Sealer::of(&[3; 32]).unwrap();
+        let server: ServerId = "files".parse().unwrap();
+        let binding = |principal: u8, method: &str, target: &str, arguments: &str| {
+            let arguments = Some(arguments.as_bytes());
+            StateBinding::of(&[principal; 32], &server, method, Some(target), arguments)
+        };
+        let given = binding(1, "tools/call", "a", r#"{"x":1,"y":2}"#);
+        let result = br#"{"resultType":"input_required","requestState":"secret","z":1}"#;
+        let sealed = seal(&sealer, &given, result).unwrap();
+        let state = member(&sealed, "requestState").unwrap();
+        assert!(!sealed.windows(6).any(|part| part == b"secret"));
+        assert_eq!(open(&sealer, &given, state).unwrap(), br#""secret""#);
+        let reordered = binding(1, "tools/call", "a", r#"{"y":2, "x":1}"#);
+        assert!(open(&sealer, &reordered, state).is_ok());
+        for other in [
+            binding(2, "tools/call", "a", r#"{"x":1,"y":2}"#),
+            binding(1, "prompts/get", "a", r#"{"x":1,"y":2}"#),
+            binding(1, "tools/call", "b", r#"{"x":1,"y":2}"#),
+            binding(1, "tools/call", "a", r#"{"x":2,"y":2}"#),
+        ] {
+            assert_eq!(open(&sealer, &other, state), Err(NotOurState));
+        }
+        assert_eq!(open(&sealer, &given, br#""forged""#), Err(NotOurState));
+        assert_eq!(seal(&sealer, &given, b"{}"), None);
+    }
+}
