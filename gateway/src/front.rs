@@ -2,10 +2,11 @@
 
 mod identify;
 mod listen;
+mod tls;
 
 use crate::catalog::Scope;
 use crate::greeting::{Era, STATELESS};
-use crate::identity::Resource;
+use crate::identity::{CredentialHash, Proof, Resource};
 use crate::mcp::{self, Visit, fault};
 use crate::node::Node;
 use crate::reply::{self, Reply};
@@ -22,7 +23,9 @@ use policy::Caller;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) use listen::Peer;
 pub use listen::serve;
+pub(crate) use tls::TlsFront;
 
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -78,6 +81,8 @@ impl Route {
 #[derive(Debug, Clone)]
 pub(crate) struct Identified {
     pub(crate) caller: Caller,
+    pub(crate) credential: CredentialHash,
+    pub(crate) proof: Proof,
     pub(crate) expires_in: Option<Duration>,
 }
 
@@ -124,11 +129,28 @@ impl Node {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let resource = Resource::Mcp { path: parts.uri.path() };
-        let Identified { caller, expires_in } = match self.identify(parts, resource).await {
+        let identified = match self.identify(parts, resource).await {
             Ok(identified) => identified,
             Err(refusal) => return *refusal,
         };
-        if !self.has_scope(&scope, &caller)
+        let reply = self.respond_to(&identified, parts, body, scope, org, begun).await;
+        reply::until(reply, || self.identity_ends(identified))
+    }
+
+    async fn respond_to<B>(
+        self: &Arc<Self>,
+        Identified { caller, expires_in, .. }: &Identified,
+        parts: &Parts,
+        body: B,
+        scope: Scope,
+        org: Option<&str>,
+        begun: Instant,
+    ) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if !self.has_scope(&scope, caller)
             || org.is_some_and(|org| caller.identity().org.as_deref() != Some(org))
         {
             return reply::empty(StatusCode::NOT_FOUND);
@@ -140,7 +162,7 @@ impl Node {
         let principal = Arc::new(Principal::verified(caller.clone(), now()));
         let mut visit = Visit {
             principal_id: principal_id(caller.identity()),
-            caller,
+            caller: caller.clone(),
             principal,
             scope,
             era,
@@ -149,7 +171,7 @@ impl Node {
             parameters: parameters(&parts.headers, era),
             takes_events: accepts(&parts.headers, "text/event-stream"),
             trace_id: trace_id(&parts.headers),
-            expires: expires_in,
+            expires: *expires_in,
             begun,
         };
         match (&parts.method, era) {

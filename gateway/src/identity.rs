@@ -26,7 +26,7 @@ use store::{Store, StoreError};
 use token::UnverifiedToken;
 use token_cache::{TOKEN_CACHE_SECONDS, TokenCache};
 
-pub use caller::{Authenticated, AuthenticationFault, CredentialHash, Unauthenticated};
+pub use caller::{Authenticated, AuthenticationFault, CredentialHash, Proof, Unauthenticated};
 pub use certificate::{CertificateFault, VerifiedCertificate};
 pub use issuer::{FETCH_INTERVAL_SECONDS, IssuerError, KeySetSource, MAX_KEY_SET_AGE_SECONDS};
 pub use key_set::BadKeySet;
@@ -125,7 +125,7 @@ impl Authenticator {
         }
         let hash = CredentialHash::of(key.as_bytes());
         let (caller, expires_at) = self.keys.check(hash, resource == Resource::Admin, now)?;
-        Ok(Authenticated { caller, credential: hash, expires_at })
+        Ok(Authenticated { caller, credential: hash, proof: Proof::Key, expires_at })
     }
 
     async fn by_token(
@@ -149,8 +149,27 @@ impl Authenticator {
             }
         };
         self.check_audience(&verified, resource)?;
+        let proof = Proof::Token {
+            issuer: verified.caller.identity().issuer.clone(),
+            key_id: verified.key_id.clone(),
+            key_fingerprint: verified.key_fingerprint,
+        };
         let expires_at = Some(verified.refused_from);
-        Ok(Authenticated { caller: verified.caller.clone(), credential: hash, expires_at })
+        Ok(Authenticated { caller: verified.caller.clone(), credential: hash, proof, expires_at })
+    }
+
+    /// Whether a credential that was accepted earlier would be accepted still, its expiry aside: its key was not revoked, its
+    /// issuer still publishes the key that signed it.
+    pub fn still_counts(&self, credential: CredentialHash, proof: &Proof, now: Timestamp) -> bool {
+        match proof {
+            Proof::Key => self.are_keys_enabled && self.keys.has(credential),
+            Proof::Token { issuer, key_id, key_fingerprint } => {
+                let issuer = self.issuers.iter().find(|one| one.settings.issuer == *issuer);
+                let keys = issuer.and_then(|issuer| issuer.known(now));
+                keys.is_some_and(|keys| keys.set.has(key_id, key_fingerprint))
+            }
+            Proof::Certificate => true,
+        }
     }
 
     /// A token that was verified a short while ago with a key that its issuer still publishes.
@@ -234,7 +253,8 @@ fn by_certificate(
         return Err(AuthenticationFault::CertificateAtAdmin);
     }
     let credential = CredentialHash::of(certificate.0);
-    Ok(Authenticated { caller: Caller::new(certificate.identity()?), credential, expires_at: None })
+    let caller = Caller::new(certificate.identity()?);
+    Ok(Authenticated { caller, credential, proof: Proof::Certificate, expires_at: None })
 }
 
 /// The bearer credential, if there is one. Two headers, or another scheme, are an error: a proxy may read them otherwise.

@@ -24,6 +24,7 @@ mod sealed;
 mod server;
 mod sessions;
 mod strangers;
+mod upkeep;
 
 pub use front::serve;
 pub use node::{Node, StartError};

@@ -4,6 +4,7 @@ use crate::asking::{self, Questions};
 use crate::authorizer::PolicyAuthorizer;
 use crate::catalog::{Catalog, CatalogServer};
 use crate::cluster_key;
+use crate::front::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::identity::{Authenticator, IssuerError};
 use crate::link::Ending;
@@ -26,16 +27,12 @@ use engine::view::View;
 use gate::server::ServerId;
 use settings::gateway::{GatewaySettings, ServerSettings};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::receipts::{Receipts, ReceiptsError, Settings as ReceiptSettings};
 use store::{Home, Location, LocationError, Store, StoreError, Witnessed};
 use tokio::sync::{Notify, watch};
 
-/// How often it is looked whether anything changed in the store.
-const LOOK: Duration = Duration::from_millis(200);
-/// How often links are swept.
-const SWEEP: Duration = Duration::from_secs(5);
 /// The server id of receipts of requests that the gateway answers itself.
 const OWN_ID: &str = "gateway";
 
@@ -58,7 +55,7 @@ pub enum StartError {
     Issuer(#[from] IssuerError),
     #[error("`{0}` cannot be listened on: {1}")]
     Listen(std::net::SocketAddr, std::io::Error),
-    #[error("TLS: {0}")]
+    #[error("{0}")]
     Tls(String),
 }
 
@@ -83,8 +80,12 @@ pub struct Node {
     pub(crate) strangers: Strangers,
     /// What servers ask clients.
     pub(crate) questions: Questions,
+    /// Where the gateway ends TLS itself.
+    pub(crate) tls: Option<TlsFront>,
     in_flight: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
-    stop: watch::Sender<bool>,
+    /// Counts how often it changed who may call.
+    pub(crate) keys_changed: watch::Sender<u64>,
+    pub(crate) stop: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for Node {
@@ -177,6 +178,8 @@ impl Node {
         let authenticator = Authenticator::new(&shared.settings.auth, &front.public_url)?;
         authenticator.reload_keys(&store)?;
         let names = ArcSwap::from_pointee(FrontNames::new(front, front.listen));
+        let tls =
+            TlsFront::open(&front.transport).map_err(|error| StartError::Tls(error.to_string()))?;
         let node = Arc::new(Node {
             shared,
             catalog: ArcSwap::from_pointee(Catalog::default()),
@@ -187,14 +190,16 @@ impl Node {
             names,
             strangers: Strangers::default(),
             questions: Questions::default(),
+            tls,
             in_flight: Arc::default(),
+            keys_changed: watch::Sender::new(0),
             stop: watch::Sender::new(false),
         });
         node.rebuild(&servers?)?;
         // Everything is compiled against what the servers offer: a mistake in a policy is found before anything is served.
         let inventory = node.catalog().inventory();
         node.shared.authorizer.replace(policies::compile(&read, &inventory)?);
-        node.follow_store(store)?;
+        node.start_upkeep(store)?;
         Ok(node)
     }
 
@@ -259,43 +264,6 @@ impl Node {
         if let Err(error) = self.rebuild(&servers) {
             self.remark(&format!("the store cannot be read: {error}"));
         }
-    }
-
-    /// Rebuilds the catalog whenever the store changes, for as long as there is a gateway.
-    fn follow_store(self: &Arc<Self>, store: Witnessed) -> Result<(), StartError> {
-        let node = Arc::downgrade(self);
-        let mut version = store.version()?;
-        std::thread::Builder::new()
-            .name("catalog".to_owned())
-            .spawn(move || {
-                loop {
-                    std::thread::sleep(LOOK);
-                    let Some(node) = Weak::upgrade(&node) else { return };
-                    if *node.stop.borrow() {
-                        return;
-                    }
-                    match store.version() {
-                        Ok(now) if now != version => {
-                            version = now;
-                            node.refresh();
-                            if let Err(error) = node.authenticator.reload_keys(&store) {
-                                node.remark(&format!("the keys cannot be read: {error}"));
-                            }
-                        }
-                        Ok(_) | Err(_) => {}
-                    }
-                }
-            })
-            .map_err(|error| StartError::Key(error.to_string()))?;
-        let node = Arc::downgrade(self);
-        self.shared.runtime.spawn(async move {
-            loop {
-                tokio::time::sleep(SWEEP).await;
-                let Some(node) = Weak::upgrade(&node) else { return };
-                node.catalog().servers.values().for_each(|known| known.server.sweep());
-            }
-        });
-        Ok(())
     }
 
     /// Waits until servers that were never observed have been, if they are quick.

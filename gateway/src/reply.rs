@@ -22,7 +22,33 @@ pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
     Whole(VecDeque<Bytes>),
-    Stream(mpsc::Receiver<Bytes>),
+    Stream(EventStream),
+}
+
+/// Events as they come.
+pub(crate) struct EventStream {
+    receiver: mpsc::Receiver<Bytes>,
+    /// It ends when this does, whatever waits in it.
+    until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl std::fmt::Debug for EventStream {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("EventStream").finish_non_exhaustive()
+    }
+}
+
+impl EventStream {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(until) = &mut self.until
+            && until.as_mut().poll(context).is_ready()
+        {
+            self.until = None;
+            self.receiver.close();
+            while self.receiver.try_recv().is_ok() {}
+        }
+        self.receiver.poll_recv(context)
+    }
 }
 
 impl Body for ReplyBody {
@@ -37,8 +63,8 @@ impl Body for ReplyBody {
             ReplyBody::Whole(parts) => {
                 Poll::Ready(parts.pop_front().map(|part| Ok(Frame::data(part))))
             }
-            ReplyBody::Stream(receiver) => {
-                receiver.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part))))
+            ReplyBody::Stream(events) => {
+                events.poll(context).map(|part| part.map(|part| Ok(Frame::data(part))))
             }
         }
     }
@@ -101,11 +127,22 @@ pub(crate) fn text(status: StatusCode, sentence: String) -> Reply {
 
 /// A stream of events.
 pub(crate) fn events(receiver: mpsc::Receiver<Bytes>) -> Reply {
-    let mut reply = Response::new(ReplyBody::Stream(receiver));
+    let mut reply = Response::new(ReplyBody::Stream(EventStream { receiver, until: None }));
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, EVENTS);
     headers.insert(CACHE_CONTROL, NO_STORE);
     headers.insert(NO_BUFFER, HeaderValue::from_static("no"));
+    reply
+}
+
+/// The same answer; if it is a stream, it ends when this does.
+pub(crate) fn until<F>(mut reply: Reply, ends: impl FnOnce() -> F) -> Reply
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    if let ReplyBody::Stream(events) = reply.body_mut() {
+        events.until = Some(Box::pin(ends()));
+    }
     reply
 }
 

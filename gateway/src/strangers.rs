@@ -1,39 +1,76 @@
-//! Requests of callers that proved no identity: counted, and recorded at most once a second, so that a flood of them fills
-//! no ledger.
+//! Requests of callers that proved no identity: counted, and recorded at most once a source and second, so that a flood of
+//! them fills no ledger.
 
 use crate::node::Node;
 use serde_json::json;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(1);
+/// The most sources that are told apart within a second. Others count as one.
+const MAX_SOURCES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Strangers {
     refused: AtomicU64,
-    recorded: Mutex<Option<Recorded>>,
+    recent: Mutex<HashMap<Option<IpAddr>, Recent>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Recorded {
+struct Recent {
     at: Instant,
-    count: u64,
+    /// Refusals since, which are recorded with the next one.
+    unrecorded: u64,
 }
 
 impl Strangers {
-    pub(crate) fn note(&self, node: &Node, reason: &str, fault: &str) {
-        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
-        let since = {
-            let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            let last = recorded.filter(|last| last.at.elapsed() < PAUSE);
-            if last.is_some() {
-                return;
-            }
-            let before = recorded.replace(Recorded { at: Instant::now(), count });
-            count - before.map_or(0, |before| before.count)
-        };
-        let data = json!({"reason": reason, "fault": fault, "count": since});
+    pub(crate) fn note(&self, node: &Node, source: Option<IpAddr>, reason: &str, fault: &str) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let Some((source, count)) = self.due(source, Instant::now()) else { return };
+        let source = source.map(|address| address.to_string());
+        let data = json!({"reason": reason, "fault": fault, "count": count, "source": source});
         node.shared.recorder.event("gateway", "auth.refused", None, &data);
+    }
+
+    /// The source and how many refusals are to be recorded now, if any.
+    fn due(&self, source: Option<IpAddr>, now: Instant) -> Option<(Option<IpAddr>, u64)> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |recent: &Recent| now.duration_since(recent.at) >= PAUSE;
+        if recent.len() >= MAX_SOURCES {
+            recent.retain(|_, recent| !is_over(recent));
+        }
+        let is_full = recent.len() >= MAX_SOURCES && !recent.contains_key(&source);
+        let source = source.filter(|_| !is_full);
+        match recent.get_mut(&source) {
+            Some(known) if !is_over(known) => {
+                known.unrecorded += 1;
+                None
+            }
+            known => {
+                let count = 1 + known.map_or(0, |known| known.unrecorded);
+                recent.insert(source, Recent { at: now, unrecorded: 0 });
+                Some((source, count))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_recorded_once_a_second_and_a_flood_of_sources_as_one() {
+        let (strangers, begun) = (Strangers::default(), Instant::now());
+        let address = |number: u8| Some(IpAddr::from([10, 0, 0, number]));
+        assert_eq!(strangers.due(address(1), begun), Some((address(1), 1)));
+        assert_eq!(strangers.due(address(1), begun), None);
+        assert_eq!(strangers.due(address(2), begun), Some((address(2), 1)));
+        assert_eq!(strangers.due(address(1), begun + PAUSE), Some((address(1), 2)));
+        let recorded = (3..200).filter(|number| strangers.due(address(*number), begun).is_some());
+        assert!(recorded.count() <= MAX_SOURCES);
     }
 }

@@ -1,7 +1,9 @@
 //! Who makes a request. Nothing of a request is read before this is known, its headers aside.
 
-use super::Identified;
-use crate::identity::{Authenticated, Resource, Unauthenticated, protected_resource_metadata};
+use super::{Identified, Peer};
+use crate::identity::{
+    Authenticated, Resource, Unauthenticated, VerifiedCertificate, protected_resource_metadata,
+};
 use crate::node::Node;
 use crate::reply::{self, Reply};
 use bytes::Bytes;
@@ -9,13 +11,16 @@ use engine::recorder::now;
 use http::StatusCode;
 use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
+use settings::gateway::Transport;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Node {
     /// Whether a request is for this gateway at all: a page of another site may have sent it.
     pub(super) fn check_names(&self, parts: &Parts) -> Result<(), Box<Reply>> {
         self.names.load().check(&parts.uri, &parts.headers).map_err(|not_ours| {
-            self.strangers.note(self, "not_ours", &not_ours.to_string());
+            self.strangers.note(self, self.source(parts), "not_ours", &not_ours.to_string());
             Box::new(reply::text(StatusCode::FORBIDDEN, not_ours.to_string()))
         })
     }
@@ -26,18 +31,69 @@ impl Node {
         resource: Resource<'_>,
     ) -> Result<Identified, Box<Reply>> {
         let now = now();
-        let found = self.authenticator.authenticate(&parts.headers, None, resource, now).await;
+        let peer = parts.extensions.get::<Arc<Peer>>();
+        let certificate = peer.and_then(|peer| peer.certificate.as_ref()).map(VerifiedCertificate);
+        let found =
+            self.authenticator.authenticate(&parts.headers, certificate, resource, now).await;
         match found {
-            Ok(Authenticated { caller, expires_at, credential: _ }) => {
+            Ok(Authenticated { caller, expires_at, credential, proof }) => {
                 let left = expires_at.map(|at| u64::try_from(at.0 - now.0).unwrap_or_default());
-                Ok(Identified { caller, expires_in: left.map(Duration::from_millis) })
+                let expires_in = left.map(Duration::from_millis);
+                Ok(Identified { caller, credential, proof, expires_in })
             }
-            Err(refused) => Err(Box::new(self.refuse_stranger(&refused))),
+            Err(refused) => Err(Box::new(self.refuse_stranger(self.source(parts), &refused))),
         }
     }
 
-    fn refuse_stranger(&self, refused: &Unauthenticated) -> Reply {
-        self.strangers.note(self, Unauthenticated::REASON, &refused.fault.to_string());
+    /// Where a request came from. A proxy that ends TLS says it, in the last place of `X-Forwarded-For`, which is its own.
+    fn source(&self, parts: &Parts) -> Option<IpAddr> {
+        let peer = parts.extensions.get::<Arc<Peer>>().map(|peer| peer.address);
+        match &self.shared.settings.front.transport {
+            Transport::TerminatedBy(_) => {
+                let told = parts.headers.get_all("x-forwarded-for").iter().next_back();
+                let told = told.and_then(|value| value.to_str().ok());
+                let last = told.and_then(|value| value.rsplit(',').next());
+                last.and_then(|text| text.trim().parse().ok()).or(peer)
+            }
+            Transport::Loopback | Transport::Tls { .. } => peer,
+        }
+    }
+
+    /// Returns once an identity has expired or was withdrawn, for streams that must end then.
+    pub(super) fn identity_ends(
+        self: &Arc<Self>,
+        identified: Identified,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let Identified { credential, proof, expires_in, .. } = identified;
+        let (node, mut changed) = (Arc::downgrade(self), self.keys_changed.subscribe());
+        let expired = async move {
+            match expires_in {
+                Some(left) => tokio::time::sleep(left).await,
+                None => std::future::pending().await,
+            }
+        };
+        let withdrawn = async move {
+            loop {
+                let Some(node) = node.upgrade() else { return };
+                if !node.authenticator.still_counts(credential, &proof, now()) {
+                    return;
+                }
+                drop(node);
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        async move {
+            tokio::select! {
+                () = expired => {}
+                () = withdrawn => {}
+            }
+        }
+    }
+
+    fn refuse_stranger(&self, source: Option<IpAddr>, refused: &Unauthenticated) -> Reply {
+        self.strangers.note(self, source, Unauthenticated::REASON, &refused.fault.to_string());
         // Strangers are told what kind of proof is missing, and no more.
         let body = serde_json::json!({
             "jsonrpc": "2.0",

@@ -24,8 +24,22 @@ pub struct Authenticated {
     pub caller: Caller,
     /// Which credential proved it.
     pub credential: CredentialHash,
+    pub proof: Proof,
     /// The moment from which on the credential proves nothing; streams end then.
     pub expires_at: Option<Timestamp>,
+}
+
+/// What a credential rests on, which may be withdrawn before it expires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    Key,
+    /// Signed by this key of this issuer.
+    Token {
+        issuer: String,
+        key_id: String,
+        key_fingerprint: [u8; 32],
+    },
+    Certificate,
 }
 
 /// A token whose signature and types were verified. Its audience depends on the request.

@@ -126,6 +126,11 @@ impl KeyRing {
         Ok((key.caller.clone(), key.expires_at))
     }
 
+    /// Whether there is such a key that was not revoked.
+    pub(super) fn has(&self, hash: CredentialHash) -> bool {
+        self.known.load().get(&hash.0).is_some_and(|key| !key.is_revoked)
+    }
+
     fn note_use(&self, key: &KnownKey, day: i64) {
         if key.last_used.is_some_and(|noted| noted.0 >= day) {
             return;

@@ -1,0 +1,126 @@
+//! What a gateway does by itself, off the path of every call: it follows the store, renews key sets and certificates, notes
+//! the use of keys, and ends links that are idle.
+
+use crate::node::{Node, StartError};
+use engine::recorder::now;
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use store::{Store, StoreError, Witnessed};
+
+/// How often it is looked whether anything changed in the store. With the time to read it, a key that was revoked counts
+/// for less than 300 ms.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often links are swept.
+const SWEEP: Duration = Duration::from_secs(5);
+/// How often the files of TLS are looked at.
+const TLS_LOOK: Duration = Duration::from_secs(5);
+/// How often the use of keys is written.
+const KEY_USES: Duration = Duration::from_secs(60);
+/// How often key sets are fetched, so that a key that its issuer withdrew stops to count.
+const KEY_SETS: Duration = Duration::from_secs(300);
+
+impl Node {
+    pub(crate) fn start_upkeep(self: &Arc<Self>, store: Witnessed) -> Result<(), StartError> {
+        self.follow_store(store)?;
+        self.every(SWEEP, |node| async move {
+            node.catalog().servers.values().for_each(|known| known.server.sweep());
+        });
+        if self.tls.is_some() {
+            self.every(TLS_LOOK, |node| async move {
+                let _ = tokio::task::spawn_blocking(move || node.look_at_tls()).await;
+            });
+        }
+        self.every(KEY_USES, |node| async move {
+            let _ = tokio::task::spawn_blocking(move || node.write_key_uses()).await;
+        });
+        self.every(KEY_SETS, |node| async move {
+            for (issuer, problem) in node.authenticator.renew_key_sets(now()).await {
+                node.remark(&format!("the keys of `{issuer}` could not be fetched: {problem}"));
+            }
+            node.keys_changed.send_modify(|count| *count = count.wrapping_add(1));
+        });
+        Ok(())
+    }
+
+    /// Does something repeatedly for as long as there is a gateway.
+    fn every<F>(self: &Arc<Self>, pause: Duration, act: impl Fn(Arc<Node>) -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let node = Arc::downgrade(self);
+        let mut stop = self.stopping();
+        self.shared.runtime.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    _ = stop.changed() => return,
+                }
+                let Some(node) = Weak::upgrade(&node) else { return };
+                act(node).await;
+            }
+        });
+    }
+
+    /// Takes over the keys and rebuilds the catalog whenever the store changes.
+    fn follow_store(self: &Arc<Self>, store: Witnessed) -> Result<(), StartError> {
+        let node = Arc::downgrade(self);
+        std::thread::Builder::new()
+            .name("catalog".to_owned())
+            .spawn(move || {
+                // The first look finds what changed between the start and now.
+                let (mut version, mut has_keys) = (None, true);
+                loop {
+                    std::thread::sleep(LOOK);
+                    let Some(node) = Weak::upgrade(&node) else { return };
+                    if *node.stop.borrow() {
+                        return;
+                    }
+                    let now = store.version().ok();
+                    if now.is_some() && now != version {
+                        let taken = node.take_keys(&store);
+                        if let (Err(error), true) = (&taken, has_keys) {
+                            node.remark(&format!("no key counts: they cannot be read: {error}"));
+                        }
+                        has_keys = taken.is_ok();
+                        // Without the keys it has to be looked again, although nothing changes meanwhile.
+                        version = now.filter(|_| has_keys);
+                        node.refresh();
+                    }
+                }
+            })
+            .map_err(|error| StartError::Key(error.to_string()))?;
+        Ok(())
+    }
+
+    /// Takes over the static keys, and has open streams look whether theirs still counts.
+    pub(crate) fn take_keys(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let taken = self.authenticator.reload_keys(store);
+        self.keys_changed.send_modify(|count| *count = count.wrapping_add(1));
+        taken
+    }
+
+    /// Takes a new certificate over, if the files have one. On an error the earlier one stays.
+    pub fn renew_tls(&self) -> Result<bool, StartError> {
+        let Some(tls) = &self.tls else { return Ok(false) };
+        tls.renew().map_err(|error| StartError::Tls(error.to_string()))
+    }
+
+    fn look_at_tls(&self) {
+        match self.renew_tls() {
+            Ok(true) => self.remark("the certificate was replaced"),
+            Ok(false) => {}
+            Err(error) => self.remark(&format!("the certificate was not replaced: {error}")),
+        }
+    }
+
+    pub(crate) fn write_key_uses(&self) {
+        let written = self
+            .shared
+            .open_store()
+            .and_then(|mut store| self.authenticator.write_key_uses(&mut store));
+        if let Err(error) = written {
+            self.remark(&format!("the use of keys could not be noted: {error}"));
+        }
+    }
+}
