@@ -5,6 +5,7 @@ mod listen;
 mod tls;
 
 use crate::catalog::Scope;
+use crate::frame;
 use crate::greeting::{Era, STATELESS};
 use crate::identity::{CredentialHash, Proof, Resource};
 use crate::mcp::{self, Visit, fault};
@@ -169,6 +170,7 @@ impl Node {
             session: None,
             askable: Vec::new(),
             parameters: parameters(&parts.headers, era),
+            asks_for_logs: false,
             takes_events: accepts(&parts.headers, "text/event-stream"),
             trace_id: trace_id(&parts.headers),
             expires: *expires_in,
@@ -237,26 +239,26 @@ impl Node {
             Ok(body) => body,
             Err(refusal) => return *refusal,
         };
-        if let Some(version) = mcp::version_in_body(&body) {
+        let named = header(&parts.headers, "mcp-protocol-version");
+        if let Some(version) = mcp::version_in_body(&body)
+            && named != Some(&version)
+        {
             // The body decides; a header that says something else is refused, and so is one that is missing.
-            if version == STATELESS && visit.era == Era::Sessions
-                || version != STATELESS && visit.era == Era::Stateless
-            {
-                let words = "`MCP-Protocol-Version` does not agree with `_meta` of the body";
-                return fault(StatusCode::BAD_REQUEST, mcp::HEADER_MISMATCH, words);
-            }
+            let words = "`MCP-Protocol-Version` does not agree with `_meta` of the body";
+            let refusal = frame::error(&mcp::request_id(&body), mcp::HEADER_MISMATCH, words);
+            return reply::json(StatusCode::BAD_REQUEST, [refusal.into()]);
+        }
+        if let Some(version) = named
+            && version != STATELESS
+            && !mcp::is_known_with_sessions(version)
+        {
+            return mcp::unsupported(&mcp::request_id(&body), version);
         }
         if visit.era == Era::Stateless {
             if let Some(refusal) = mcp::check_headers(&parts.headers, &body) {
                 return refusal;
             }
             return self.answer(visit, body).await;
-        }
-        if let Some(version) = header(&parts.headers, "mcp-protocol-version")
-            && !mcp::is_known_with_sessions(version)
-        {
-            let words = "this protocol version is not spoken here";
-            return fault(StatusCode::BAD_REQUEST, mcp::UNSUPPORTED_VERSION, words);
         }
         match self.session_of(&visit, &parts.headers) {
             Ok(session) => visit.session = session,

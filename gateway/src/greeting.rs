@@ -1,5 +1,6 @@
 //! How the gateway greets a server on behalf of a caller, and which era of the protocol the server speaks.
 
+use crate::frame::member;
 use crate::link::{Ending, Link};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -12,20 +13,28 @@ pub(crate) const STATELESS: &str = "2026-07-28";
 
 pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
 /// The era of the protocol that somebody speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Era {
     Sessions,
     Stateless,
 }
 
-/// What a server answered to a greeting, as far as it was accepted.
+/// A server that was greeted.
 #[derive(Debug)]
 pub(crate) struct Greeted {
+    /// The era that it is spoken to in.
     pub(crate) era: Era,
+    /// What is known of it from now on.
+    pub(crate) spoken: u8,
 }
+
+/// It does not speak this era.
+const NO_SESSIONS: u8 = 1;
+const NO_STATELESS: u8 = 2;
 
 /// A server refused the greeting.
 #[derive(Debug, thiserror::Error)]
@@ -34,35 +43,47 @@ pub(crate) struct Ungreeted {
     code: i64,
 }
 
-/// Greets a server: first as one with sessions, and as one without if it knows no `initialize`.
+/// Greets a server in the era that the caller speaks, and in the other one if the server does not know that. `spoken` is what
+/// is known of the server already.
 pub(crate) async fn greet(
     link: &Arc<Link>,
-    known: Option<Era>,
+    wanted: Era,
+    mut spoken: u8,
     capabilities: &Value,
 ) -> Result<Greeted, Ungreeted> {
-    let eras: &[Era] = match known {
-        Some(Era::Sessions) | None => &[Era::Sessions, Era::Stateless],
-        Some(Era::Stateless) => &[Era::Stateless, Era::Sessions],
+    let eras = match wanted {
+        Era::Sessions => [Era::Sessions, Era::Stateless],
+        Era::Stateless => [Era::Stateless, Era::Sessions],
     };
     let mut refused = None;
-    for era in eras {
+    for era in &eras {
+        let (flag, offered) = match era {
+            // A caller without a session cannot be asked anything in the middle of a request.
+            Era::Sessions if wanted == Era::Stateless => (NO_SESSIONS, &json!({})),
+            Era::Sessions => (NO_SESSIONS, capabilities),
+            Era::Stateless => (NO_STATELESS, capabilities),
+        };
+        if spoken & flag != 0 && spoken != NO_SESSIONS | NO_STATELESS {
+            continue;
+        }
         let answer =
-            link.ask(None, Ending::RunsOn, |id| greeting(*era, id, capabilities)).answer().await;
+            link.ask(None, Ending::RunsOn, |id| greeting(*era, id, offered)).answer().await;
         let error = match scan(answer.bytes()) {
             Ok(Scanned::Message(Envelope {
-                kind: Kind::Response { outcome: Outcome::Result(_), .. },
+                kind: Kind::Response { outcome: Outcome::Result(result), .. },
                 ..
-            })) => {
+            })) if *era == Era::Sessions || is_discovered(result) => {
                 if *era == Era::Sessions {
                     link.tell(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
                 }
-                return Ok(Greeted { era: *era });
+                return Ok(Greeted { era: *era, spoken: spoken & !flag });
             }
             Ok(Scanned::Message(Envelope {
                 kind: Kind::Response { outcome: Outcome::Error(error), .. },
                 ..
             })) => serde_json::from_slice::<Value>(error).unwrap_or_default(),
-            _ => Value::Null,
+            // No answer to this greeting, so that the other one is tried.
+            _ => json!({"code": -32601}),
         };
         let is_other_era = is_of_another_era(*era, &error);
         let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
@@ -70,8 +91,17 @@ pub(crate) async fn greet(
         if !is_other_era {
             break;
         }
+        spoken |= flag;
     }
     Err(refused.unwrap_or(Ungreeted { code: 0 }))
+}
+
+/// Whether a result is the answer to `server/discover`. Some servers answer an empty result to what they do not know.
+fn is_discovered(result: &[u8]) -> bool {
+    let versions = member(result, "supportedVersions");
+    let versions: Vec<String> =
+        versions.and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
+    versions.iter().any(|version| version == STATELESS)
 }
 
 /// Whether an error says that the server does not know this greeting.

@@ -4,6 +4,7 @@
 //! INVARIANT: what goes to the server goes through the engine's session. The task that carries a request gets it from there,
 //! after its decision was written.
 
+use crate::greeting::{META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
 use crate::pending::{Answer, Happening, Pending, PendingOutlet, Slot, hear_for, number};
 use bytes::Bytes;
 use engine::errands::run_one;
@@ -47,6 +48,8 @@ pub(crate) struct Link {
     is_closed: Arc<AtomicBool>,
     used_at: AtomicU64,
     opened: Instant,
+    /// The request by which the server tells of changed lists.
+    subscription: AtomicU64,
 }
 
 /// What a link is made of.
@@ -95,6 +98,7 @@ impl Link {
             is_closed,
             used_at: AtomicU64::new(0),
             opened: Instant::now(),
+            subscription: AtomicU64::new(0),
         });
         link.pending.belong_to(&link);
         if link.remote.is_some() {
@@ -130,7 +134,7 @@ impl Link {
 
     /// How long nothing was asked on it; `None` while a request is unanswered.
     pub(crate) fn idle(&self) -> Option<Duration> {
-        if !self.pending.is_empty() {
+        if self.pending.has_others_than(self.subscription.load(Ordering::Acquire)) {
             return None;
         }
         let used = Duration::from_millis(self.used_at.load(Ordering::Relaxed));
@@ -200,6 +204,22 @@ impl Link {
                 _ = remote.listen(hear) => {}
                 () = ended => {}
             }
+        });
+    }
+
+    /// Asks a server without sessions to tell when its lists change.
+    pub(crate) fn subscribe(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
+        let mut request = self.ask(None, Ending::Cancels, |number| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{number},"method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}},"_meta":{{"{META_VERSION}":"{STATELESS}","{META_CAPABILITIES}":{{}},"{META_CLIENT}":{{"name":"holdpoint-gateway","version":"{}"}}}}}}}}"#,
+                env!("CARGO_PKG_VERSION")
+            )
+            .into_bytes()
+        });
+        self.subscription.store(request.number, Ordering::Release);
+        // The engine hears what comes; the answer is the end of the stream, or of the link.
+        runtime.spawn(async move {
+            request.answer().await;
         });
     }
 

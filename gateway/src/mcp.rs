@@ -8,7 +8,7 @@ mod subscribe;
 use crate::asking::askable;
 use crate::catalog::{Catalog, Scope};
 use crate::frame;
-use crate::greeting::{Era, META_CAPABILITIES, META_VERSION, STATELESS};
+use crate::greeting::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, STATELESS};
 use crate::node::Node;
 use crate::reply::{self, Reply};
 use crate::sessions::{PrincipalId, SessionTicket};
@@ -50,6 +50,8 @@ pub(crate) struct Visit {
     pub(crate) askable: Vec<u8>,
     /// Of the stateless era: its `Mcp-Param-…` headers.
     pub(crate) parameters: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// Of the stateless era: whether it asks for log messages.
+    pub(crate) asks_for_logs: bool,
     /// Whether the client takes a stream of events as the answer.
     pub(crate) takes_events: bool,
     pub(crate) trace_id: Option<String>,
@@ -61,6 +63,20 @@ pub(crate) struct Visit {
 impl Visit {
     pub(crate) fn org(&self) -> Option<&str> {
         self.caller.identity().org.as_deref()
+    }
+
+    /// Whether a message of a server that comes before the answer is for the client: it has to take a stream, and in the
+    /// stateless era it has to have asked for log messages.
+    pub(crate) fn hears(&self, message: &[u8]) -> bool {
+        if !self.takes_events || self.era == Era::Sessions || self.asks_for_logs {
+            return self.takes_events;
+        }
+        let Ok(Scanned::Message(Envelope { kind: Kind::Notification { method }, .. })) =
+            scan(message)
+        else {
+            return true;
+        };
+        method != "notifications/message"
     }
 }
 
@@ -151,6 +167,8 @@ impl Node {
             }
             let given = asked.meta().and_then(|meta| frame::member(meta, META_CAPABILITIES));
             visit.askable = askable(given.unwrap_or(b"{}"));
+            let level = asked.meta().and_then(|meta| frame::member(meta, META_LOG_LEVEL));
+            visit.asks_for_logs = level.is_some();
         }
         let catalog = self.catalog();
         let list = ListKind::ALL.into_iter().find(|list| list.method() == asked.method);
@@ -192,12 +210,9 @@ impl Node {
                     "`_meta` has to name the protocol version and the client's capabilities";
                 Some(self.refuse(visit, asked, status, INVALID_PARAMS, words))
             }
-            Some(_) => {
+            Some(version) => {
                 self.record_refusal(visit, asked, ReasonCode::BadFrame);
-                let data = serde_json::json!({"supported": handshake::SUPPORTED});
-                let words = "this protocol version is not spoken here";
-                let message = frame::error_with(asked.id, UNSUPPORTED_VERSION, words, Some(data));
-                Some(reply::json(status, [message.into()]))
+                Some(unsupported(asked.id, version))
             }
         }
     }
@@ -294,6 +309,22 @@ pub(crate) fn with_result_type(result: &[u8]) -> Bytes {
     let mut edits = frame::Edits::of(result);
     edits.insert(result, "resultType", br#""complete""#);
     edits.finish().into()
+}
+
+/// Refuses a version that is not spoken here.
+pub(crate) fn unsupported(id: &[u8], requested: &str) -> Reply {
+    let data = serde_json::json!({"requested": requested, "supported": handshake::SUPPORTED});
+    let words = "this protocol version is not spoken here";
+    let message = frame::error_with(id, UNSUPPORTED_VERSION, words, Some(data));
+    reply::json(StatusCode::BAD_REQUEST, [message.into()])
+}
+
+/// The raw id of the request in a body, for a refusal; `null` if there is none.
+pub(crate) fn request_id(body: &[u8]) -> Vec<u8> {
+    match scan(body) {
+        Ok(Scanned::Message(Envelope { kind: Kind::Request { id, .. }, .. })) => id.raw().to_vec(),
+        _ => b"null".to_vec(),
+    }
 }
 
 /// An error that is about no request.

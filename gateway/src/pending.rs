@@ -153,8 +153,9 @@ impl Pending {
         lock(&self.slots).contains_key(&request)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.slots).is_empty()
+    /// Whether a request other than this one waits.
+    pub(crate) fn has_others_than(&self, request: u64) -> bool {
+        lock(&self.slots).keys().any(|waiting| *waiting != request)
     }
 
     fn slot(&self, request: u64) -> Option<Arc<Slot>> {

@@ -77,13 +77,15 @@ pub(crate) struct LinkKey {
     pub(crate) session: Option<u64>,
     /// The capabilities that the server is offered, as JSON.
     pub(crate) capabilities: Box<[u8]>,
+    /// The era that the caller speaks: a server that speaks both is spoken to in that one.
+    pub(crate) era: Era,
 }
 
 /// A link whose server was greeted.
 #[derive(Debug)]
 pub(crate) struct ReadyLink {
     pub(crate) link: Arc<Link>,
-    pub(crate) greeted: Greeted,
+    pub(crate) era: Era,
 }
 
 /// The place of a link, which may be just being opened.
@@ -109,7 +111,8 @@ pub(crate) struct GatewayServer {
     remote: OnceCell<RemoteSession>,
     tls_key: TlsKey,
     shared_child: tokio::sync::Mutex<Option<SharedChild>>,
-    era: AtomicU8,
+    /// What is known of the eras that it speaks, as [`greet`] has it.
+    eras: AtomicU8,
     failures: AtomicU32,
     failed_at: Mutex<Option<Instant>>,
     next_instance: AtomicU64,
@@ -218,7 +221,7 @@ impl GatewayServer {
             remote: OnceCell::new(),
             tls_key,
             shared_child: tokio::sync::Mutex::default(),
-            era: AtomicU8::new(0),
+            eras: AtomicU8::new(0),
             failures: AtomicU32::new(0),
             failed_at: Mutex::default(),
             next_instance: AtomicU64::new(1),
@@ -293,6 +296,7 @@ impl GatewayServer {
         listener: Box<Listener>,
     ) -> Result<Arc<ReadyLink>, LinkError> {
         let pending = Arc::new(Pending::new(listener));
+        let asks_as = principal.clone();
         let link = match (&self.upstream, &self.settings.reach) {
             (Upstream::Http(endpoint), _) => self.open_remote(endpoint, principal, pending).await?,
             (Upstream::Stdio(launch), Reach::Command(command)) => match command.instance {
@@ -305,23 +309,17 @@ impl GatewayServer {
                 return Err(LinkError::NotStarted(std::io::ErrorKind::InvalidInput.into()));
             }
         };
-        let known = match self.era.load(Ordering::Relaxed) {
-            1 => Some(Era::Sessions),
-            2 => Some(Era::Stateless),
-            _ => None,
-        };
         let capabilities = serde_json::from_slice(&key.capabilities).unwrap_or_else(|_| json!({}));
-        match greet(&link, known, &capabilities).await {
-            Ok(greeted) => {
-                if greeted.era == Era::Sessions {
+        let spoken = self.eras.load(Ordering::Relaxed);
+        match greet(&link, key.era, spoken, &capabilities).await {
+            Ok(Greeted { era, spoken }) => {
+                self.eras.store(spoken, Ordering::Relaxed);
+                if era == Era::Sessions {
                     link.listen(&self.runtime);
+                } else if self.engine.permits_use(&asks_as) {
+                    link.subscribe(&self.runtime);
                 }
-                let era = match greeted.era {
-                    Era::Sessions => 1,
-                    Era::Stateless => 2,
-                };
-                self.era.store(era, Ordering::Relaxed);
-                Ok(Arc::new(ReadyLink { link, greeted }))
+                Ok(Arc::new(ReadyLink { link, era }))
             }
             Err(refused) => {
                 link.close();

@@ -2,8 +2,8 @@
 //! reached. Each has its decision in the ledger like any other.
 
 use super::Server;
-use crate::call::Call;
-use crate::decide::{Decided, Denial, Ruling};
+use crate::call::{Call, Method};
+use crate::decide::{Authorization, Decided, Denial, Ruling};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::recorder::{Circumstances, Recorder};
@@ -35,6 +35,22 @@ impl Server {
         let decided = self.path.decide(call, principal, situation, &held, Instant::now());
         let is_about_caller = decided.ruling.reason().is_some_and(ReasonCode::is_about_caller);
         is_about_caller.then(|| self.refuse_unlinked(request, &decided))
+    }
+
+    /// Whether the principal may use methods of the server that are about none of its entries.
+    pub fn permits_use(&self, principal: &Principal) -> bool {
+        let call = Call {
+            method: "",
+            kind: Method::Other,
+            target: None,
+            arguments: None,
+            bytes: 0,
+            depth: 0,
+        };
+        self.path.authorizer().is_none_or(|authorizer| {
+            let authorization = authorizer.authorize(principal, &self.id, &call);
+            matches!(authorization, Authorization::Permit { .. })
+        })
     }
 
     /// Refuses a request because its server cannot be reached.

@@ -97,7 +97,7 @@ impl Node {
                 return reply::json(StatusCode::OK, [refusal.into()]);
             }
         };
-        let era = ready.greeted.era;
+        let era = ready.era;
         let token = asked.meta().and_then(|meta| member(meta, "progressToken"));
         let ending = match visit.era {
             Era::Sessions => Ending::RunsOn,
@@ -120,30 +120,28 @@ impl Node {
     ) -> Reply {
         let guard = self.in_flight(&visit, &id);
         let limit = Duration::from_secs(self.shared.settings.front.limits.call_max_seconds);
-        let first = tokio::select! {
-            given = request.next() => given,
-            () = tokio::time::sleep(limit) => return timed_out(&id),
-            () = guard.cancelled() => {
-                request.cancel();
-                return cancelled(&id);
+        let over = tokio::time::sleep(limit);
+        tokio::pin!(over);
+        let first = loop {
+            let given = tokio::select! {
+                given = request.next() => given,
+                () = &mut over => return timed_out(&id),
+                () = guard.cancelled() => {
+                    request.cancel();
+                    return cancelled(&id);
+                }
+            };
+            match given {
+                Given::Answer(answer) => {
+                    let status = status_of(&answer, visit.era);
+                    return reply::json(status, self.shown(&answer, &id, visit.era, &binding));
+                }
+                Given::Message(message) if visit.hears(&message) => break message,
+                // A client that takes no stream cannot be asked either.
+                Given::Message(message) => {
+                    self.questions.pass(None, request.link(), &message);
+                }
             }
-        };
-        let first = match first {
-            Given::Answer(answer) => {
-                return reply::json(StatusCode::OK, self.shown(&answer, &id, visit.era, &binding));
-            }
-            Given::Message(_) if !visit.takes_events => {
-                let answer = tokio::select! {
-                    answer = request.answer() => answer,
-                    () = tokio::time::sleep(limit) => return timed_out(&id),
-                    () = guard.cancelled() => {
-                        request.cancel();
-                        return cancelled(&id);
-                    }
-                };
-                return reply::json(StatusCode::OK, self.shown(&answer, &id, visit.era, &binding));
-            }
-            Given::Message(message) => message,
         };
         let session = visit.session.as_ref().map(|session| session.number);
         let node = self.clone();
@@ -160,6 +158,7 @@ impl Node {
             loop {
                 let event = tokio::select! {
                     given = request.next() => match given {
+                        Given::Message(message) if !visit.hears(&message) => continue,
                         Given::Message(message) => {
                             match node.questions.pass(session, request.link(), &message) {
                                 Some(message) => reply::event(&[&message]),
@@ -263,7 +262,8 @@ impl Node {
         };
         let sealed = request_state::seal(&self.shared.sealer, binding, result);
         let has_type = member(result, "resultType").is_some();
-        if sealed.is_none() && has_type {
+        let is_read = member(result, "contents").is_some();
+        if sealed.is_none() && has_type && !is_read {
             return answer.with_id(id).into();
         }
         let result = sealed.as_deref().unwrap_or(result);
@@ -325,7 +325,12 @@ impl Node {
         let asks = askable != b"{}";
         let is_command = matches!(settings.reach, Reach::Command(_));
         let session = own.filter(|_| is_own && (asks || is_command));
-        LinkKey { caller: visit.caller.key(), session, capabilities: askable.into() }
+        LinkKey {
+            caller: visit.caller.key(),
+            session,
+            capabilities: askable.into(),
+            era: visit.era,
+        }
     }
 }
 
@@ -406,6 +411,25 @@ fn is_same_value(expected: &[u8], given: &[u8]) -> bool {
             matches!(numbers, (Ok(expected), Ok(given)) if expected.to_bits() == given.to_bits())
         }
         _ => false,
+    }
+}
+
+/// The status of an answer. The stateless era gives some errors one of their own.
+fn status_of(answer: &Answer, era: Era) -> StatusCode {
+    if era == Era::Sessions {
+        return StatusCode::OK;
+    }
+    let Ok(Scanned::Message(Envelope {
+        kind: Kind::Response { outcome: Outcome::Error(error), .. },
+        ..
+    })) = scan(answer.bytes())
+    else {
+        return StatusCode::OK;
+    };
+    match member(error, "code") {
+        Some(b"-32020" | b"-32021" | b"-32022") => StatusCode::BAD_REQUEST,
+        Some(b"-32601") => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
     }
 }
 

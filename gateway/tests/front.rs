@@ -1,0 +1,17 @@
+//! The gateway over HTTP, from outside: who sees and calls what, what is recorded, and attacks that are refused.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "all of this file is a test, also the functions that are not marked as one"
+)]
+
+#[path = "front/attacks.rs"]
+mod attacks;
+#[path = "front/drift.rs"]
+mod drift;
+#[path = "front/profile.rs"]
+mod profile;
+#[path = "front/stage.rs"]
+mod stage;

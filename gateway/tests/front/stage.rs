@@ -1,0 +1,320 @@
+//! A gateway in this process, a server over HTTP that the test plays, and callers with keys.
+
+use bytes::Bytes;
+use gateway::identity::StaticKey;
+use gateway::{Node, serve};
+use http_body_util::{BodyExt, Collected, Full};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use settings::gateway::GatewaySettings;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use store::receipts::Settings as ReceiptSettings;
+use store::{By, Home, NewApiKey, Store};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+
+/// What the server says, and what it was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) tools: Vec<Value>,
+    /// The methods that it was asked, and the headers they came with.
+    pub(crate) asked: Vec<(String, http::HeaderMap, Value)>,
+    /// What it answers to a method instead of what it usually does: a status, a media type and a body.
+    pub(crate) instead: BTreeMap<String, (u16, &'static str, String)>,
+}
+
+pub(crate) fn tool(name: &str, description: &str) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
+        },
+    })
+}
+
+/// A gateway, its server and its callers.
+pub(crate) struct Stage {
+    pub(crate) address: SocketAddr,
+    pub(crate) script: Arc<Mutex<Script>>,
+    keys: BTreeMap<String, String>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) home: PathBuf,
+    _directory: TempDir,
+}
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    /// The JSON of the body, or of the last event in it.
+    pub(crate) fn json(&self) -> Value {
+        let last = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
+        serde_json::from_str(last.unwrap_or(&self.body)).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+}
+
+/// What a stage is made with.
+pub(crate) struct Setting<'a> {
+    pub(crate) tools: Vec<Value>,
+    pub(crate) policies: &'a str,
+    /// Subjects and their groups.
+    pub(crate) principals: &'a [(&'a str, &'a [&'a str])],
+    /// Lines in `[gateway]`.
+    pub(crate) gateway: &'a str,
+    /// Lines in the server's table.
+    pub(crate) server: &'a str,
+}
+
+pub(crate) const EVERYTHING: &str = "@id(\"all\")\npermit(principal, action, resource);";
+
+impl Default for Setting<'_> {
+    fn default() -> Self {
+        Setting {
+            tools: vec![tool("read_report", "Reads a report.")],
+            policies: EVERYTHING,
+            principals: &[("ada", &["writers"]), ("eve", &[])],
+            gateway: "",
+            server: "",
+        }
+    }
+}
+
+impl Stage {
+    pub(crate) async fn open(setting: Setting<'_>) -> Stage {
+        let script = Arc::new(Mutex::new(Script { tools: setting.tools, ..Script::default() }));
+        let upstream = play(script.clone()).await;
+        // A port that was free a moment ago.
+        let free = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+        let listen = free.local_addr().expect("an address");
+        drop(free);
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path();
+        std::fs::write(folder.join("p.cedar"), setting.policies).expect("a policy");
+        let text = format!(
+            "[gateway]\nlisten = \"{listen}\"\n{}\n[auth.keys]\nenabled = true\n[policy]\nfiles = [\"p.cedar\"]\n[[server]]\nid = \"reports\"\ntrust = \"internal\"\nrisk = \"low\"\nurl = \"http://{upstream}/mcp\"\n{}\n",
+            setting.gateway, setting.server
+        );
+        let settings = GatewaySettings::read(&text, folder).expect("settings");
+        let home = Home::open(&folder.join("home")).expect("a home");
+        let mut store = store::open(&home, &store::Location::Sqlite).expect("a store");
+        let mut keys = BTreeMap::new();
+        for (sub, groups) in setting.principals {
+            keys.insert((*sub).to_owned(), add_key(&mut *store, sub, groups));
+        }
+        let path = home.path().to_owned();
+        let node = Node::open(
+            Arc::new(settings),
+            home,
+            ReceiptSettings::default(),
+            Arc::new(|_: &str| {}),
+            tokio::runtime::Handle::current(),
+        )
+        .expect("a node");
+        let (address, _) = serve(node.clone(), listen).await.expect("a listener");
+        Stage { address, script, keys, node, home: path, _directory: directory }
+    }
+
+    pub(crate) fn key(&self, sub: &str) -> &str {
+        &self.keys[sub]
+    }
+
+    /// Posts a body with these headers beside the usual ones. A header with an empty value is left out.
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        sub: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let authorization = format!("Bearer {}", self.key(sub));
+        let mut all: Vec<(&str, &str)> = vec![
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("authorization", &authorization),
+        ];
+        all.retain(|(usual, _)| !headers.iter().any(|(name, _)| name == usual));
+        all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
+        self.send("POST", path, &all, body).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let stream = TcpStream::connect(self.address).await.expect("a connection");
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
+        let driver = tokio::spawn(connection);
+        let mut request = http::Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", self.address.to_string());
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body.to_owned()))).expect("a request");
+        let response = sender.send_request(request).await.expect("a response");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = tokio::time::timeout(Duration::from_secs(20), response.into_body().collect());
+        let body = body.await.expect("in time").expect("a body").to_bytes();
+        driver.abort();
+        Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
+    }
+
+    /// Begins a session of the older era.
+    pub(crate) async fn begin(&self, path: &str, sub: &str) -> String {
+        let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let answer = self.post(path, sub, &[], initialize).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.headers["mcp-session-id"].to_str().expect("text").to_owned()
+    }
+
+    /// Makes a request in a session.
+    pub(crate) async fn ask(
+        &self,
+        sub: &str,
+        session: &str,
+        method: &str,
+        params: &Value,
+    ) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let headers = [("mcp-session-id", session)];
+        self.post("/mcp", sub, &headers, &body.to_string()).await.json()
+    }
+
+    pub(crate) async fn call(
+        &self,
+        sub: &str,
+        session: &str,
+        tool: &str,
+        arguments: &Value,
+    ) -> Value {
+        self.ask(sub, session, "tools/call", &json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// Every line of the ledger.
+    pub(crate) fn receipts(&self) -> Vec<Value> {
+        let mut lines = Vec::new();
+        let chains = std::fs::read_dir(self.home.join("receipts")).expect("receipts");
+        for chain in chains.filter_map(Result::ok).filter(|entry| entry.path().is_dir()) {
+            let files = std::fs::read_dir(chain.path()).expect("a chain").filter_map(Result::ok);
+            for file in files.filter(|file| file.path().extension().is_some_and(|e| e == "jsonl")) {
+                let text = std::fs::read_to_string(file.path()).expect("a file");
+                lines.extend(
+                    text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")),
+                );
+            }
+        }
+        lines
+    }
+
+    /// The decision of a refusal or of the newest call of a tool.
+    pub(crate) fn decisions(&self) -> Vec<Value> {
+        self.receipts().into_iter().filter(|line| line["record"] == "decision").collect()
+    }
+}
+
+pub(crate) fn add_key(store: &mut dyn Store, sub: &str, groups: &[&str]) -> String {
+    let key = StaticKey::generate(false).expect("randomness");
+    let new = NewApiKey {
+        id: format!("k-{sub}").parse().expect("an id"),
+        hash: key.hash(),
+        sub: sub.to_owned(),
+        actor_type: store::ActorType::Agent,
+        org: None,
+        groups: groups.iter().map(ToString::to_string).collect(),
+        expires_at: None,
+        admin: false,
+        clearance: None,
+    };
+    let at = engine::recorder::now();
+    store.add_api_key(&new, By { name: "test", at }).expect("a key");
+    key.reveal().to_owned()
+}
+
+/// Plays a server over HTTP with sessions. Returns its address.
+async fn play(script: Arc<Mutex<Script>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let script = script.clone();
+            tokio::spawn(async move {
+                let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                    let script = script.clone();
+                    async move { Ok::<_, Infallible>(respond(&script, request).await) }
+                });
+                let connection = hyper::server::conn::http1::Builder::new();
+                let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
+    address
+}
+
+async fn respond(
+    script: &Mutex<Script>,
+    request: http::Request<hyper::body::Incoming>,
+) -> http::Response<Full<Bytes>> {
+    let (parts, body) = request.into_parts();
+    let plain = |status: u16, media: &str, body: String| {
+        let response = http::Response::builder().status(status).header("content-type", media);
+        response.body(Full::new(Bytes::from(body))).expect("a response")
+    };
+    if parts.method != http::Method::POST {
+        return plain(405, "text/plain", String::new());
+    }
+    let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let method = message["method"].as_str().unwrap_or_default().to_owned();
+    let mut script = script.lock().expect("a lock");
+    script.asked.push((method.clone(), parts.headers.clone(), message.clone()));
+    if let Some((status, media, body)) = script.instead.get(&method) {
+        let body = body.replace("\"ID\"", &message["id"].to_string());
+        let mut response = plain(*status, media, body);
+        if (300..400).contains(status) {
+            let target = http::HeaderValue::from_static("http://169.254.169.254/");
+            response.headers_mut().insert("location", target);
+        }
+        return response;
+    }
+    let Some(id) = message.get("id") else { return plain(202, "text/plain", String::new()) };
+    let result = match method.as_str() {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "reports", "version": "1"},
+        }),
+        "tools/list" => json!({"tools": script.tools}),
+        "tools/call" => {
+            let (name, path) =
+                (&message["params"]["name"], &message["params"]["arguments"]["path"]);
+            let text = format!("{} {}", name.as_str().unwrap_or(""), path.as_str().unwrap_or(""));
+            json!({"content": [{"type": "text", "text": text}]})
+        }
+        "ping" => json!({}),
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            let answer = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
+            return plain(200, "application/json", answer);
+        }
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+    plain(200, "application/json", answer)
+}
