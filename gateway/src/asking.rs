@@ -6,7 +6,8 @@ use crate::link::Link;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use wire::envelope::{Envelope, Id, Kind, Scanned, scan};
+use tokio::sync::oneshot;
+use wire::envelope::{Envelope, Kind, Scanned, scan};
 
 /// The most questions that wait for the answer of a client. Further ones are answered with an error.
 const MAX_QUESTIONS: usize = 10_000;
@@ -36,11 +37,22 @@ pub(crate) struct Questions {
     open: Mutex<HashMap<(u64, u64), Question>>,
 }
 
+/// Who waits for the answer.
 #[derive(Debug)]
-struct Question {
-    link: Weak<Link>,
-    /// The raw id that the server gave it.
-    id: Vec<u8>,
+enum Question {
+    /// A server, which gave it this raw id.
+    Server { link: Weak<Link>, id: Vec<u8> },
+    /// A task that makes a request again with the answer.
+    Task(oneshot::Sender<Vec<u8>>),
+}
+
+impl Question {
+    fn is_open(&self) -> bool {
+        match self {
+            Question::Server { link, .. } => link.strong_count() > 0,
+            Question::Task(sender) => !sender.is_closed(),
+        }
+    }
 }
 
 impl Questions {
@@ -54,7 +66,8 @@ impl Questions {
     ) -> Option<Vec<u8>> {
         let Ok(Scanned::Message(envelope)) = scan(message) else { return None };
         let Kind::Request { id, .. } = &envelope.kind else { return Some(message.to_vec()) };
-        let asked = session.and_then(|session| self.keep(session, link, id));
+        let question = || Question::Server { link: Arc::downgrade(link), id: id.raw().to_vec() };
+        let asked = session.and_then(|session| self.keep(session, question()));
         let Some(number) = asked else {
             refuse(link, id.raw());
             return None;
@@ -64,17 +77,21 @@ impl Questions {
         Some(edits.finish())
     }
 
-    fn keep(&self, session: u64, link: &Arc<Link>, id: &Id<'_>) -> Option<u64> {
+    /// Opens a question of the gateway's own. Returns its raw id, and what the client's whole answer comes through.
+    pub(crate) fn ask(&self, session: u64) -> Option<(String, oneshot::Receiver<Vec<u8>>)> {
+        let (sender, receiver) = oneshot::channel();
+        let number = self.keep(session, Question::Task(sender))?;
+        Some((format!("\"hp-{number}\""), receiver))
+    }
+
+    fn keep(&self, session: u64, question: Question) -> Option<u64> {
         let mut open = self.open();
-        open.retain(|_, question| question.link.strong_count() > 0);
+        open.retain(|_, question| question.is_open());
         if open.len() >= MAX_QUESTIONS {
             return None;
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        open.insert(
-            (session, number),
-            Question { link: Arc::downgrade(link), id: id.raw().to_vec() },
-        );
+        open.insert((session, number), question);
         Some(number)
     }
 
@@ -86,10 +103,16 @@ impl Questions {
             .and_then(|key| key.strip_prefix("\"hp-")?.strip_suffix('"')?.parse::<u64>().ok());
         let Some(number) = number else { return };
         let Some(question) = self.open().remove(&(session, number)) else { return };
-        let Some(link) = question.link.upgrade() else { return };
-        let mut edits = Edits::of(envelope.raw);
-        edits.replace(id.raw(), question.id);
-        link.tell(&edits.finish());
+        match question {
+            Question::Server { link, id: own } => {
+                let Some(link) = link.upgrade() else { return };
+                let mut edits = Edits::of(envelope.raw);
+                edits.replace(id.raw(), own);
+                link.tell(&edits.finish());
+            }
+            // A task that does not wait any more needs no answer.
+            Question::Task(sender) => drop(sender.send(envelope.raw.to_vec())),
+        }
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<(u64, u64), Question>> {

@@ -3,6 +3,7 @@
 mod forward;
 mod handshake;
 mod lists;
+mod rounds;
 mod subscribe;
 
 use crate::asking::askable;

@@ -1,5 +1,6 @@
 //! Requests that go on to a server.
 
+use super::rounds::{Rounds, input_required};
 use super::{Asked, HEADER_MISMATCH, INVALID_PARAMS, Visit, decode_header, with_result_type};
 use crate::catalog::{Catalog, CatalogServer};
 use crate::frame::{self, Edits, member, quoted};
@@ -103,11 +104,16 @@ impl Node {
             Era::Sessions => Ending::RunsOn,
             Era::Stateless => Ending::Cancels,
         };
+        let mut sent = None;
+        let may_ask = visit.era == Era::Sessions && era == Era::Stateless && visit.takes_events;
         let request = ready.link.ask(token, ending, |number| {
             let own = Own { name: name.as_deref(), state: state.as_deref() };
-            rewritten(asked, own, number, token, (era, &key.capabilities))
+            let frame = rewritten(asked, own, number, token, (era, &key.capabilities));
+            sent = may_ask.then(|| frame.clone());
+            frame
         });
-        self.carry(visit, asked.id.into(), request, binding).await
+        let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token));
+        self.carry(visit, asked.id.into(), request, binding, rounds).await
     }
 
     /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.
@@ -117,7 +123,9 @@ impl Node {
         id: Vec<u8>,
         mut request: LinkRequest,
         binding: StateBinding,
+        mut rounds: Option<Rounds>,
     ) -> Reply {
+        let session = visit.session.as_ref().map(|session| session.number);
         let guard = self.in_flight(&visit, &id);
         let limit = Duration::from_secs(self.shared.settings.front.limits.call_max_seconds);
         let over = tokio::time::sleep(limit);
@@ -132,53 +140,75 @@ impl Node {
                 }
             };
             match given {
+                Given::Answer(answer)
+                    if rounds.is_some()
+                        && session.is_some()
+                        && input_required(answer.bytes()).is_some() =>
+                {
+                    break Given::Answer(answer);
+                }
                 Given::Answer(answer) => {
                     let status = status_of(&answer, visit.era);
                     return reply::json(status, self.shown(&answer, &id, visit.era, &binding));
                 }
-                Given::Message(message) if visit.hears(&message) => break message,
+                Given::Message(message) if visit.hears(&message) => {
+                    break Given::Message(message);
+                }
                 // A client that takes no stream cannot be asked either.
                 Given::Message(message) => {
                     self.questions.pass(None, request.link(), &message);
                 }
             }
         };
-        let session = visit.session.as_ref().map(|session| session.number);
         let node = self.clone();
         let (sender, receiver) = tokio::sync::mpsc::channel(16);
         tokio::spawn(async move {
-            let first = node.questions.pass(session, request.link(), &first);
-            if let Some(first) = first
-                && sender.send(reply::event(&[&first])).await.is_err()
-            {
-                return;
-            }
             let over = tokio::time::sleep(limit);
             tokio::pin!(over);
+            let mut given = Some(first);
             loop {
-                let event = tokio::select! {
-                    given = request.next() => match given {
-                        Given::Message(message) if !visit.hears(&message) => continue,
-                        Given::Message(message) => {
-                            match node.questions.pass(session, request.link(), &message) {
-                                Some(message) => reply::event(&[&message]),
-                                None => continue,
-                            }
-                        }
-                        Given::Answer(answer) => {
-                            let parts = node.shown(&answer, &id, visit.era, &binding);
-                            let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
-                            let _ = sender.send(reply::event(&parts)).await;
-                            return;
-                        }
+                let next = match given.take() {
+                    Some(given) => Some(given),
+                    None => tokio::select! {
+                        given = request.next() => Some(given),
+                        () = tokio::time::sleep(super::subscribe::KEEP_ALIVE_PAUSE) => None,
+                        () = sender.closed() => return,
+                        () = guard.cancelled() => return request.cancel(),
+                        () = &mut over => return,
                     },
-                    () = tokio::time::sleep(super::subscribe::KEEP_ALIVE_PAUSE) => reply::KEEP_ALIVE,
-                    () = sender.closed() => return,
-                    () = guard.cancelled() => {
-                        request.cancel();
+                };
+                let event = match next {
+                    None => reply::KEEP_ALIVE,
+                    Some(Given::Message(message)) if !visit.hears(&message) => continue,
+                    Some(Given::Message(message)) => {
+                        match node.questions.pass(session, request.link(), &message) {
+                            Some(message) => reply::event(&[&message]),
+                            None => continue,
+                        }
+                    }
+                    Some(Given::Answer(answer)) => {
+                        let asks = input_required(answer.bytes()).is_some();
+                        let event = match (&mut rounds, session) {
+                            (Some(rounds), Some(session)) if asks => {
+                                match node.next_round(rounds, &answer, session, &sender).await {
+                                    Ok(next) => {
+                                        request = next;
+                                        continue;
+                                    }
+                                    Err(words) => {
+                                        reply::event(&[&frame::error(&id, -32603, words)])
+                                    }
+                                }
+                            }
+                            _ => {
+                                let parts = node.shown(&answer, &id, visit.era, &binding);
+                                let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
+                                reply::event(&parts)
+                            }
+                        };
+                        let _ = sender.send(event).await;
                         return;
                     }
-                    () = &mut over => return,
                 };
                 if sender.send(event).await.is_err() {
                     return;

@@ -70,12 +70,19 @@ async fn a_body_that_is_not_one_json_message_is_refused() {
         assert_eq!(answer.status, status, "{name}: {answer:?}");
         assert!(!answer.body.contains("read_report"), "{name}: {answer:?}");
     }
-    let large = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"reports__read_report","arguments":{{"path":"{}"}}}}}}"#,
-        "x".repeat(4 * 1024 * 1024)
+    // The length alone is enough: nothing of the body is waited for.
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\naccept: application/json\r\nmcp-session-id: {session}\r\ncontent-length: {}\r\n\r\n",
+        stage.address,
+        stage.key("ada"),
+        4 * 1024 * 1024 + 1
     );
-    let answer = stage.post("/mcp", "ada", &[own], &large).await;
-    assert_eq!(answer.status, 413, "{:?}", answer.status);
+    let mut stream = TcpStream::connect(stage.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    let read = stream.read_exact(&mut answer);
+    tokio::time::timeout(Duration::from_secs(10), read).await.expect("in time").unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,162 @@
+//! A server without sessions that needs something from a client with one: what it asks for becomes requests on the open
+//! stream, and the request is made again with the answers.
+
+use crate::frame::{Edits, member, quoted};
+use crate::link::{Ending, Link, LinkRequest};
+use crate::node::Node;
+use crate::pending::Answer;
+use crate::reply;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use wire::envelope::{Envelope, Kind, Outcome, Scanned, members, scan};
+
+/// How often one request is made again.
+const MAX_ROUNDS: usize = 8;
+/// How long a client may take to answer.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What a request is made again from.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    link: Arc<Link>,
+    /// The request as it was last sent.
+    frame: Vec<u8>,
+    progress_token: Option<Vec<u8>>,
+    count: usize,
+}
+
+impl Rounds {
+    pub(super) fn new(link: &Arc<Link>, frame: Vec<u8>, progress_token: Option<&[u8]>) -> Rounds {
+        let progress_token = progress_token.map(<[u8]>::to_vec);
+        Rounds { link: link.clone(), frame, progress_token, count: 0 }
+    }
+
+    /// The request once more, with what the client answered.
+    fn ask_again(&mut self, responses: &[u8], state: Option<&[u8]>) -> LinkRequest {
+        let mut sent = Vec::new();
+        let request = self.link.ask(self.progress_token.as_deref(), Ending::RunsOn, |number| {
+            sent = with_responses(&self.frame, number, responses, state);
+            sent.clone()
+        });
+        self.frame = sent;
+        request
+    }
+}
+
+/// The raw result of an answer, if the server needs something from the client first.
+pub(super) fn input_required(answer: &[u8]) -> Option<&[u8]> {
+    let Ok(Scanned::Message(Envelope {
+        kind: Kind::Response { outcome: Outcome::Result(result), .. },
+        ..
+    })) = scan(answer)
+    else {
+        return None;
+    };
+    (member(result, "resultType") == Some(br#""input_required""#)).then_some(result)
+}
+
+fn with_responses(frame: &[u8], number: u64, responses: &[u8], state: Option<&[u8]>) -> Vec<u8> {
+    let number = number.to_string();
+    let mut edits = Edits::of(frame);
+    if let Some(id) = member(frame, "id") {
+        edits.replace(id, number.clone());
+    }
+    let params = member(frame, "params").unwrap_or_default();
+    let token = member(params, "_meta").and_then(|meta| member(meta, "progressToken"));
+    if let Some(token) = token {
+        edits.replace(token, number);
+    }
+    for (name, value) in [("inputResponses", Some(responses)), ("requestState", state)] {
+        match (member(params, name), value) {
+            (Some(given), Some(value)) => edits.replace(given, value),
+            (Some(given), None) => edits.replace(given, *b"null"),
+            (None, Some(value)) => edits.insert(params, name, value),
+            (None, None) => {}
+        }
+    }
+    edits.finish()
+}
+
+impl Node {
+    /// Asks the client what a server needs, on its open stream, and makes the request again. Returns a sentence if that
+    /// cannot be.
+    pub(super) async fn next_round(
+        &self,
+        rounds: &mut Rounds,
+        answer: &Answer,
+        session: u64,
+        sender: &mpsc::Sender<Bytes>,
+    ) -> Result<LinkRequest, &'static str> {
+        rounds.count += 1;
+        if rounds.count > MAX_ROUNDS {
+            return Err("○ holdpoint — the server asked the client too often");
+        }
+        let result = input_required(answer.bytes()).unwrap_or_default();
+        let wanted = member(result, "inputRequests").unwrap_or(b"{}");
+        let mut responses = vec![b'{'];
+        for (name, request) in members(wanted) {
+            let method = member(request, "method").unwrap_or(b"\"\"");
+            let params = member(request, "params").unwrap_or(b"{}");
+            let Some((id, waiting)) = self.questions.ask(session) else {
+                return Err("○ holdpoint — too many questions to clients are open");
+            };
+            let message =
+                [br#"{"jsonrpc":"2.0","id":"#, id.as_bytes(), br#","method":"#, method].concat();
+            let parts: [&[u8]; 4] = [&message, br#","params":"#, params, b"}"];
+            if sender.send(reply::event(&parts)).await.is_err() {
+                return Err("○ holdpoint — the client has left");
+            }
+            let Ok(Ok(said)) = tokio::time::timeout(PATIENCE, waiting).await else {
+                return Err("○ holdpoint — the client did not answer in time");
+            };
+            let Ok(Scanned::Message(Envelope {
+                kind: Kind::Response { outcome: Outcome::Result(said), .. },
+                ..
+            })) = scan(&said)
+            else {
+                return Err("○ holdpoint — the client refused what the server asked for");
+            };
+            if responses.len() > 1 {
+                responses.push(b',');
+            }
+            responses.extend_from_slice(&quoted(&name));
+            responses.push(b':');
+            responses.extend_from_slice(said);
+        }
+        responses.push(b'}');
+        Ok(rounds.ask_again(&responses, member(result, "requestState")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_made_again_with_the_answers_under_a_new_number() {
+        let frame = br#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":3}}}"#;
+        let again = with_responses(frame, 4, br#"{"x":{"action":"accept"}}"#, Some(br#""s1""#));
+        let again: serde_json::Value = serde_json::from_slice(&again).unwrap();
+        assert_eq!(
+            (&again["id"], &again["params"]["_meta"]["progressToken"]),
+            (&4.into(), &4.into())
+        );
+        assert_eq!(again["params"]["inputResponses"]["x"]["action"], "accept");
+        assert_eq!(again["params"]["requestState"], "s1");
+        let text = serde_json::to_vec(&again).unwrap();
+        let third = with_responses(&text, 5, b"{}", None);
+        let third: serde_json::Value = serde_json::from_slice(&third).unwrap();
+        assert!(third["params"]["requestState"].is_null());
+        assert_eq!(third["params"]["inputResponses"], serde_json::json!({}));
+    }
+
+    #[test]
+    fn only_a_result_that_says_so_requires_input() {
+        let needs = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required"}}"#;
+        assert!(input_required(needs).is_some());
+        assert!(input_required(br#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#).is_none());
+        assert!(input_required(br#"{"jsonrpc":"2.0","id":1,"error":{}}"#).is_none());
+    }
+}
