@@ -186,7 +186,9 @@ impl Node {
             }
             ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _)
             | ("resources/subscribe" | "resources/unsubscribe", Era::Sessions) => {
-                self.forward(visit, asked, &catalog).await
+                // A server that was never observed has nothing that could be called yet.
+                let seen = self.see_called(&visit, asked, &catalog).await;
+                self.forward(visit, asked, seen.as_ref().unwrap_or(&catalog)).await
             }
             _ => {
                 let status = match visit.era {

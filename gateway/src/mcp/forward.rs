@@ -2,7 +2,7 @@
 
 use super::rounds::{Rounds, input_required};
 use super::{Asked, HEADER_MISMATCH, INVALID_PARAMS, Visit, decode_header, with_result_type};
-use crate::catalog::{Catalog, CatalogServer};
+use crate::catalog::{Catalog, CatalogServer, Scope};
 use crate::frame::{self, Edits, member, quoted};
 use crate::greeting::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
 use crate::link::{Ending, Given, LinkRequest};
@@ -114,6 +114,28 @@ impl Node {
         });
         let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token));
         self.carry(visit, asked.id.into(), request, binding, rounds).await
+    }
+
+    /// Has a server looked at that a request is about and that was never observed. Returns the catalog with it.
+    pub(super) async fn see_called(
+        self: &Arc<Self>,
+        visit: &Visit,
+        asked: Asked<'_>,
+        catalog: &Catalog,
+    ) -> Option<Arc<Catalog>> {
+        let name = asked.params()?.name.as_deref()?;
+        let kind = match asked.method {
+            "tools/call" => ListKind::Tools,
+            "prompts/get" => ListKind::Prompts,
+            _ => return None,
+        };
+        let found = catalog.resolve(&visit.scope, visit.org(), kind, name)?;
+        if found.server.situation.is_some() {
+            return None;
+        }
+        let scope = Scope::Server(found.server.server.id().clone());
+        self.see_unseen(&Visit { scope, ..visit.clone() }, START_PATIENCE).await;
+        Some(self.catalog())
     }
 
     /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.

@@ -11,7 +11,7 @@ async fn a_changed_tool_is_held_for_every_caller_and_others_go_on() {
     let ada = stage.begin("/mcp", "ada").await;
     let eve = stage.begin("/mcp", "eve").await;
     let arguments = json!({"path": "a"});
-    stage.ask("ada", &ada, "tools/list", &json!({})).await;
+    // The server was never seen before: the call waits until it is.
     let called = stage.call("ada", &ada, "reports__read_report", &arguments).await;
     assert_eq!(called["result"]["content"][0]["text"], "read_report a", "{called}");
     stage.script.lock().unwrap().tools[0] =
