@@ -123,7 +123,8 @@ pub fn value_after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     rest.get(..end)
 }
 
-fn string_after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+/// The text that follows a member's name and its quotation mark.
+pub fn string_after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = after(line, name)?;
     let end = rest.iter().position(|byte| *byte == b'"')?;
     rest.get(..end)

@@ -1,0 +1,190 @@
+//! The programs that stand between callers and a server over HTTP, each as a process of its own.
+
+use contract::time::Timestamp;
+use sha2::{Digest, Sha256};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use store::{ActorType, ApiKeyHash, ApiKeyStore, By, Home, NewApiKey, SqliteStore, Witnessed};
+
+/// A process that listens, until this is dropped.
+#[derive(Debug)]
+pub struct Door {
+    process: Child,
+    /// Kept open: a process that says more must not end because no one reads it.
+    _output: BufReader<ChildStdout>,
+    pub address: SocketAddr,
+}
+
+impl Door {
+    /// Starts a program that prints its address in its first line.
+    pub fn open(command: &mut Command) -> io::Result<Door> {
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let output = process.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
+        let (mut output, mut line) = (BufReader::new(output), String::new());
+        output.read_line(&mut line)?;
+        let words = line.split_whitespace().map(|word| word.trim_end_matches(':'));
+        let address = words.filter_map(|word| word.parse().ok()).next();
+        match address {
+            Some(address) => Ok(Door { process, _output: output, address }),
+            None => {
+                let _ = process.kill();
+                let _ = process.wait();
+                Err(io::Error::other(format!("no address in `{}`", line.trim_end())))
+            }
+        }
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct DoorPrograms {
+    echo: PathBuf,
+    proxy: PathBuf,
+    holdpoint: PathBuf,
+}
+
+impl DoorPrograms {
+    /// The programs beside this one; `HOLDPOINT` names another gateway.
+    pub fn find() -> io::Result<DoorPrograms> {
+        let this = std::env::current_exe()?;
+        let beside =
+            |name: &str| this.with_file_name(name).with_extension(std::env::consts::EXE_EXTENSION);
+        let holdpoint =
+            std::env::var_os("HOLDPOINT").map_or_else(|| beside("holdpoint"), PathBuf::from);
+        let programs =
+            DoorPrograms { echo: beside("http_echo"), proxy: beside("proxy"), holdpoint };
+        for program in [&programs.echo, &programs.proxy, &programs.holdpoint] {
+            if !program.is_file() {
+                return Err(io::Error::other(format!(
+                    "there is no `{}`; `cargo build --profile dist -p holdpoint -p holdpoint-bench` makes it",
+                    program.display()
+                )));
+            }
+        }
+        Ok(programs)
+    }
+
+    /// The server that all doors lead to.
+    pub fn echo(&self, tools: usize) -> io::Result<Door> {
+        Door::open(Command::new(&self.echo).arg(tools.to_string()))
+    }
+
+    pub fn proxy(&self, server: SocketAddr) -> io::Result<Door> {
+        Door::open(Command::new(&self.proxy).arg(server.to_string()))
+    }
+
+    /// The gateway, with the configuration of this home.
+    pub fn gateway(&self, home: &Path) -> io::Result<Door> {
+        let mut command = Command::new(&self.holdpoint);
+        Door::open(command.env("HOLDPOINT_HOME", home).args(["gateway", "--quiet"]))
+    }
+}
+
+/// A home with a gateway's configuration, and a key for each principal.
+#[derive(Debug)]
+pub struct GatewayHome {
+    folder: tempfile::TempDir,
+    pub keys: Vec<String>,
+}
+
+impl GatewayHome {
+    /// Configures a gateway in front of one server, with so many policies and so many principals.
+    pub fn new(
+        server: SocketAddr,
+        policies: usize,
+        principals: usize,
+    ) -> Result<GatewayHome, Box<dyn Error>> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("gateway.toml"), configuration(server))?;
+        std::fs::create_dir(folder.path().join("policies"))?;
+        std::fs::write(folder.path().join("policies/bench.cedar"), policy_texts(policies))?;
+        let home = Home::open(folder.path())?;
+        let mut store = Witnessed::new(Box::new(SqliteStore::open(&home)?), &home);
+        let mut keys = Vec::new();
+        for number in 0..principals {
+            // As random as a measurement needs it.
+            let secret = Sha256::digest(format!("{number} {}", folder.path().display()));
+            let key = format!("hp_{}", hex::encode(secret));
+            let new = NewApiKey {
+                id: format!("k-{number}").parse()?,
+                hash: ApiKeyHash(Sha256::digest(&key).into()),
+                sub: format!("svc:agent-{number}"),
+                actor_type: ActorType::Agent,
+                org: None,
+                groups: vec!["callers".to_owned(), format!("team-{}", number % 20)],
+                clearance: None,
+                admin: false,
+                expires_at: None,
+            };
+            store.add_api_key(&new, By { name: "bench", at: Timestamp(1_763_253_195_123) })?;
+            keys.push(key);
+        }
+        Ok(GatewayHome { folder, keys })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn configuration(server: SocketAddr) -> String {
+    format!(
+        r#"[gateway]
+listen = "127.0.0.1:0"
+store = "sqlite"
+
+[auth.keys]
+enabled = true
+
+[policy]
+files = ["policies/*.cedar"]
+
+[[server]]
+id = "echo"
+trust = "internal"
+risk = "low"
+url = "http://{server}/mcp"
+"#
+    )
+}
+
+/// One policy permits the calls, one forbids some during an incident, and the others are about teams.
+fn policy_texts(count: usize) -> String {
+    let mut texts = String::from(
+        r#"@id("callers")
+permit (principal in Group::"callers", action in Action::"call", resource in Server::"echo")
+when { resource.risk_rank <= 1 };
+
+@id("incident")
+forbid (principal, action in Action::"call", resource)
+when { resource.server.incident && resource.risk_rank >= 2 };
+"#,
+    );
+    for number in 2..count {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            texts,
+            r#"
+@id("team-{number}")
+permit (principal in Group::"team-{number}", action in Action::"call", resource in Server::"echo")
+when {{ resource.risk == "high" && !resource.destructive }};
+"#
+        );
+    }
+    texts
+}
