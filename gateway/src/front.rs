@@ -23,6 +23,7 @@ use hyper::body::Body;
 use policy::Caller;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wire::envelope::scan;
 
 pub(crate) use listen::Peer;
 pub use listen::serve;
@@ -239,36 +240,38 @@ impl Node {
             Ok(body) => body,
             Err(refusal) => return *refusal,
         };
+        // Read once: everything below looks at the same message.
+        let scanned = scan(&body);
         let named = header(&parts.headers, "mcp-protocol-version");
-        if let Some(version) = mcp::version_in_body(&body)
+        if let Some(version) = mcp::version_in_body(&scanned)
             && named != Some(&version)
         {
             // The body decides; a header that says something else is refused, and so is one that is missing.
             let words = "`MCP-Protocol-Version` does not agree with `_meta` of the body";
-            let refusal = frame::error(&mcp::request_id(&body), mcp::HEADER_MISMATCH, words);
+            let refusal = frame::error(&mcp::request_id(&scanned), mcp::HEADER_MISMATCH, words);
             return reply::json(StatusCode::BAD_REQUEST, [refusal.into()]);
         }
         if let Some(version) = named
             && version != STATELESS
             && !mcp::is_known_with_sessions(version)
         {
-            return mcp::unsupported(&mcp::request_id(&body), version);
+            return mcp::unsupported(&mcp::request_id(&scanned), version);
         }
         if visit.era == Era::Stateless {
-            if let Some(refusal) = mcp::check_headers(&parts.headers, &body) {
+            if let Some(refusal) = mcp::check_headers(&parts.headers, &scanned) {
                 return refusal;
             }
-            return self.answer(visit, body).await;
+            return self.answer(visit, body.len(), scanned).await;
         }
         match self.session_of(&visit, &parts.headers) {
             Ok(session) => visit.session = session,
             Err(refusal) => return *refusal,
         }
-        if visit.session.is_none() && !mcp::is_initialize(&body) {
+        if visit.session.is_none() && !mcp::is_initialize(&scanned) {
             let words = "the session's id is missing: begin with `initialize`";
             return fault(StatusCode::BAD_REQUEST, mcp::INVALID_REQUEST, words);
         }
-        self.answer(visit, body).await
+        self.answer(visit, body.len(), scanned).await
     }
 
     fn session_of(

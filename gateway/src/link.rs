@@ -319,9 +319,9 @@ impl LinkRequest {
         let (session, number) = (self.link.session.clone(), self.number);
         let id = outbound.id.clone().unwrap_or_default();
         Some(Box::pin(async move {
-            let hear = |heard: Heard<'_>| {
+            let hear = |heard: Heard| {
                 let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
-                hear_for(number, || session.server_said(bytes, false));
+                hear_for(number, &bytes.into(), |bytes| session.server_said(bytes, false));
                 session.server_paused();
             };
             if let Err(failure) = remote.ask(outbound, hear).await {
@@ -388,9 +388,9 @@ async fn carry_own(link: Weak<Link>, mut queue: mpsc::UnboundedReceiver<Outbound
             // One that waits for its answer keeps no other waiting.
             Some(id) => {
                 tokio::spawn(async move {
-                    let hear = |heard: Heard<'_>| {
+                    let hear = |heard: Heard| {
                         let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
-                        session.server_said(bytes, false);
+                        session.server_said(&bytes, false);
                         session.server_paused();
                     };
                     if let Err(failure) = remote.ask(outbound, hear).await {
@@ -416,11 +416,12 @@ struct RemoteOutlet {
 
 impl RemoteOutlet {
     fn put(&self, outbound: Outbound) -> io::Result<()> {
-        let request = outbound.id.as_deref().and_then(number);
-        match request {
-            Some(request) if self.pending.send(request, outbound.clone()) => Ok(()),
-            _ => self.own.send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into()),
-        }
+        let outbound = match outbound.id.as_deref().and_then(number) {
+            Some(request) => self.pending.send(request, outbound),
+            None => Some(outbound),
+        };
+        let Some(own) = outbound else { return Ok(()) };
+        self.own.send(own).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 

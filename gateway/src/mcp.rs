@@ -25,7 +25,7 @@ use ledger::record::OutcomeStatus;
 use policy::Caller;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::envelope::{Envelope, Kind, Params, Scanned, scan};
+use wire::envelope::{Envelope, Kind, Params, ScanError, Scanned, scan};
 
 /// JSON-RPC's own codes.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
@@ -36,6 +36,9 @@ pub(crate) const PARSE_ERROR: i64 = -32700;
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// A version that is not spoken here.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// The body of a POST as it was read.
+pub(crate) type ScannedBody<'a> = Result<Scanned<'a>, ScanError>;
 
 /// Whose message it is, and where it came in.
 #[derive(Debug, Clone)]
@@ -113,12 +116,17 @@ impl<'a> Asked<'a> {
 }
 
 impl Node {
-    /// Answers the body of a POST.
-    pub(crate) async fn answer(self: &Arc<Self>, visit: Visit, body: Bytes) -> Reply {
-        let envelope = match scan(&body) {
+    /// Answers the body of a POST, which has so many bytes.
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        visit: Visit,
+        bytes: usize,
+        scanned: ScannedBody<'_>,
+    ) -> Reply {
+        let envelope = match scanned {
             Ok(Scanned::Message(envelope)) => envelope,
             Ok(Scanned::Batch(_)) => {
-                self.note_refused(&visit, ReasonCode::BadFrame, body.len());
+                self.note_refused(&visit, ReasonCode::BadFrame, bytes);
                 let words = "a batch is not taken here: send one message with each request";
                 return fault(StatusCode::BAD_REQUEST, INVALID_REQUEST, words);
             }
@@ -128,7 +136,7 @@ impl Node {
                 } else {
                     ReasonCode::BadFrame
                 };
-                self.note_refused(&visit, reason, body.len());
+                self.note_refused(&visit, reason, bytes);
                 let code = if error.is_ambiguous() { INVALID_REQUEST } else { PARSE_ERROR };
                 let id = error.id.as_ref().map_or(b"null".as_slice(), |id| id.raw());
                 let words =
@@ -323,8 +331,8 @@ pub(crate) fn unsupported(id: &[u8], requested: &str) -> Reply {
 }
 
 /// The raw id of the request in a body, for a refusal; `null` if there is none.
-pub(crate) fn request_id(body: &[u8]) -> Vec<u8> {
-    match scan(body) {
+pub(crate) fn request_id(body: &ScannedBody<'_>) -> Vec<u8> {
+    match body {
         Ok(Scanned::Message(Envelope { kind: Kind::Request { id, .. }, .. })) => id.raw().to_vec(),
         _ => b"null".to_vec(),
     }
@@ -348,15 +356,15 @@ pub(crate) fn offered(catalog: &Catalog, scope: &Scope) -> Vec<ListKind> {
 pub(crate) use handshake::is_known_with_sessions;
 
 /// The version that the body itself names, which only requests of the stateless era do.
-pub(crate) fn version_in_body(body: &[u8]) -> Option<String> {
-    let Ok(Scanned::Message(envelope)) = scan(body) else { return None };
+pub(crate) fn version_in_body(body: &ScannedBody<'_>) -> Option<String> {
+    let Ok(Scanned::Message(envelope)) = body else { return None };
     let meta = envelope.params.as_ref()?.meta?;
     serde_json::from_slice(frame::member(meta, META_VERSION)?).ok()
 }
 
 /// Whether a body begins a session.
-pub(crate) fn is_initialize(body: &[u8]) -> bool {
-    match scan(body) {
+pub(crate) fn is_initialize(body: &ScannedBody<'_>) -> bool {
+    match body {
         Ok(Scanned::Message(Envelope { kind: Kind::Request { method, .. }, .. })) => {
             method == "initialize"
         }
@@ -366,8 +374,8 @@ pub(crate) fn is_initialize(body: &[u8]) -> bool {
 
 /// Whether the headers of the stateless era say what the body says. What is authorized is the body; a header that differs
 /// would mislead whoever looks at headers alone.
-pub(crate) fn check_headers(headers: &http::HeaderMap, body: &[u8]) -> Option<Reply> {
-    let Ok(Scanned::Message(envelope)) = scan(body) else { return None };
+pub(crate) fn check_headers(headers: &http::HeaderMap, body: &ScannedBody<'_>) -> Option<Reply> {
+    let Ok(Scanned::Message(envelope)) = body else { return None };
     let (method, id) = match &envelope.kind {
         Kind::Request { id, method } => (method, id.raw()),
         Kind::Notification { method } => (method, b"null".as_slice()),

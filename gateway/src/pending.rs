@@ -7,7 +7,7 @@ use crate::frame::{Edits, member, offset};
 use crate::link::Link;
 use bytes::Bytes;
 use engine::outlet::{ClientOutlet, ToClient};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -86,16 +86,28 @@ impl Slot {
 }
 
 thread_local! {
-    /// The request whose exchange with the server this thread is hearing.
-    static HEARD_FOR: Cell<Option<u64>> = const { Cell::new(None) };
+    /// The request whose exchange with the server this thread is hearing, and the message that it hears.
+    static HEARD_FOR: RefCell<Option<(u64, Bytes)>> = const { RefCell::new(None) };
 }
 
 /// Hears something of the server that came for one request: what belongs to no request by itself belongs to that one.
-pub(crate) fn hear_for<T>(request: u64, hear: impl FnOnce() -> T) -> T {
-    let before = HEARD_FOR.replace(Some(request));
-    let heard = hear();
-    HEARD_FOR.set(before);
+pub(crate) fn hear_for<T>(request: u64, message: &Bytes, hear: impl FnOnce(&[u8]) -> T) -> T {
+    let before = HEARD_FOR.replace(Some((request, message.clone())));
+    let heard = hear(message);
+    HEARD_FOR.replace(before);
     heard
+}
+
+fn heard_for() -> Option<u64> {
+    HEARD_FOR.with_borrow(|heard| heard.as_ref().map(|(request, _)| *request))
+}
+
+/// A message as bytes that can be kept. The one that this thread is hearing is shared, not copied: it may be large.
+fn kept(message: &[u8]) -> Bytes {
+    HEARD_FOR.with_borrow(|heard| match heard {
+        Some((_, whole)) if offset(whole, message).is_some() => whole.slice_ref(message),
+        Some(_) | None => Bytes::copy_from_slice(message),
+    })
 }
 
 /// Takes messages that belong to no request.
@@ -169,22 +181,24 @@ impl Pending {
         all.next().filter(|_| slots.len() == 1).cloned()
     }
 
-    /// A request that was decided on goes to the task that carries it. Returns whether there is one.
-    pub(crate) fn send(&self, request: u64, outbound: Outbound) -> bool {
-        let slot = self.slot(request);
-        if let Some(slot) = &slot {
-            slot.push(Happening::Send(outbound));
+    /// A request that was decided on goes to the task that carries it. Returns it if there is none.
+    #[must_use]
+    pub(crate) fn send(&self, request: u64, outbound: Outbound) -> Option<Outbound> {
+        match self.slot(request) {
+            Some(slot) => {
+                slot.push(Happening::Send(outbound));
+                None
+            }
+            None => Some(outbound),
         }
-        slot.is_some()
     }
 
     fn answer(&self, id: &[u8], parts: &[&[u8]]) {
         let Some(slot) = number(id).and_then(|number| self.slot(number)) else { return };
-        let at = match parts {
-            [whole] => offset(whole, id),
-            _ => None,
+        let (at, bytes) = match parts {
+            [whole] => (offset(whole, id), kept(whole)),
+            _ => (None, Bytes::from(parts.concat())),
         };
-        let bytes = Bytes::from(parts.concat());
         let found = match at {
             Some(start) => Some((start, start + id.len())),
             None => place_of_id(&bytes, id),
@@ -204,7 +218,7 @@ impl Pending {
         if method == "notifications/progress" {
             return self.progress(&envelope);
         }
-        let heard_for = HEARD_FOR.get().and_then(|request| self.slot(request));
+        let heard_for = heard_for().and_then(|request| self.slot(request));
         let slot = match &**method {
             method if method.ends_with("/list_changed") => None,
             "notifications/resources/updated" => None,
@@ -212,7 +226,7 @@ impl Pending {
             _ => heard_for.or_else(|| self.only()),
         };
         match slot {
-            Some(slot) => slot.push(Happening::Message(Bytes::copy_from_slice(message))),
+            Some(slot) => slot.push(Happening::Message(kept(message))),
             None => {
                 let link = self.link.get().and_then(Weak::upgrade);
                 (self.listener)(&Unasked { bytes: message, method, id, link });

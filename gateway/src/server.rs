@@ -235,6 +235,12 @@ impl GatewayServer {
         &self.settings.id
     }
 
+    /// The caller's link to the server, if it is open and greeted.
+    pub(crate) fn open_link_of(&self, key: &LinkKey) -> Option<Arc<ReadyLink>> {
+        let links = lock(&self.links);
+        links.get(key)?.get().filter(|ready| !ready.link.is_closed()).cloned()
+    }
+
     /// The caller's link to the server, opened and greeted where there is none.
     pub(crate) async fn link(
         self: &Arc<Self>,

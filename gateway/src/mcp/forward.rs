@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::pending::Answer;
 use crate::reply::{self, Reply};
 use crate::request_state::{self, StateBinding};
-use crate::server::{GatewayServer, LinkError, LinkKey};
+use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
 use bytes::Bytes;
 use contract::surface::ListKind;
 use engine::call::{Call, Method, Target};
@@ -65,19 +65,29 @@ impl Node {
             trace_id: visit.trace_id.as_deref(),
             begun: visit.begun,
         };
-        // Nothing is started for a caller that may not make the call.
-        if let Some(refusal) = server.engine.refuse_unpermitted(&unlinked) {
+        let key = self.link_key(&visit, &server);
+        let open = server.open_link_of(&key);
+        let given = asked.params().and_then(|params| member(params.raw, "requestState"));
+        // INVARIANT: a caller that may not make the call has nothing started for it, and learns nothing about the call's
+        // arguments. On an open link the session decides, before anything else is looked at.
+        if (open.is_none() || given.is_some() || visit.era == Era::Stateless)
+            && let Some(refusal) = server.engine.refuse_unpermitted(&unlinked)
+        {
             return reply::json(StatusCode::OK, [refusal.into()]);
         }
-        let binding = StateBinding::of(
-            &visit.principal_id,
-            server.id(),
-            asked.method,
-            unlinked.call.target.map(|target| target.key),
-            unlinked.call.arguments,
-        );
-        let given = asked.params().and_then(|params| member(params.raw, "requestState"));
-        let state = given.map(|given| request_state::open(&self.shared.sealer, &binding, given));
+        // Only the stateless era has such states; making one reads all arguments.
+        let binding = (given.is_some() || visit.era == Era::Stateless).then(|| {
+            StateBinding::of(
+                &visit.principal_id,
+                server.id(),
+                asked.method,
+                unlinked.call.target.map(|target| target.key),
+                unlinked.call.arguments,
+            )
+        });
+        let state = given.zip(binding.as_ref());
+        let state =
+            state.map(|(given, binding)| request_state::open(&self.shared.sealer, binding, given));
         let Ok(state) = state.transpose() else {
             let words = "`requestState` was not given for this request, or too long ago";
             return self.refuse(&visit, asked, StatusCode::OK, INVALID_PARAMS, words);
@@ -87,16 +97,12 @@ impl Node {
         {
             return refusal;
         }
-        let key = self.link_key(&visit, &server);
-        let opening = server.link(&key, &visit.principal, || self.listener(&visit, &server));
-        let ready = match tokio::time::timeout(START_PATIENCE, opening).await {
-            Ok(Ok(ready)) => ready,
-            Ok(Err(error)) => return self.refuse_unreached(&server, &unlinked, &error),
-            Err(_) => {
-                let words = "○ holdpoint — the server did not start in time";
-                let refusal = server.engine.refuse_unreached(&unlinked, words);
-                return reply::json(StatusCode::OK, [refusal.into()]);
-            }
+        let ready = match open {
+            Some(ready) => ready,
+            None => match self.start(&visit, &server, &key, &unlinked).await {
+                Ok(ready) => ready,
+                Err(refusal) => return *refusal,
+            },
         };
         let era = ready.era;
         let token = asked.meta().and_then(|meta| member(meta, "progressToken"));
@@ -138,13 +144,33 @@ impl Node {
         Some(self.catalog())
     }
 
+    /// Opens the link to a server for a caller that may make the call.
+    async fn start(
+        self: &Arc<Self>,
+        visit: &Visit,
+        server: &Arc<GatewayServer>,
+        key: &LinkKey,
+        unlinked: &Unlinked<'_>,
+    ) -> Result<Arc<ReadyLink>, Box<Reply>> {
+        let refused = |refusal: Vec<u8>| Box::new(reply::json(StatusCode::OK, [refusal.into()]));
+        let opening = server.link(key, &visit.principal, || self.listener(visit, server));
+        match tokio::time::timeout(START_PATIENCE, opening).await {
+            Ok(Ok(ready)) => Ok(ready),
+            Ok(Err(error)) => Err(Box::new(self.refuse_unreached(server, unlinked, &error))),
+            Err(_) => {
+                let words = "○ holdpoint — the server did not start in time";
+                Err(refused(server.engine.refuse_unreached(unlinked, words)))
+            }
+        }
+    }
+
     /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.
     async fn carry(
         self: &Arc<Self>,
         visit: Visit,
         id: Vec<u8>,
         mut request: LinkRequest,
-        binding: StateBinding,
+        binding: Option<StateBinding>,
         mut rounds: Option<Rounds>,
     ) -> Reply {
         let session = visit.session.as_ref().map(|session| session.number);
@@ -171,7 +197,10 @@ impl Node {
                 }
                 Given::Answer(answer) => {
                     let status = status_of(&answer, visit.era);
-                    return reply::json(status, self.shown(&answer, &id, visit.era, &binding));
+                    return reply::json(
+                        status,
+                        self.shown(&answer, &id, binding.as_ref(), visit.era),
+                    );
                 }
                 Given::Message(message) if visit.hears(&message) => {
                     break Given::Message(message);
@@ -223,7 +252,7 @@ impl Node {
                                 }
                             }
                             _ => {
-                                let parts = node.shown(&answer, &id, visit.era, &binding);
+                                let parts = node.shown(&answer, &id, binding.as_ref(), visit.era);
                                 let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
                                 reply::event(&parts)
                             }
@@ -301,10 +330,16 @@ impl Node {
     }
 
     /// An answer as the client gets it: under the client's own id, and with what its era needs.
-    fn shown(&self, answer: &Answer, id: &[u8], era: Era, binding: &StateBinding) -> Vec<Bytes> {
-        if era == Era::Sessions {
+    fn shown(
+        &self,
+        answer: &Answer,
+        id: &[u8],
+        binding: Option<&StateBinding>,
+        era: Era,
+    ) -> Vec<Bytes> {
+        let Some(binding) = binding.filter(|_| era == Era::Stateless) else {
             return answer.with_id(id).into();
-        }
+        };
         let Ok(Scanned::Message(Envelope {
             kind: Kind::Response { outcome: Outcome::Result(result), .. },
             ..

@@ -1,7 +1,7 @@
 //! A streamable HTTP server for callers that are tasks themselves: one task carries a message from its first byte to its
 //! last. Sessions on one server share its connections.
 
-use super::exchange::{Exchange, Report};
+use super::exchange::{Exchange, Report, Reports};
 use super::limits::HEARD_MESSAGES;
 use super::link::Link;
 use super::listen::listen;
@@ -11,6 +11,7 @@ use crate::http::tls::{self, TlsKey};
 use crate::limits::{CONNECT_TIMEOUT, GOODBYE_TIMEOUT};
 use crate::upstream::HttpEndpoint;
 use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -22,10 +23,24 @@ pub struct RemoteSession {
 
 /// What came for a request.
 #[derive(Debug)]
-pub enum Heard<'a> {
+pub enum Heard {
     /// A message that is not the answer: a notification, or a request of the server's.
-    Message(&'a [u8]),
-    Answer(&'a [u8]),
+    Message(Vec<u8>),
+    Answer(Vec<u8>),
+}
+
+/// Hears what is reported at once. It is never contended: one task makes all reports.
+struct Hearing<F>(Mutex<F>);
+
+impl<F: FnMut(Heard) + Send> Reports for Hearing<F> {
+    async fn take(&self, report: Report) {
+        let mut hear = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match report {
+            Report::Message(text) => hear(Heard::Message(text)),
+            Report::Answer(text, _) => hear(Heard::Answer(text)),
+            Report::Settled(_) => {}
+        }
+    }
 }
 
 impl RemoteSession {
@@ -49,31 +64,11 @@ impl RemoteSession {
     pub async fn ask(
         &self,
         message: Outbound,
-        mut hear: impl FnMut(Heard<'_>),
+        hear: impl FnMut(Heard) + Send,
     ) -> Result<(), RemoteFailure> {
         let id = message.id.clone().unwrap_or_default();
-        let (reports, mut heard) = mpsc::channel(HEARD_MESSAGES);
-        let mut asking = pin!(async {
-            let exchange = Exchange { link: &self.link, ticket: 0, reports };
-            exchange.ask(message, &id).await
-        });
-        let mut hear = |report: Report| match report {
-            Report::Message(text) => hear(Heard::Message(&text)),
-            Report::Answer(text, _) => hear(Heard::Answer(&text)),
-            Report::Settled(_) => {}
-        };
-        loop {
-            tokio::select! {
-                biased;
-                Some(report) = heard.recv() => hear(report),
-                outcome = &mut asking => {
-                    while let Ok(report) = heard.try_recv() {
-                        hear(report);
-                    }
-                    return outcome;
-                }
-            }
-        }
+        let reports = Hearing(Mutex::new(hear));
+        Exchange { link: &self.link, ticket: 0, reports }.ask(message, &id).await
     }
 
     /// Sends a notification or a response, and waits until it was accepted.

@@ -28,15 +28,27 @@ pub(crate) enum Report {
     Settled(u64),
 }
 
-/// One message on its way.
-#[derive(Debug)]
-pub(crate) struct Exchange<'l> {
-    pub(crate) link: &'l Link,
-    pub(crate) ticket: u64,
-    pub(crate) reports: mpsc::Sender<Report>,
+/// Takes what a task reports.
+pub(crate) trait Reports: Sync {
+    fn take(&self, report: Report) -> impl Future<Output = ()> + Send;
 }
 
-impl Exchange<'_> {
+impl Reports for mpsc::Sender<Report> {
+    async fn take(&self, report: Report) {
+        // The receiver is gone only when the relay ends, and this task with it.
+        let _ = self.send(report).await;
+    }
+}
+
+/// One message on its way.
+#[derive(Debug)]
+pub(crate) struct Exchange<'l, R> {
+    pub(crate) link: &'l Link,
+    pub(crate) ticket: u64,
+    pub(crate) reports: R,
+}
+
+impl<R: Reports> Exchange<'_, R> {
     /// Sends a notification or a response, and waits until it was accepted.
     pub(crate) async fn tell(&self, mut message: Outbound) -> Result<(), RemoteFailure> {
         let body = Bytes::from(std::mem::take(&mut message.body));
@@ -234,8 +246,7 @@ impl Exchange<'_> {
     }
 
     async fn report(&self, report: Report) {
-        // The receiver is gone only when the relay ends, and this task with it.
-        let _ = self.reports.send(report).await;
+        self.reports.take(report).await;
     }
 }
 
