@@ -11,6 +11,8 @@
 mod attacks;
 #[path = "front/drift.rs"]
 mod drift;
+#[path = "front/nodes.rs"]
+mod nodes;
 #[path = "front/profile.rs"]
 mod profile;
 #[path = "front/stage.rs"]

@@ -11,7 +11,7 @@ use settings::gateway::GatewaySettings;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::receipts::Settings as ReceiptSettings;
@@ -47,7 +47,8 @@ pub(crate) struct Stage {
     keys: BTreeMap<String, String>,
     pub(crate) node: Arc<Node>,
     pub(crate) home: PathBuf,
-    _directory: TempDir,
+    configuration: String,
+    directory: Arc<TempDir>,
 }
 
 /// An answer over HTTP.
@@ -94,37 +95,56 @@ impl Default for Setting<'_> {
 
 impl Stage {
     pub(crate) async fn open(setting: Setting<'_>) -> Stage {
-        let script = Arc::new(Mutex::new(Script { tools: setting.tools, ..Script::default() }));
+        let tools = setting.tools.clone();
+        let script = Arc::new(Mutex::new(Script { tools, ..Script::default() }));
         let upstream = play(script.clone()).await;
-        // A port that was free a moment ago.
-        let free = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
-        let listen = free.local_addr().expect("an address");
-        drop(free);
         let directory = tempfile::tempdir().expect("a directory");
         let folder = directory.path();
         std::fs::write(folder.join("p.cedar"), setting.policies).expect("a policy");
-        let text = format!(
-            "[gateway]\nlisten = \"{listen}\"\n{}\n[auth.keys]\nenabled = true\n[policy]\nfiles = [\"p.cedar\"]\n[[server]]\nid = \"reports\"\ntrust = \"internal\"\nrisk = \"low\"\nurl = \"http://{upstream}/mcp\"\n{}\n",
+        let configuration = format!(
+            "{}\n[auth.keys]\nenabled = true\n[policy]\nfiles = [\"p.cedar\"]\n[[server]]\nid = \"reports\"\ntrust = \"internal\"\nrisk = \"low\"\nurl = \"http://{upstream}/mcp\"\n{}\n",
             setting.gateway, setting.server
         );
-        let settings = GatewaySettings::read(&text, folder).expect("settings");
-        let home = Home::open(&folder.join("home")).expect("a home");
-        let mut store = store::open(&home, &store::Location::Sqlite).expect("a store");
+        let home = folder.join("home");
         let mut keys = BTreeMap::new();
-        for (sub, groups) in setting.principals {
-            keys.insert((*sub).to_owned(), add_key(&mut *store, sub, groups));
+        {
+            let home = Home::open(&home).expect("a home");
+            let settings = read(&configuration, folder, "127.0.0.1:1");
+            let location = settings.store.as_deref().unwrap_or("sqlite");
+            let location = store::Location::parse(location).expect("a location");
+            let mut store = store::open(&home, &location).expect("a store");
+            for (sub, groups) in setting.principals {
+                keys.insert((*sub).to_owned(), add_key(&mut *store, sub, groups));
+            }
         }
-        let path = home.path().to_owned();
-        let node = Node::open(
-            Arc::new(settings),
+        let (node, address) = start(&configuration, folder, &home).await;
+        let directory = Arc::new(directory);
+        Stage { address, script, keys, node, home, configuration, directory }
+    }
+
+    /// Another node with the same settings and keys, in a home of its own.
+    pub(crate) async fn another_node(&self) -> Stage {
+        let folder = self.directory.path();
+        let home = folder.join("second");
+        std::fs::create_dir_all(home.join("keys")).expect("a folder");
+        for file in std::fs::read_dir(self.home.join("keys")).expect("keys") {
+            let file = file.expect("a key");
+            // Each node signs its own receipts.
+            if !file.file_name().to_string_lossy().starts_with("receipts") {
+                let to = home.join("keys").join(file.file_name());
+                std::fs::copy(file.path(), to).expect("a copy");
+            }
+        }
+        let (node, address) = start(&self.configuration, folder, &home).await;
+        Stage {
+            address,
+            script: self.script.clone(),
+            keys: self.keys.clone(),
+            node,
             home,
-            ReceiptSettings::default(),
-            Arc::new(|_: &str| {}),
-            tokio::runtime::Handle::current(),
-        )
-        .expect("a node");
-        let (address, _) = serve(node.clone(), listen).await.expect("a listener");
-        Stage { address, script, keys, node, home: path, _directory: directory }
+            configuration: self.configuration.clone(),
+            directory: self.directory.clone(),
+        }
     }
 
     pub(crate) fn key(&self, sub: &str) -> &str {
@@ -228,6 +248,29 @@ impl Stage {
     pub(crate) fn decisions(&self) -> Vec<Value> {
         self.receipts().into_iter().filter(|line| line["record"] == "decision").collect()
     }
+}
+
+fn read(configuration: &str, folder: &Path, listen: &str) -> GatewaySettings {
+    let text = format!("[gateway]\nlisten = \"{listen}\"\n{configuration}");
+    GatewaySettings::read(&text, folder).expect("settings")
+}
+
+/// Starts a gateway on a port that was free a moment ago.
+async fn start(configuration: &str, folder: &Path, home: &Path) -> (Arc<Node>, SocketAddr) {
+    let free = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+    let listen = free.local_addr().expect("an address");
+    drop(free);
+    let settings = read(configuration, folder, &listen.to_string());
+    let node = Node::open(
+        Arc::new(settings),
+        Home::open(home).expect("a home"),
+        ReceiptSettings::default(),
+        Arc::new(|_: &str| {}),
+        tokio::runtime::Handle::current(),
+    )
+    .expect("a node");
+    let (address, _) = serve(node.clone(), listen).await.expect("a listener");
+    (node, address)
 }
 
 pub(crate) fn add_key(store: &mut dyn Store, sub: &str, groups: &[&str]) -> String {
