@@ -64,7 +64,7 @@ impl Configuration {
         receipt_settings(&self.general().receipts)
     }
 
-    fn store_text(&self) -> &str {
+    pub(crate) fn store_text(&self) -> &str {
         self.general().store.as_deref().unwrap_or("sqlite")
     }
 

@@ -72,6 +72,11 @@ impl Catalog {
         catalog
     }
 
+    /// The servers that it is made of.
+    pub(crate) fn servers(&self) -> crate::node::Servers {
+        self.servers.iter().map(|(id, known)| (id.clone(), known.server.clone())).collect()
+    }
+
     /// Names that a reader could take for one another are withheld until the operator renames one of them.
     fn find_confusable(&mut self) {
         let mut by_look: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
 use wire::StdioLaunch;
 use wire::process::{Environment, ServerGroup, ServerProcess, ServerStart};
 
@@ -22,12 +23,28 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct ChildInput {
     queue: mpsc::UnboundedSender<Bytes>,
     unread: Arc<AtomicUsize>,
+    closing: Arc<Notify>,
+}
+
+/// Closes the input of a process when it is dropped, whoever else has the input.
+#[derive(Debug)]
+pub(crate) struct ChildGuard(ChildInput);
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl ChildInput {
     /// Whether the process is gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.queue.is_closed()
+    }
+
+    /// Closes it behind what was put. The process has a while to end by itself, and is ended then.
+    pub(crate) fn close(&self) {
+        self.closing.notify_one();
     }
 
     /// Puts some bytes behind all others. It never blocks.
@@ -58,6 +75,8 @@ pub(crate) struct Child {
     group: ServerGroup,
     output: ChildStdout,
     process: ServerProcess,
+    /// Ends when the input is closed.
+    writing: JoinHandle<()>,
 }
 
 impl std::fmt::Debug for Child {
@@ -80,25 +99,44 @@ impl Child {
         let (queue, waiting) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
         let input = ChildStdin::from_std(input)?;
-        tokio::spawn(write(input, waiting, unread.clone()));
-        let input = ChildInput { queue, unread };
-        Ok(Child { input, group, output: ChildStdout::from_std(output)?, process })
+        let closing = Arc::new(Notify::new());
+        let writing = tokio::spawn(write(input, waiting, unread.clone(), closing.clone()));
+        let input = ChildInput { queue, unread, closing };
+        Ok(Child { input, group, output: ChildStdout::from_std(output)?, process, writing })
+    }
+
+    /// Closes the input when it is dropped.
+    pub(crate) fn guard(&self) -> ChildGuard {
+        ChildGuard(self.input.clone())
     }
 
     pub(crate) fn group(&self) -> ServerGroup {
         self.group.clone()
     }
 
-    /// Reads what the server says until its end, and then ends it.
+    /// Reads what the server says until its end, or for a while once its input is closed, and then ends it.
     pub(crate) async fn read(self, frame_bytes: usize, mut hear: impl FnMut(Said<'_>)) {
-        let Child { output, process, input, .. } = self;
+        let Child { output, process, input, writing, .. } = self;
         drop(input);
+        let patience = async move {
+            let _ = writing.await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::pin!(patience);
+        let mut grace = GRACE;
         let mut lines = BufReader::with_capacity(64 * 1024, output);
         let mut line = Vec::new();
         loop {
             line.clear();
             let limit = frame_bytes as u64 + 1;
-            match (&mut lines).take(limit).read_until(b'\n', &mut line).await {
+            let read = tokio::select! {
+                read = read_line(&mut lines, limit, &mut line) => read,
+                () = &mut patience => {
+                    grace = Duration::ZERO;
+                    break;
+                }
+            };
+            match read {
                 Ok(0) | Err(_) => break,
                 Ok(_) => {}
             }
@@ -114,8 +152,16 @@ impl Child {
             }
         }
         hear(Said::End);
-        let _ = tokio::task::spawn_blocking(move || process.end(GRACE)).await;
+        let _ = tokio::task::spawn_blocking(move || process.end(grace)).await;
     }
+}
+
+async fn read_line(
+    lines: &mut BufReader<ChildStdout>,
+    limit: u64,
+    line: &mut Vec<u8>,
+) -> io::Result<usize> {
+    lines.take(limit).read_until(b'\n', line).await
 }
 
 async fn skip_line(lines: &mut BufReader<ChildStdout>) -> u64 {
@@ -141,8 +187,18 @@ async fn write(
     mut input: ChildStdin,
     mut waiting: mpsc::UnboundedReceiver<Bytes>,
     unread: Arc<AtomicUsize>,
+    closing: Arc<Notify>,
 ) {
-    while let Some(bytes) = waiting.recv().await {
+    loop {
+        let bytes = tokio::select! {
+            biased;
+            bytes = waiting.recv() => bytes,
+            () = closing.notified() => {
+                waiting.close();
+                continue;
+            }
+        };
+        let Some(bytes) = bytes else { return };
         if input.write_all(&bytes).await.is_err() {
             return;
         }

@@ -312,7 +312,7 @@ impl Node {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let limit = self.shared.settings.front.limits.body_bytes;
+        let limit = self.shared.settings().front.limits.body_bytes;
         let too_large = || {
             let words = format!("the body is larger than {limit} bytes");
             fault(StatusCode::PAYLOAD_TOO_LARGE, mcp::INVALID_REQUEST, &words)

@@ -43,6 +43,14 @@ impl FrontNames {
         FrontNames { origins, authorities }
     }
 
+    /// The same with the origins of newer settings.
+    #[must_use]
+    pub fn with_origins_of(&self, front: &FrontSettings) -> FrontNames {
+        let mut origins = vec![front.public_url.clone()];
+        origins.extend(front.allowed_origins.iter().cloned());
+        FrontNames { origins, authorities: self.authorities.clone() }
+    }
+
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), NotOurs> {
         self.check_host(uri, headers)?;
         self.check_origin(headers)

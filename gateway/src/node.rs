@@ -65,16 +65,19 @@ impl From<SealError> for StartError {
     }
 }
 
+/// The servers of a gateway.
+pub(crate) type Servers = BTreeMap<ServerId, Arc<GatewayServer>>;
+
 /// One gateway process.
 pub struct Node {
     pub(crate) shared: Shared,
     catalog: ArcSwap<Catalog>,
     /// Held while a catalog is made, so that an older one never replaces a newer one.
-    cataloging: Mutex<()>,
+    pub(crate) cataloging: Mutex<()>,
     pub(crate) sessions: Sessions,
     /// What requests are recorded under that the gateway answers itself.
     pub(crate) own_situation: Situation,
-    pub(crate) authenticator: Authenticator,
+    pub(crate) who: ArcSwap<Authenticator>,
     /// The names that requests may be sent to.
     pub(crate) names: ArcSwap<FrontNames>,
     pub(crate) strangers: Strangers,
@@ -86,6 +89,8 @@ pub struct Node {
     /// Counts how often it changed who may call.
     pub(crate) keys_changed: watch::Sender<u64>,
     pub(crate) stop: watch::Sender<bool>,
+    /// Connections of callers that are open.
+    pub(crate) connections: watch::Sender<usize>,
 }
 
 impl std::fmt::Debug for Node {
@@ -149,7 +154,7 @@ impl Node {
         let read = policies::read(&settings.policy)?;
         let empty = policies::compile(&read, &Catalog::default().inventory())?;
         let shared = Shared {
-            settings,
+            current: ArcSwap::new(settings),
             home,
             location,
             lease,
@@ -160,11 +165,13 @@ impl Node {
             remark,
             runtime,
         };
-        let servers: Result<BTreeMap<ServerId, Arc<GatewayServer>>, ServerError> = shared
-            .settings
+        let settings = shared.settings();
+        let servers: Result<Servers, ServerError> = settings
             .servers
             .iter()
-            .map(|(id, settings)| Ok((id.clone(), GatewayServer::open(settings.clone(), &shared)?)))
+            .map(|(id, own)| {
+                Ok((id.clone(), GatewayServer::open(own.clone(), &settings, &shared)?))
+            })
             .collect();
         let own_situation = Situation {
             server: OWN_ID.parse().map_err(|_| StartError::Key(OWN_ID.to_owned()))?,
@@ -174,8 +181,8 @@ impl Node {
             admission: Admittance::NotAsked,
             view: Arc::new(View::default()),
         };
-        let front = &shared.settings.front;
-        let authenticator = Authenticator::new(&shared.settings.auth, &front.public_url)?;
+        let front = &settings.front;
+        let authenticator = Authenticator::new(&settings.auth, &front.public_url)?;
         authenticator.reload_keys(&store)?;
         let names = ArcSwap::from_pointee(FrontNames::new(front, front.listen));
         let tls =
@@ -186,7 +193,7 @@ impl Node {
             cataloging: Mutex::default(),
             sessions: Sessions::new(),
             own_situation,
-            authenticator,
+            who: ArcSwap::from_pointee(authenticator),
             names,
             strangers: Strangers::default(),
             questions: Questions::default(),
@@ -194,8 +201,9 @@ impl Node {
             in_flight: Arc::default(),
             keys_changed: watch::Sender::new(0),
             stop: watch::Sender::new(false),
+            connections: watch::Sender::new(0),
         });
-        node.rebuild(&servers?)?;
+        drop(node.publish(Node::catalog_of(&servers?, &settings)?));
         // Everything is compiled against what the servers offer: a mistake in a policy is found before anything is served.
         let inventory = node.catalog().inventory();
         node.shared.authorizer.replace(policies::compile(&read, &inventory)?);
@@ -221,15 +229,26 @@ impl Node {
         Situation { server: server.id().clone(), ..self.own_situation.clone() }
     }
 
-    /// Makes the catalog of what is recorded of these servers.
-    fn rebuild(&self, servers: &BTreeMap<ServerId, Arc<GatewayServer>>) -> Result<(), StoreError> {
-        let _cataloging = self.cataloging.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Who tells callers apart.
+    pub(crate) fn authenticator(&self) -> Arc<Authenticator> {
+        self.who.load_full()
+    }
+
+    /// The catalog of what is recorded of these servers.
+    pub(crate) fn catalog_of(
+        servers: &Servers,
+        settings: &GatewaySettings,
+    ) -> Result<Catalog, StoreError> {
         let mut known = BTreeMap::new();
         for (id, server) in servers {
             let situation = server.recorded()?.map(Arc::new);
             known.insert(id.clone(), CatalogServer { server: server.clone(), situation });
         }
-        let catalog = Catalog::new(known, self.shared.settings.toolsets.clone());
+        Ok(Catalog::new(known, settings.toolsets.clone()))
+    }
+
+    /// Serves a catalog from now on, with policies that fit it. Clients are told of lists that changed. `cataloging` is held.
+    pub(crate) fn publish(&self, catalog: Catalog) -> Arc<Catalog> {
         let before = self.catalog.swap(Arc::new(catalog));
         let catalog = self.catalog();
         let (policies, problems) = self.shared.authorizer.policies().refresh(&catalog.inventory());
@@ -250,19 +269,15 @@ impl Node {
                 }
             }
         }
-        Ok(())
+        before
     }
 
     /// Brings the catalog up to what the store says now.
     pub(crate) fn refresh(&self) {
-        let servers = self
-            .catalog()
-            .servers
-            .iter()
-            .map(|(id, known)| (id.clone(), known.server.clone()))
-            .collect();
-        if let Err(error) = self.rebuild(&servers) {
-            self.remark(&format!("the store cannot be read: {error}"));
+        let _cataloging = self.cataloging.lock().unwrap_or_else(PoisonError::into_inner);
+        match Node::catalog_of(&self.catalog().servers(), &self.shared.settings()) {
+            Ok(catalog) => drop(self.publish(catalog)),
+            Err(error) => self.remark(&format!("the store cannot be read: {error}")),
         }
     }
 
@@ -374,22 +389,8 @@ impl Node {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Ends the gateway: calls in flight may finish for a while, then everything is ended and recorded.
-    pub async fn shut_down(self: Arc<Self>, grace: Duration) {
-        self.stop.send_replace(true);
-        let begun = std::time::Instant::now();
-        while self.flight_count() > 0 && begun.elapsed() < grace {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        for known in self.catalog().servers.values() {
-            known.server.close();
-        }
-        let recorder = self.shared.recorder.clone();
-        let _ = tokio::task::spawn_blocking(move || recorder.finish()).await;
-    }
-
     /// The settings of a server.
     pub fn server_settings(&self, id: &ServerId) -> Option<Arc<ServerSettings>> {
-        self.shared.settings.servers.get(id).cloned()
+        self.shared.settings().servers.get(id).cloned()
     }
 }

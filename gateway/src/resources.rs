@@ -2,6 +2,7 @@
 
 use crate::authorizer::PolicyAuthorizer;
 use crate::sealed::Sealer;
+use arc_swap::ArcSwap;
 use engine::lease::Lease;
 use engine::recorder::Recorder;
 use settings::gateway::GatewaySettings;
@@ -13,7 +14,8 @@ pub type Remark = dyn Fn(&str) + Send + Sync;
 
 /// What every part of a gateway shares.
 pub(crate) struct Shared {
-    pub(crate) settings: Arc<GatewaySettings>,
+    /// What counts now; a reload replaces it as a whole.
+    pub(crate) current: ArcSwap<GatewaySettings>,
     pub(crate) home: Home,
     pub(crate) location: Location,
     /// Where several nodes share a database.
@@ -33,6 +35,11 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
+    /// The settings that count now.
+    pub(crate) fn settings(&self) -> Arc<GatewaySettings> {
+        self.current.load_full()
+    }
+
     /// A connection to the store of its own.
     pub(crate) fn open_store(&self) -> Result<Witnessed, StoreError> {
         Ok(Witnessed::new(store::open(&self.home, &self.location)?, &self.home))

@@ -1,6 +1,6 @@
 //! One server behind the gateway: what the engine knows of it, and the links of callers to it.
 
-use crate::child::{Child, ChildInput, Said};
+use crate::child::{Child, ChildGuard, ChildInput, Said};
 use crate::greeting::{Era, Greeted, Ungreeted, greet};
 use crate::link::{Link, LinkParts, Way};
 use crate::pending::{Listener, Pending};
@@ -21,11 +21,11 @@ use ledger::record::{TokenMode, TrustLevel};
 use policy::Trust;
 use serde_json::json;
 use settings::gateway::{
-    CommandSettings, Credentials, Instance, Reach, ServerSettings, UrlSettings,
+    CommandSettings, Credentials, GatewaySettings, Instance, Reach, ServerSettings, UrlSettings,
 };
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -42,6 +42,9 @@ const BREAKER_PAUSE: Duration = Duration::from_secs(10);
 const IDLE_CONNECTIONS: usize = 128;
 /// A link to a remote server that nothing was asked on for so long is ended.
 const REMOTE_IDLE: Duration = Duration::from_secs(600);
+
+/// How often it is looked whether a server that is not used any more may end.
+const RETIRING_LOOK: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +89,8 @@ pub(crate) struct LinkKey {
 pub(crate) struct ReadyLink {
     pub(crate) link: Arc<Link>,
     pub(crate) era: Era,
+    /// The process that is this link's alone ends with it.
+    _child: Option<ChildGuard>,
 }
 
 /// The place of a link, which may be just being opened.
@@ -117,6 +122,7 @@ pub(crate) struct GatewayServer {
     failed_at: Mutex<Option<Instant>>,
     next_instance: AtomicU64,
     children: Arc<AtomicU32>,
+    is_closed: AtomicBool,
     runtime: tokio::runtime::Handle,
     frame_bytes: usize,
 }
@@ -134,6 +140,7 @@ impl GatewayServer {
     /// Sets a server up. Nothing is started or reached.
     pub(crate) fn open(
         settings: Arc<ServerSettings>,
+        gateway: &GatewaySettings,
         shared: &Shared,
     ) -> Result<Arc<GatewayServer>, ServerError> {
         let id = settings.id.clone();
@@ -155,7 +162,7 @@ impl GatewayServer {
             }
         };
         let origin = origin.source(way, shared.home.path().join("digests.json"));
-        let keys = shared.settings.engine_keys(&settings);
+        let keys = gateway.engine_keys(&settings);
         let allowed = settings.allowed_tools.as_ref().map(|tools| {
             attest::ToolAllowlist::new(tools.iter().map(String::as_str)).map(Arc::new)
         });
@@ -176,9 +183,7 @@ impl GatewayServer {
                 .relist
                 .max_age
                 .map_or(usual.relist_max_age, |seconds| Duration::from_secs(seconds.0)),
-            call_timeout: Some(Duration::from_secs(
-                shared.settings.front.limits.call_timeout_seconds,
-            )),
+            call_timeout: Some(Duration::from_secs(gateway.front.limits.call_timeout_seconds)),
             ..usual
         };
         let frame_bytes = engine_settings.frame_bytes;
@@ -226,6 +231,7 @@ impl GatewayServer {
             failed_at: Mutex::default(),
             next_instance: AtomicU64::new(1),
             children: Arc::default(),
+            is_closed: AtomicBool::new(false),
             runtime: shared.runtime.clone(),
             frame_bytes,
         }))
@@ -277,6 +283,9 @@ impl GatewayServer {
         principal: Principal,
         listener: Box<Listener>,
     ) -> Result<Arc<ReadyLink>, LinkError> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(LinkError::NotStarted(std::io::ErrorKind::BrokenPipe.into()));
+        }
         self.check_breaker()?;
         let opened = self.open_unguarded(key, principal, listener).await;
         match &opened {
@@ -303,12 +312,15 @@ impl GatewayServer {
     ) -> Result<Arc<ReadyLink>, LinkError> {
         let pending = Arc::new(Pending::new(listener));
         let asks_as = principal.clone();
-        let link = match (&self.upstream, &self.settings.reach) {
-            (Upstream::Http(endpoint), _) => self.open_remote(endpoint, principal, pending).await?,
+        let (link, child) = match (&self.upstream, &self.settings.reach) {
+            (Upstream::Http(endpoint), _) => {
+                (self.open_remote(endpoint, principal, pending).await?, None)
+            }
             (Upstream::Stdio(launch), Reach::Command(command)) => match command.instance {
-                Instance::Shared => self.open_shared(launch, principal, pending).await?,
+                Instance::Shared => (self.open_shared(launch, principal, pending).await?, None),
                 Instance::Principal | Instance::Session => {
-                    self.open_child(launch, command, principal, pending)?
+                    let (link, child) = self.open_child(launch, command, principal, pending)?;
+                    (link, Some(child))
                 }
             },
             (Upstream::Stdio(_), Reach::Url(_)) => {
@@ -325,7 +337,7 @@ impl GatewayServer {
                 } else if self.engine.permits_use(&asks_as) {
                     link.subscribe(&self.runtime);
                 }
-                Ok(Arc::new(ReadyLink { link, era }))
+                Ok(Arc::new(ReadyLink { link, era, _child: child }))
             }
             Err(refused) => {
                 link.close();
@@ -368,7 +380,7 @@ impl GatewayServer {
         command: &CommandSettings,
         principal: Principal,
         pending: Arc<Pending>,
-    ) -> Result<Arc<Link>, LinkError> {
+    ) -> Result<(Arc<Link>, ChildGuard), LinkError> {
         let running = self.children.fetch_add(1, Ordering::AcqRel);
         let counted = CountedChild(self.children.clone());
         if running as usize >= command.max_instances {
@@ -385,7 +397,7 @@ impl GatewayServer {
             ids: Arc::new(AtomicU64::new(1)),
             runtime: self.runtime.clone(),
         })?;
-        let (weak, group) = (Arc::downgrade(&link), child.group());
+        let (weak, group, guard) = (Arc::downgrade(&link), child.group(), child.guard());
         let frame_bytes = self.frame_bytes;
         self.runtime.spawn(async move {
             child
@@ -402,7 +414,7 @@ impl GatewayServer {
                 .await;
             drop(counted);
         });
-        Ok(link)
+        Ok((link, guard))
     }
 
     /// A link to the process that all callers share.
@@ -435,6 +447,8 @@ impl GatewayServer {
     }
 
     fn start_shared(self: &Arc<Self>, launch: &StdioLaunch) -> std::io::Result<SharedChild> {
+        self.children.fetch_add(1, Ordering::AcqRel);
+        let counted = CountedChild(self.children.clone());
         let child = Child::start(launch)?;
         let links: Arc<Mutex<HashMap<u64, Weak<Link>>>> = Arc::default();
         let shared = SharedChild {
@@ -455,6 +469,7 @@ impl GatewayServer {
                     hear_shared(&all, &said);
                 })
                 .await;
+            drop(counted);
         });
         Ok(shared)
     }
@@ -479,13 +494,44 @@ impl GatewayServer {
         }
     }
 
-    /// Ends every link.
-    pub(crate) fn close(&self) {
+    /// Ends every link and has every process end. Nothing is opened any more.
+    pub(crate) async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
         let links = std::mem::take(&mut *lock(&self.links));
         for ready in links.values().filter_map(|cell| cell.get()) {
             ready.link.close();
+            ready.link.end().await;
+        }
+        drop(links);
+        if let Some(shared) = self.shared_child.lock().await.take() {
+            shared.input.close();
         }
         let _ = self.driver.send(Wake::End);
+    }
+
+    /// Ends once no caller waits for an answer any more, or after this time.
+    pub(crate) fn retire(self: &Arc<Self>, patience: Duration) {
+        let server = self.clone();
+        self.runtime.spawn(async move {
+            let begun = Instant::now();
+            while begun.elapsed() < patience && !server.is_idle() {
+                tokio::time::sleep(RETIRING_LOOK).await;
+            }
+            server.close().await;
+        });
+    }
+
+    /// Whether nobody asks anything, and nobody asked a moment ago: a request that was routed here may be about to.
+    fn is_idle(&self) -> bool {
+        lock(&self.links).values().all(|cell| match cell.get() {
+            Some(ready) => ready.link.idle().is_some_and(|idle| idle >= RETIRING_LOOK),
+            None => false,
+        })
+    }
+
+    /// How many processes of it run.
+    pub(crate) fn child_count(&self) -> u32 {
+        self.children.load(Ordering::Acquire)
     }
 
     /// The situation by what was last recorded.

@@ -158,6 +158,11 @@ impl Sessions {
         tombstones.insert(number, now + LIFETIME.as_secs());
     }
 
+    /// Closes every stream: the gateway ends.
+    pub(crate) fn close_streams(&self) {
+        lock(&self.streams).clear();
+    }
+
     /// Opens a stream. Returns `None` if the caller has as many as it may.
     pub(crate) fn listen(
         &self,

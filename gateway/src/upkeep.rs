@@ -35,7 +35,7 @@ impl Node {
             let _ = tokio::task::spawn_blocking(move || node.write_key_uses()).await;
         });
         self.every(KEY_SETS, |node| async move {
-            for (issuer, problem) in node.authenticator.renew_key_sets(now()).await {
+            for (issuer, problem) in node.authenticator().renew_key_sets(now()).await {
                 node.remark(&format!("the keys of `{issuer}` could not be fetched: {problem}"));
             }
             node.keys_changed.send_modify(|count| *count = count.wrapping_add(1));
@@ -95,7 +95,7 @@ impl Node {
 
     /// Takes over the static keys, and has open streams look whether theirs still counts.
     pub(crate) fn take_keys(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let taken = self.authenticator.reload_keys(store);
+        let taken = self.authenticator().reload_keys(store);
         self.keys_changed.send_modify(|count| *count = count.wrapping_add(1));
         taken
     }
@@ -118,7 +118,7 @@ impl Node {
         let written = self
             .shared
             .open_store()
-            .and_then(|mut store| self.authenticator.write_key_uses(&mut store));
+            .and_then(|mut store| self.authenticator().write_key_uses(&mut store));
         if let Err(error) = written {
             self.remark(&format!("the use of keys could not be noted: {error}"));
         }

@@ -1,14 +1,25 @@
 //! What can be typed after `holdpoint gateway`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct GatewayCommand {
+    #[command(subcommand)]
+    pub(crate) command: Option<GatewaySubcommand>,
     /// The gateway's settings [default: gateway.toml in the home]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Only check the settings and the policies, and explain every mistake
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewaySubcommand {
+    /// Have the running gateway read its settings and policies again
+    #[command(
+        after_help = "Examples:\n  holdpoint gateway reload\n  kill -HUP PID\n\nThe file is taken over wholly or not at all: with a mistake in it everything stays as it is. Servers that did not\nchange are not touched, calls in flight finish. The gateway is found by `gateway.pid` in the home."
+    )]
+    Reload,
 }

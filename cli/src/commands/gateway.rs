@@ -1,25 +1,36 @@
 //! `holdpoint gateway`: one authenticated door in front of all servers.
 
+mod process_file;
+mod reload;
+
 use crate::arguments::Options;
-use crate::arguments::gateway::GatewayCommand;
-use crate::configuration::receipt_settings;
+use crate::arguments::gateway::{GatewayCommand, GatewaySubcommand};
+use crate::configuration::{Configuration, receipt_settings};
 use crate::failure::{Exit, Failure};
-use crate::screen;
 use crate::target::home_path;
+use crate::{gateway_file, screen};
 use gateway::{Node, serve};
+use process_file::ProcessFile;
 use settings::gateway::GatewaySettings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Home;
+use tokio::runtime::Runtime;
 
 /// How long calls in flight may take to finish when the gateway ends.
 const GRACE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(command: &GatewayCommand, options: &Options) -> Result<Exit, Failure> {
     let home = home_path(options)?;
-    let path = command.config.clone().unwrap_or_else(|| home.join("gateway.toml"));
-    let settings = Arc::new(read_settings(&path)?);
+    match command.command {
+        Some(GatewaySubcommand::Reload) => {
+            return reload::run(&home, command.config.as_deref(), options);
+        }
+        None => {}
+    }
+    let path = gateway_file::path(&home, command.config.as_deref());
+    let settings = Arc::new(read_settings(&path, &home)?);
     if !options.quiet {
         for warning in settings.warnings() {
             screen::remark(format!("holdpoint: note: {warning}"));
@@ -27,6 +38,23 @@ pub(crate) fn run(command: &GatewayCommand, options: &Options) -> Result<Exit, F
     }
     let home = Home::open(&home)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let node = open(&settings, &home, &runtime, options)?;
+    if command.check {
+        screen::say(format!("{}: fine", path.display()));
+        return Ok(Exit::Fine);
+    }
+    let running = Running { node, path: std::path::absolute(&path)?, home };
+    runtime.block_on(running.serve(&settings, options))?;
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(Exit::Fine)
+}
+
+fn open(
+    settings: &Arc<GatewaySettings>,
+    home: &Home,
+    runtime: &Runtime,
+    options: &Options,
+) -> Result<Arc<Node>, Failure> {
     let is_quiet = options.quiet;
     let remark = Arc::new(move |sentence: &str| {
         if !is_quiet {
@@ -34,57 +62,117 @@ pub(crate) fn run(command: &GatewayCommand, options: &Options) -> Result<Exit, F
         }
     });
     let receipts = receipt_settings(&settings.receipts);
-    let node = {
-        let _entered = runtime.enter();
-        Node::open(settings.clone(), home, receipts, remark, runtime.handle().clone())
-            .map_err(Failure::usage)?
-    };
-    if command.check {
-        screen::say(format!("{}: fine", path.display()));
-        return Ok(Exit::Fine);
+    let _entered = runtime.enter();
+    Node::open(settings.clone(), home.clone(), receipts, remark, runtime.handle().clone())
+        .map_err(Failure::usage)
+}
+
+/// Reads the settings, or tells every mistake in them. Without a store of its own the gateway uses that of `holdpoint.toml`.
+fn read_settings(path: &Path, home: &Path) -> Result<GatewaySettings, Failure> {
+    if !path.exists() {
+        let shown = path.display();
+        return Err(Failure::usage(format!(
+            "`{shown}` does not exist: `holdpoint gateway init` writes one"
+        )));
     }
-    runtime.block_on(async {
+    let (mut settings, _) = gateway_file::read(path)?;
+    let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
+    gateway_file::location(&settings, &configuration)?;
+    settings.store.get_or_insert_with(|| configuration.store_text().to_owned());
+    Ok(settings)
+}
+
+/// A gateway that listens.
+struct Running {
+    node: Arc<Node>,
+    path: PathBuf,
+    home: Home,
+}
+
+impl Running {
+    async fn serve(self, settings: &GatewaySettings, options: &Options) -> Result<(), Failure> {
         let (address, _serving) =
-            serve(node.clone(), settings.front.listen).await.map_err(Failure::usage)?;
+            serve(self.node.clone(), settings.front.listen).await.map_err(Failure::usage)?;
+        let process = ProcessFile::create(self.home.path(), &self.path)?;
+        if process.is_none() && !options.quiet {
+            screen::remark(
+                "holdpoint: note: another gateway runs from this home, so that `gateway reload` reaches that one",
+            );
+        }
         screen::say(format!("listening on {address}: {}/mcp", settings.front.public_url.as_str()));
-        wait_for_end().await;
-        node.shut_down(GRACE).await;
-        Ok::<(), Failure>(())
-    })?;
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    Ok(Exit::Fine)
+        let mut signals = Signals::new()?;
+        let mut process = process;
+        while signals.next().await == Signal::Reload {
+            let outcome = self.reload().await;
+            let sentence = match &outcome {
+                Ok(done) => done.clone(),
+                Err(failure) => format!("nothing was changed: {failure}"),
+            };
+            screen::remark(format!("holdpoint: reload: {sentence}"));
+            if let Some(process) = &mut process {
+                process.note_reload(outcome.is_ok(), &sentence);
+            }
+        }
+        self.node.shut_down(GRACE).await;
+        Ok(())
+    }
+
+    async fn reload(&self) -> Result<String, Failure> {
+        let (node, path) = (self.node.clone(), self.path.clone());
+        let home = self.home.path().to_owned();
+        let reloading = tokio::task::spawn_blocking(move || {
+            let settings = read_settings(&path, &home)?;
+            node.reload(settings).map(|done| done.to_string()).map_err(Failure::usage)
+        });
+        reloading.await.map_err(Failure::internal)?
+    }
 }
 
-/// Reads the settings, or tells every mistake in them.
-fn read_settings(path: &Path) -> Result<GatewaySettings, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::usage(format!("`{shown}`: {error}; `holdpoint gateway init` writes one"))
-    })?;
-    let folder = std::path::absolute(path)?.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    GatewaySettings::read(&text, &folder).map_err(|mistakes| {
-        let lines: Vec<String> = mistakes.iter().map(|mistake| format!("  {mistake}")).collect();
-        Failure::usage(format!("`{shown}`:\n{}", lines.join("\n")))
-    })
+/// What the gateway is told by a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Reload,
+    End,
 }
 
-/// Waits until the gateway is told to end.
-async fn wait_for_end() {
-    #[cfg(unix)]
-    {
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut terminate), Ok(mut interrupt)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-        else {
-            return std::future::pending().await;
-        };
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => Signal::End,
+            _ = self.interrupt.recv() => Signal::End,
+            _ = self.hang_up.recv() => Signal::Reload,
         }
     }
-    #[cfg(not(unix))]
-    {
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals)
+    }
+
+    async fn next(&mut self) -> Signal {
         let _ = tokio::signal::ctrl_c().await;
+        Signal::End
     }
 }

@@ -34,7 +34,7 @@ impl Node {
         let peer = parts.extensions.get::<Arc<Peer>>();
         let certificate = peer.and_then(|peer| peer.certificate.as_ref()).map(VerifiedCertificate);
         let found =
-            self.authenticator.authenticate(&parts.headers, certificate, resource, now).await;
+            self.authenticator().authenticate(&parts.headers, certificate, resource, now).await;
         match found {
             Ok(Authenticated { caller, expires_at, credential, proof }) => {
                 let left = expires_at.map(|at| u64::try_from(at.0 - now.0).unwrap_or_default());
@@ -48,7 +48,7 @@ impl Node {
     /// Where a request came from. A proxy that ends TLS says it, in the last place of `X-Forwarded-For`, which is its own.
     fn source(&self, parts: &Parts) -> Option<IpAddr> {
         let peer = parts.extensions.get::<Arc<Peer>>().map(|peer| peer.address);
-        match &self.shared.settings.front.transport {
+        match &self.shared.settings().front.transport {
             Transport::TerminatedBy(_) => {
                 let told = parts.headers.get_all("x-forwarded-for").iter().next_back();
                 let told = told.and_then(|value| value.to_str().ok());
@@ -75,7 +75,7 @@ impl Node {
         let withdrawn = async move {
             loop {
                 let Some(node) = node.upgrade() else { return };
-                if !node.authenticator.still_counts(credential, &proof, now()) {
+                if !node.authenticator().still_counts(credential, &proof, now()) {
                     return;
                 }
                 drop(node);
@@ -117,7 +117,7 @@ impl Node {
             (path, Some(super::Route::Mcp { .. })) => Resource::Mcp { path },
             (_, _) => return reply::empty(StatusCode::NOT_FOUND),
         };
-        let settings = &self.shared.settings;
+        let settings = self.shared.settings();
         let document = protected_resource_metadata(
             resource,
             &settings.front.public_url,

@@ -46,7 +46,7 @@ pub async fn serve(
     let wrong = |error| StartError::Listen(address, error);
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
     let address = listener.local_addr().map_err(wrong)?;
-    node.names.store(Arc::new(FrontNames::new(&node.shared.settings.front, address)));
+    node.names.store(Arc::new(FrontNames::new(&node.shared.settings().front, address)));
     let serving = tokio::spawn(accept(node, listener));
     Ok((address, serving))
 }
@@ -66,17 +66,19 @@ async fn accept(node: Arc<Node>, listener: TcpListener) {
             continue;
         };
         let address = peer.ip();
-        if !may_connect(&node.shared.settings.front.transport, address) {
+        if !may_connect(&node.shared.settings().front.transport, address) {
             continue;
         }
         let Ok(place) = room.clone().try_acquire_owned() else { continue };
         let _ = stream.set_nodelay(true);
         let (node, handshakes) = (node.clone(), handshakes.clone());
+        node.connections.send_modify(|open| *open += 1);
         tokio::spawn(async move {
             match &node.tls {
                 None => serve_connection(&node, stream, Peer { address, certificate: None }).await,
                 Some(tls) => serve_tls(&node, tls, stream, address, &handshakes).await,
             }
+            node.connections.send_modify(|open| *open = open.saturating_sub(1));
             drop(place);
         });
     }
@@ -99,7 +101,12 @@ async fn serve_tls(
 ) {
     let Ok(place) = handshakes.try_acquire() else { return };
     let handshake = TlsAcceptor::from(tls.config()).accept(stream);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_PATIENCE, handshake).await else { return };
+    let mut stop = node.stopping();
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(HANDSHAKE_PATIENCE, handshake) => shaken,
+        _ = stop.changed() => return,
+    };
+    let Ok(Ok(stream)) = shaken else { return };
     drop(place);
     let certificates = stream.get_ref().1.peer_certificates();
     let certificate =

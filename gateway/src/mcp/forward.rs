@@ -175,7 +175,7 @@ impl Node {
     ) -> Reply {
         let session = visit.session.as_ref().map(|session| session.number);
         let guard = self.in_flight(&visit, &id);
-        let limit = Duration::from_secs(self.shared.settings.front.limits.call_max_seconds);
+        let limit = Duration::from_secs(self.shared.settings().front.limits.call_max_seconds);
         let over = tokio::time::sleep(limit);
         tokio::pin!(over);
         let first = loop {

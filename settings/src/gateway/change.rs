@@ -43,4 +43,22 @@ impl GatewaySettings {
         ];
         differing.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
+
+    /// The same with the values that a running gateway has for the keys that count only after a restart.
+    #[must_use]
+    pub fn with_restart_keys_of(self, running: &GatewaySettings) -> GatewaySettings {
+        let own = running.front.clone();
+        let front = super::FrontSettings {
+            limits: self.front.limits,
+            allowed_origins: self.front.allowed_origins,
+            ..own
+        };
+        GatewaySettings {
+            front,
+            store: running.store.clone(),
+            receipts: running.receipts.clone(),
+            export: running.export.clone(),
+            ..self
+        }
+    }
 }

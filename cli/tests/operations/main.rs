@@ -1,0 +1,21 @@
+//! The gateway as a platform team runs it: keys, reload, shutdown, admission. The real binary with real processes behind it.
+//!
+//! Every wait has a deadline; nothing is waited for by sleeping.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
+
+#[path = "../cli/bench.rs"]
+mod bench;
+
+mod exposure;
+mod http_client;
+mod keys;
+mod reload;
+mod running;
+mod shutdown;
