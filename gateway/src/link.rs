@@ -18,6 +18,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use store::receipts::Settled;
 use tokio::sync::mpsc;
@@ -277,31 +278,27 @@ impl LinkRequest {
     }
 
     pub(crate) async fn next(&mut self) -> Given {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Given> {
+        let mut happened = self.slot.take();
         loop {
-            let happening = match self.slot.take() {
-                Some(happening) => happening,
-                None => match &mut self.carrying {
-                    None => self.slot.next().await,
-                    Some(carrying) => {
-                        tokio::select! {
-                            biased;
-                            happening = self.slot.next() => happening,
-                            () = carrying => {
-                                self.carrying = None;
-                                continue;
-                            }
-                        }
-                    }
-                },
-            };
-            match happening {
-                Happening::Send(outbound) => self.carrying = self.carry(outbound),
-                Happening::Message(message) => return Given::Message(message),
-                Happening::Answer(answer) => {
+            match happened {
+                Some(Happening::Send(outbound)) => self.carrying = self.carry(outbound),
+                Some(Happening::Message(message)) => return Poll::Ready(Given::Message(message)),
+                Some(Happening::Answer(answer)) => {
                     self.is_answered = true;
-                    return Given::Answer(answer);
+                    return Poll::Ready(Given::Answer(answer));
                 }
+                None => {}
             }
+            if let Some(carrying) = &mut self.carrying
+                && carrying.as_mut().poll(context).is_ready()
+            {
+                self.carrying = None;
+            }
+            happened = Some(ready!(self.slot.poll_take(context)));
         }
     }
 

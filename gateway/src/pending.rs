@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use tokio::sync::Notify;
+use std::task::{Context, Poll, Waker};
 use wire::envelope::{Envelope, Kind, Scanned, scan};
 use wire::remote::Outbound;
 
@@ -53,34 +53,50 @@ impl Answer {
 /// A request that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    happened: Mutex<VecDeque<Happening>>,
-    notify: Notify,
+    state: Mutex<SlotState>,
     /// The raw token that the client asked for progress with.
     progress_token: Option<Box<[u8]>>,
 }
 
+#[derive(Debug, Default)]
+struct SlotState {
+    happened: VecDeque<Happening>,
+    /// The task that waits. It is not here while the task runs: what happens to a request while its own task carries it is
+    /// found by that task, and waking it would have it run once more for nothing.
+    waits: Option<Waker>,
+}
+
 impl Slot {
     fn push(&self, happening: Happening) {
-        let mut happened = lock(&self.happened);
-        let is_full = happened.len() >= MAX_WAITING_MESSAGES;
+        let mut state = lock(&self.state);
+        let is_full = state.happened.len() >= MAX_WAITING_MESSAGES;
         if is_full && matches!(happening, Happening::Message(_)) {
             return;
         }
-        happened.push_back(happening);
-        drop(happened);
-        self.notify.notify_one();
+        state.happened.push_back(happening);
+        let waits = state.waits.take();
+        drop(state);
+        if let Some(waker) = waits {
+            waker.wake();
+        }
     }
 
+    /// What happened next. The task that calls this runs, and is not woken before it waits again.
     pub(crate) fn take(&self) -> Option<Happening> {
-        lock(&self.happened).pop_front()
+        let mut state = lock(&self.state);
+        state.waits = None;
+        state.happened.pop_front()
     }
 
-    pub(crate) async fn next(&self) -> Happening {
-        loop {
-            if let Some(happening) = self.take() {
-                return happening;
+    /// The same, and the task is woken when there is something.
+    pub(crate) fn poll_take(&self, context: &Context<'_>) -> Poll<Happening> {
+        let mut state = lock(&self.state);
+        match state.happened.pop_front() {
+            Some(happening) => Poll::Ready(happening),
+            None => {
+                state.waits = Some(context.waker().clone());
+                Poll::Pending
             }
-            self.notify.notified().await;
         }
     }
 }
@@ -149,8 +165,7 @@ impl Pending {
 
     pub(crate) fn add(&self, request: u64, progress_token: Option<&[u8]>) -> Arc<Slot> {
         let slot = Arc::new(Slot {
-            happened: Mutex::default(),
-            notify: Notify::new(),
+            state: Mutex::default(),
             progress_token: progress_token.map(Into::into),
         });
         lock(&self.slots).insert(request, slot.clone());
