@@ -14,6 +14,7 @@ use crate::reply::{self, Reply};
 use crate::sessions::{NoSession, SessionTicket, StreamFilter, principal_id};
 use bytes::Bytes;
 use engine::principal::Principal;
+use engine::reason::ReasonCode;
 use engine::recorder::now;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
@@ -230,15 +231,20 @@ impl Node {
     {
         if !is_json(&parts.headers) {
             let words = "the body has to be `application/json`";
+            self.note_refused(&visit, ReasonCode::BadFrame, 0);
             return fault(StatusCode::UNSUPPORTED_MEDIA_TYPE, mcp::INVALID_REQUEST, words);
         }
         if !accepts(&parts.headers, "application/json") {
             let words = "the client has to accept `application/json`";
+            self.note_refused(&visit, ReasonCode::BadFrame, 0);
             return fault(StatusCode::NOT_ACCEPTABLE, mcp::INVALID_REQUEST, words);
         }
         let body = match self.read_body(&parts.headers, body).await {
             Ok(body) => body,
-            Err(refusal) => return *refusal,
+            Err(refusal) => {
+                self.note_refused(&visit, ReasonCode::PayloadTooLarge, 0);
+                return *refusal;
+            }
         };
         // Read once: everything below looks at the same message.
         let scanned = scan(&body);
@@ -249,26 +255,33 @@ impl Node {
             // The body decides; a header that says something else is refused, and so is one that is missing.
             let words = "`MCP-Protocol-Version` does not agree with `_meta` of the body";
             let refusal = frame::error(&mcp::request_id(&scanned), mcp::HEADER_MISMATCH, words);
+            self.record_early(&visit, &scanned, body.len());
             return reply::json(StatusCode::BAD_REQUEST, [refusal.into()]);
         }
         if let Some(version) = named
             && version != STATELESS
             && !mcp::is_known_with_sessions(version)
         {
+            self.record_early(&visit, &scanned, body.len());
             return mcp::unsupported(&mcp::request_id(&scanned), version);
         }
         if visit.era == Era::Stateless {
             if let Some(refusal) = mcp::check_headers(&parts.headers, &scanned) {
+                self.record_early(&visit, &scanned, body.len());
                 return refusal;
             }
             return self.answer(visit, body.len(), scanned).await;
         }
         match self.session_of(&visit, &parts.headers) {
             Ok(session) => visit.session = session,
-            Err(refusal) => return *refusal,
+            Err(refusal) => {
+                self.record_early(&visit, &scanned, body.len());
+                return *refusal;
+            }
         }
         if visit.session.is_none() && !mcp::is_initialize(&scanned) {
             let words = "the session's id is missing: begin with `initialize`";
+            self.record_early(&visit, &scanned, body.len());
             return fault(StatusCode::BAD_REQUEST, mcp::INVALID_REQUEST, words);
         }
         self.answer(visit, body.len(), scanned).await

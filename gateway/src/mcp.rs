@@ -302,7 +302,20 @@ impl Node {
         Some(recorded.receipt_id)
     }
 
-    fn note_refused(&self, visit: &Visit, reason: ReasonCode, bytes: usize) {
+    /// Records the refusal of a message before anything of it was decided on: a request has a decision like any other.
+    pub(crate) fn record_early(&self, visit: &Visit, scanned: &ScannedBody<'_>, bytes: usize) {
+        match scanned {
+            Ok(Scanned::Message(
+                envelope @ Envelope { kind: Kind::Request { id, method }, .. },
+            )) => {
+                let asked = Asked { envelope, id: id.raw(), method };
+                let _ = self.record_refusal(visit, asked, ReasonCode::BadFrame);
+            }
+            Ok(_) | Err(_) => self.note_refused(visit, ReasonCode::BadFrame, bytes),
+        }
+    }
+
+    pub(crate) fn note_refused(&self, visit: &Visit, reason: ReasonCode, bytes: usize) {
         let data = serde_json::json!({
             "reason": reason.as_str(),
             "size_bytes": bytes,

@@ -1,7 +1,9 @@
 //! Requests that go on to a server.
 
 use super::rounds::{Rounds, input_required};
-use super::{Asked, HEADER_MISMATCH, INVALID_PARAMS, Visit, decode_header, with_result_type};
+use super::{
+    Asked, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Visit, decode_header, with_result_type,
+};
 use crate::catalog::{Catalog, CatalogServer, Scope};
 use crate::frame::{self, Edits, member, quoted};
 use crate::greeting::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
@@ -12,8 +14,10 @@ use crate::reply::{self, Reply};
 use crate::request_state::{self, StateBinding};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
 use bytes::Bytes;
+use contract::json::Document;
 use contract::surface::ListKind;
 use engine::call::{Call, Method, Target};
+use engine::reason::ReasonCode;
 use engine::server::Unlinked;
 use engine::situation::Situation;
 use http::StatusCode;
@@ -65,6 +69,14 @@ impl Node {
             trace_id: visit.trace_id.as_deref(),
             begun: visit.begun,
         };
+        // INVARIANT: what is authorized is what is forwarded. Two readers could take different ones of two equal members.
+        let arguments = unlinked.call.arguments;
+        if arguments.is_some_and(|arguments| Document::parse_bytes(arguments).is_err()) {
+            let _ = self.record_refusal(&visit, asked, ReasonCode::AmbiguousMessage);
+            let words = "○ holdpoint — the arguments cannot be read in exactly one way";
+            let refusal = frame::error(asked.id, INVALID_REQUEST, words);
+            return reply::json(StatusCode::OK, [refusal.into()]);
+        }
         let key = self.link_key(&visit, &server);
         let open = server.open_link_of(&key);
         let given = asked.params().and_then(|params| member(params.raw, "requestState"));

@@ -66,10 +66,15 @@ async fn a_body_that_is_not_one_json_message_is_refused() {
         ("no session", vec![], LIST, 400),
         ("a made-up session", vec![("mcp-session-id", "AAAA")], LIST, 404),
     ] {
+        let before = stage.receipts().len();
         let answer = stage.post("/mcp", "ada", &headers, body).await;
         assert_eq!(answer.status, status, "{name}: {answer:?}");
         assert!(!answer.body.contains("read_report"), "{name}: {answer:?}");
+        testing::wait_until("a record of the refusal", || stage.receipts().len() > before);
     }
+    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"reports__read_report","arguments":{"path":"a","path":"/etc/passwd"}}}"#;
+    let answer = stage.post("/mcp", "ada", &[own], twice).await.json();
+    assert_eq!(answer["error"]["code"], -32600, "two members of one name: {answer}");
     // The length alone is enough: nothing of the body is waited for.
     let request = format!(
         "POST /mcp HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\naccept: application/json\r\nmcp-session-id: {session}\r\ncontent-length: {}\r\n\r\n",
@@ -150,6 +155,7 @@ async fn headers_of_the_stateless_era_have_to_say_what_the_body_says() {
         script.asked.iter().filter(|(method, ..)| method == "tools/call").count()
     };
     let before = calls();
+    let decided = stage.decisions().len();
     for headers in [
         vec![version, ("mcp-method", "tools/list"), name],
         vec![version, name],
@@ -164,6 +170,7 @@ async fn headers_of_the_stateless_era_have_to_say_what_the_body_says() {
         assert_eq!(answer.json()["error"]["code"], -32020, "{headers:?}: {answer:?}");
     }
     assert_eq!(calls(), before, "nothing reached the server");
+    assert_eq!(stage.decisions().len(), decided + 7, "each refusal has its decision");
     for forged in [json!("AAAA"), json!(7), json!({"a": 1})] {
         let mut message: Value = serde_json::from_str(&call).unwrap();
         message["params"]["requestState"] = forged;
