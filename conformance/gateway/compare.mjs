@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 // Compares two runs of the conformance suite check by check, and fails if the gateway breaks a check.
 //
-// usage: node compare.mjs --direct DIR --through DIR --known FILE [--only-differences]
+// usage: node compare.mjs --direct DIR --through DIR --known FILE [--only-differences | --list-broken]
 //
 // Each DIR has a folder of results for each revision. FILE lists the differences that are known, each with a reason;
-// an entry that no longer differs fails too, so that the list cannot go stale.
+// the check `*` stands for all checks of its scenario. An entry that no longer differs fails too, so that the list
+// cannot go stale. --list-broken only prints the revision and the name of each scenario with a broken check.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -58,12 +59,19 @@ const { values: options } = parseArgs({
     through: { type: 'string' },
     known: { type: 'string' },
     'only-differences': { type: 'boolean', default: false },
+    'list-broken': { type: 'boolean', default: false },
   },
 });
 const direct = readChecks(options.direct);
 const through = readChecks(options.through);
 const known = readKnown(options.known);
 const scenarios = new Set([...direct.keys()].map((key) => JSON.stringify(JSON.parse(key).slice(0, 2))));
+
+// The entry of the list that a check belongs to, if there is one.
+function findKnown(key) {
+  const [revision, scenario] = JSON.parse(key);
+  return [key, JSON.stringify([revision, scenario, '*'])].find((entry) => known.has(entry));
+}
 
 const rows = [];
 const broken = [];
@@ -78,12 +86,16 @@ for (const key of new Set([...direct.keys(), ...through.keys()])) {
   }
   const isBroken = before === 'SUCCESS' && after !== 'SUCCESS';
   if (isBroken) {
-    (known.has(key) ? accepted : broken).push(key);
+    (findKnown(key) ? accepted : broken).push(key);
   }
   if (!options['only-differences'] || before !== after) {
-    const mark = !isBroken ? ' ' : known.has(key) ? '~' : '!';
+    const mark = !isBroken ? ' ' : findKnown(key) ? '~' : '!';
     rows.push([mark, revision, `${scenario}/${check}`, before, after]);
   }
+}
+if (options['list-broken']) {
+  console.log([...new Set(broken.map((key) => JSON.parse(key).slice(0, 2).join(' ')))].join('\n'));
+  process.exit(0);
 }
 rows.sort((one, other) => one[1].localeCompare(other[1]) || one[2].localeCompare(other[2]));
 rows.unshift([' ', 'revision', 'scenario/check', 'direct', 'through']);
@@ -97,9 +109,10 @@ for (const row of rows) {
   );
 }
 
-for (const key of accepted) {
-  const [revision, scenario, check] = JSON.parse(key);
-  console.log(`\n~ ${revision} ${scenario}/${check} is known to differ: ${known.get(key)}`);
+const used = new Set(accepted.map(findKnown));
+for (const entry of used) {
+  const [revision, scenario, check] = JSON.parse(entry);
+  console.log(`\n~ ${revision} ${scenario}/${check} is known to differ: ${known.get(entry)}`);
 }
 for (const key of broken) {
   const [revision, scenario, check] = JSON.parse(key);
@@ -117,10 +130,10 @@ for (const [key, { status, errorMessage }] of through) {
   }
 }
 const stale = [...known.keys()].filter(
-  (key) => scenarios.has(JSON.stringify(JSON.parse(key).slice(0, 2))) && !accepted.includes(key),
+  (entry) => scenarios.has(JSON.stringify(JSON.parse(entry).slice(0, 2))) && !used.has(entry),
 );
-for (const key of stale) {
-  console.log(`\n! ${JSON.parse(key).join(' ')} no longer differs: remove it from ${options.known}`);
+for (const entry of stale) {
+  console.log(`\n! ${JSON.parse(entry).join(' ')} no longer differs: remove it from ${options.known}`);
 }
 
 const passed = [...direct.values()].filter(({ status }) => status === 'SUCCESS').length;
