@@ -263,6 +263,7 @@ fn outbound(message: &Outgoing<'_>) -> Outbound {
         name: message.name.map(str::to_owned),
         protocol_version: message.protocol_version.map(str::to_owned),
         parameters: message.parameters.to_vec(),
+        headers: Vec::new(),
         mark: message.mark,
     }
 }

@@ -72,6 +72,12 @@ pub struct Circumstances<'a> {
 }
 
 impl<'a> Circumstances<'a> {
+    /// The same for a request that belongs to a trace.
+    #[must_use]
+    pub fn traced(self, trace_id: Option<&'a str>) -> Circumstances<'a> {
+        Circumstances { trace_id, ..self }
+    }
+
     /// The same, where a policy decided.
     #[must_use]
     pub fn decided_by(self, policy_id: Option<&'a str>) -> Circumstances<'a> {

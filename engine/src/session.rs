@@ -285,6 +285,7 @@ impl Session {
         }
         boundary::note_decided();
         let circumstances = met.circumstances(begun).decided_by(policy.as_deref());
+        let circumstances = circumstances.traced(passage.request.trace_id);
         let recorded = match self.server.recorder.decision(&call, ruling, circumstances) {
             Ok(recorded) => recorded,
             Err(error) => {

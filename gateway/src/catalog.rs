@@ -9,8 +9,8 @@ use contract::surface::ListKind;
 use engine::situation::Situation;
 use gate::server::ServerId;
 use policy::{Caller, IdentityKey, Inventory, ServerInventory, ToolInventory};
-use settings::gateway::{ServerSettings, Toolset};
-use std::collections::{BTreeMap, HashMap};
+use settings::gateway::{Reach, ServerSettings, Toolset};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use unicode_normalization::UnicodeNormalization;
 
@@ -43,7 +43,9 @@ pub(crate) struct Catalog {
     pub(crate) toolsets: BTreeMap<ServerId, Toolset>,
     /// Names at `/mcp` that could be taken for one another, with their servers and own names.
     pub(crate) confusable: Vec<Vec<String>>,
-    withheld: std::collections::HashSet<String>,
+    withheld: HashSet<String>,
+    /// Every header that goes on to some server.
+    pub(crate) forward_headers: HashSet<String>,
     lists: Mutex<HashMap<ListKey, Bytes>>,
 }
 
@@ -67,7 +69,12 @@ impl Catalog {
         servers: BTreeMap<ServerId, CatalogServer>,
         toolsets: BTreeMap<ServerId, Toolset>,
     ) -> Catalog {
-        let mut catalog = Catalog { servers, toolsets, ..Catalog::default() };
+        let reaches = servers.values().filter_map(|known| match &known.server.settings.reach {
+            Reach::Url(reach) => Some(&reach.forward_headers),
+            Reach::Command(_) => None,
+        });
+        let forward_headers = reaches.flatten().cloned().collect();
+        let mut catalog = Catalog { servers, toolsets, forward_headers, ..Catalog::default() };
         catalog.find_confusable();
         catalog
     }

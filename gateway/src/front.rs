@@ -8,6 +8,7 @@ use crate::catalog::Scope;
 use crate::frame;
 use crate::greeting::{Era, STATELESS};
 use crate::identity::{CredentialHash, Proof, Resource};
+use crate::mcp::forward::TRACE_HEADERS;
 use crate::mcp::{self, Visit, fault};
 use crate::node::Node;
 use crate::reply::{self, Reply};
@@ -175,6 +176,7 @@ impl Node {
             asks_for_logs: false,
             takes_events: accepts(&parts.headers, "text/event-stream"),
             trace_id: trace_id(&parts.headers),
+            forwardable: self.forwardable(&parts.headers),
             expires: *expires_in,
             begun,
         };
@@ -208,6 +210,17 @@ impl Node {
             },
             _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
+    }
+
+    /// The headers of a request that may go on to a server.
+    fn forwardable(&self, headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+        let catalog = self.catalog();
+        let is_named = |name: &HeaderName| {
+            TRACE_HEADERS.contains(&name.as_str())
+                || catalog.forward_headers.contains(name.as_str())
+        };
+        let named = headers.iter().filter(|(name, _)| is_named(name));
+        named.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// Whether there is such a path for this caller. A server that it may not use is not told from one that does not exist.

@@ -13,6 +13,7 @@ use engine::outlet::{FreeMessage, Outgoing, ServerOutlet};
 use engine::principal::Principal;
 use engine::server::{Server, ViewError};
 use engine::session::{Parts, Session};
+use http::{HeaderName, HeaderValue};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -162,6 +163,17 @@ impl Link {
         ending: Ending,
         frame: impl FnOnce(u64) -> Vec<u8>,
     ) -> LinkRequest {
+        self.ask_in(&Surroundings::default(), progress_token, ending, frame)
+    }
+
+    /// The same for a request that belongs to a trace, or that headers of the client go on with.
+    pub(crate) fn ask_in(
+        self: &Arc<Self>,
+        surroundings: &Surroundings,
+        progress_token: Option<&[u8]>,
+        ending: Ending,
+        frame: impl FnOnce(u64) -> Vec<u8>,
+    ) -> LinkRequest {
         self.touch();
         let number = self.ids.fetch_add(1, Ordering::Relaxed);
         let slot = self.pending.add(number, progress_token);
@@ -172,8 +184,10 @@ impl Link {
             carrying: None,
             is_answered: false,
             ending,
+            headers: surroundings.headers.clone(),
         };
-        self.session.client_said(&frame(number), false);
+        let trace_id = surroundings.trace_id.as_deref();
+        self.session.client_said_in(&frame(number), false, trace_id);
         self.session.client_paused();
         request
     }
@@ -239,6 +253,13 @@ impl Drop for Link {
     }
 }
 
+/// What of a client's HTTP request goes on with what it asks for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Surroundings {
+    pub(crate) trace_id: Option<String>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
 /// What becomes of a request whose client does not wait for it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -258,6 +279,8 @@ pub(crate) struct LinkRequest {
     carrying: Option<Carrying>,
     is_answered: bool,
     ending: Ending,
+    /// Headers that go to a remote server with it.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// What a request gives, one after the other; the answer is the last.
@@ -311,10 +334,11 @@ impl LinkRequest {
         }
     }
 
-    fn carry(&self, outbound: Outbound) -> Option<Carrying> {
+    fn carry(&self, mut outbound: Outbound) -> Option<Carrying> {
         let remote = self.link.remote.clone()?;
         let (session, number) = (self.link.session.clone(), self.number);
         let id = outbound.id.clone().unwrap_or_default();
+        outbound.headers.clone_from(&self.headers);
         Some(Box::pin(async move {
             let hear = |heard: Heard| {
                 let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
@@ -351,6 +375,7 @@ impl Drop for LinkRequest {
                     carrying,
                     is_answered: false,
                     ending: Ending::Cancels,
+                    headers: Vec::new(),
                 };
                 runtime.spawn(async move {
                     rest.answer().await;
@@ -430,6 +455,7 @@ fn outbound(message: &Outgoing<'_>) -> Outbound {
         name: message.name.map(str::to_owned),
         protocol_version: message.protocol_version.map(str::to_owned),
         parameters: message.parameters.to_vec(),
+        headers: Vec::new(),
         mark: message.mark,
     }
 }

@@ -1,6 +1,6 @@
 //! One JSON-RPC message of a caller: what the gateway answers itself, and what goes on to a server.
 
-mod forward;
+pub(crate) mod forward;
 mod handshake;
 mod lists;
 mod rounds;
@@ -25,7 +25,7 @@ use ledger::record::OutcomeStatus;
 use policy::Caller;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::envelope::{Envelope, Kind, Params, ScanError, Scanned, scan};
+use wire::envelope::{Batch, Element, Envelope, Kind, Params, ScanError, Scanned, scan};
 
 /// JSON-RPC's own codes.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
@@ -39,6 +39,10 @@ pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// The body of a POST as it was read.
 pub(crate) type ScannedBody<'a> = Result<Scanned<'a>, ScanError>;
+
+/// The revision that has batches, and the most messages of one.
+const BATCHES: &str = "2025-03-26";
+const MAX_BATCH: usize = 50;
 
 /// Whose message it is, and where it came in.
 #[derive(Debug, Clone)]
@@ -59,6 +63,8 @@ pub(crate) struct Visit {
     /// Whether the client takes a stream of events as the answer.
     pub(crate) takes_events: bool,
     pub(crate) trace_id: Option<String>,
+    /// Headers that may go on to a server.
+    pub(crate) forwardable: Vec<(http::HeaderName, http::HeaderValue)>,
     /// How long the identity counts; streams end then.
     pub(crate) expires: Option<Duration>,
     pub(crate) begun: Instant,
@@ -125,6 +131,11 @@ impl Node {
     ) -> Reply {
         let envelope = match scanned {
             Ok(Scanned::Message(envelope)) => envelope,
+            Ok(Scanned::Batch(batch))
+                if visit.session.as_ref().is_some_and(|session| session.version == BATCHES) =>
+            {
+                return self.answer_batch(visit, &batch).await;
+            }
             Ok(Scanned::Batch(_)) => {
                 self.note_refused(&visit, ReasonCode::BadFrame, bytes);
                 let words = "a batch is not taken here: send one message with each request";
@@ -167,6 +178,49 @@ impl Node {
                 }
             },
         }
+    }
+
+    /// Answers the messages of a batch one by one; none goes on to a server as a batch.
+    async fn answer_batch(self: &Arc<Self>, visit: Visit, batch: &Batch<'_>) -> Reply {
+        let begins = |element: &Element<'_>| matches!(&element.message, Ok(Envelope { kind: Kind::Request { method, .. }, .. }) if method == "initialize");
+        if batch.elements.len() > MAX_BATCH || batch.elements.iter().any(begins) {
+            self.note_refused(&visit, ReasonCode::BadFrame, batch.raw.len());
+            let words = format!("a batch has at most {MAX_BATCH} messages, and no `initialize`");
+            return fault(StatusCode::BAD_REQUEST, INVALID_REQUEST, &words);
+        }
+        let mut answers: Vec<Bytes> = Vec::new();
+        for element in &batch.elements {
+            match &element.message {
+                Ok(envelope) => match &envelope.kind {
+                    Kind::Request { id, method } => {
+                        let asked = Asked { envelope, id: id.raw(), method };
+                        // A batch has one body, so that nothing is streamed.
+                        let visit = Visit { takes_events: false, ..visit.clone() };
+                        let answered = self.answer_request(visit, asked).await;
+                        answers.push(reply::whole_body(answered));
+                    }
+                    Kind::Notification { method } => {
+                        self.take_notification(&visit, envelope, method);
+                    }
+                    Kind::Response { .. } => {
+                        if let Some(session) = &visit.session {
+                            self.questions.answer(session.number, envelope);
+                        }
+                    }
+                },
+                Err(error) => {
+                    self.note_refused(&visit, ReasonCode::BadFrame, element.raw.len());
+                    let id = error.id.as_ref().map_or(b"null".as_slice(), |id| id.raw());
+                    let words = "not one JSON-RPC message that can be read in one way";
+                    answers.push(frame::error(id, INVALID_REQUEST, words).into());
+                }
+            }
+        }
+        if answers.is_empty() {
+            return reply::empty(StatusCode::ACCEPTED);
+        }
+        let body = [b"[".as_slice(), &answers.join(&b','), b"]"].concat();
+        reply::json(StatusCode::OK, [body.into()])
     }
 
     async fn answer_request(self: &Arc<Self>, mut visit: Visit, asked: Asked<'_>) -> Reply {

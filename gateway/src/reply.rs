@@ -100,6 +100,14 @@ fn whole(parts: impl IntoIterator<Item = Bytes>) -> ReplyBody {
     ReplyBody::Whole(parts)
 }
 
+/// The bytes of an answer that is no stream.
+pub(crate) fn whole_body(reply: Reply) -> Bytes {
+    match reply.into_body() {
+        ReplyBody::Whole(parts) => parts.into_iter().flatten().collect(),
+        ReplyBody::Stream(_) => Bytes::new(),
+    }
+}
+
 /// An answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Reply {
     let mut reply = Response::new(ReplyBody::Whole(VecDeque::new()));

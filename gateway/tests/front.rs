@@ -15,5 +15,7 @@ mod drift;
 mod nodes;
 #[path = "front/profile.rs"]
 mod profile;
+#[path = "front/scopes.rs"]
+mod scopes;
 #[path = "front/stage.rs"]
 mod stage;

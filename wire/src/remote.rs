@@ -52,6 +52,8 @@ pub struct Outbound {
     pub protocol_version: Option<String>,
     /// Arguments that go into headers as well, in that era.
     pub parameters: Vec<ParameterHeader>,
+    /// Headers that go with this message alone.
+    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
     /// What a request is told by from a later one with the same id. A cancellation that has it gives up this request alone,
     /// of which nothing is heard any more.
     pub mark: Option<[u8; 16]>,

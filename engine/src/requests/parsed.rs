@@ -20,6 +20,8 @@ pub struct ParsedRequest<'a> {
     pub cursor: Option<&'a [u8]>,
     /// The protocol version that the request itself names, as requests without a session do.
     pub protocol_version: Option<&'a str>,
+    /// The trace that it belongs to.
+    pub trace_id: Option<&'a str>,
 }
 
 impl<'a> ParsedRequest<'a> {
@@ -47,6 +49,7 @@ impl<'a> ParsedRequest<'a> {
             params: params.map(|params| params.raw),
             cursor: params.and_then(|params| params.cursor),
             protocol_version,
+            trace_id: None,
         }
     }
 
@@ -76,6 +79,7 @@ pub struct OwnedRequest {
     cursor: Option<Range<usize>>,
     depth: usize,
     protocol_version: Option<Box<str>>,
+    trace_id: Option<Box<str>>,
     begun: Instant,
 }
 
@@ -97,6 +101,7 @@ impl OwnedRequest {
             cursor: range(request.cursor)?,
             depth: call.depth,
             protocol_version: request.protocol_version.map(Into::into),
+            trace_id: request.trace_id.map(Into::into),
             begun,
         })
     }
@@ -143,6 +148,7 @@ impl OwnedRequest {
             params: self.part(self.params.as_ref()),
             cursor: self.part(self.cursor.as_ref()),
             protocol_version: self.protocol_version.as_deref(),
+            trace_id: self.trace_id.as_deref(),
         }
     }
 

@@ -34,21 +34,26 @@ impl Session {
     /// Takes one frame of the client's. Where more of them were read already, what it leads to may wait for theirs,
     /// until [`Session::client_paused`] at the latest.
     pub fn client_said(&self, frame: &[u8], has_more: bool) {
+        self.client_said_in(frame, has_more, None);
+    }
+
+    /// The same for a request that belongs to a trace.
+    pub fn client_said_in(&self, frame: &[u8], has_more: bool, trace_id: Option<&str>) {
         let begun = Instant::now();
         self.is_gathering.store(has_more, Ordering::SeqCst);
-        if self.contain(frame.len(), || self.read_from_client(frame, begun)).is_none() {
+        if self.contain(frame.len(), || self.read_from_client(frame, begun, trace_id)).is_none() {
             // Not even what it is could be told.
             let ids = ids_of_broken(frame);
             self.refuse_failed(ids.first().map_or(b"null", |id| id.raw()));
         }
     }
 
-    fn read_from_client(&self, frame: &[u8], begun: Instant) {
+    fn read_from_client(&self, frame: &[u8], begun: Instant, trace_id: Option<&str>) {
         match scan(frame) {
             Ok(Scanned::Message(envelope)) => {
                 // What passes keeps its bytes, white space around it too.
                 let envelope = Envelope { raw: frame, ..envelope };
-                self.take_one_from_client(&envelope, begun);
+                self.take_one_from_client(&envelope, begun, trace_id);
             }
             Ok(Scanned::Batch(batch)) => self.batch_from_client(&batch, begun),
             Err(error) => self.refuse_frame(&error, frame, begun),
@@ -79,7 +84,12 @@ impl Session {
     }
 
     /// Takes one message. A panic refuses the request that it is.
-    fn take_one_from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
+    fn take_one_from_client(
+        &self,
+        envelope: &Envelope<'_>,
+        begun: Instant,
+        trace_id: Option<&str>,
+    ) {
         let bytes = envelope.raw.len();
         if self.is_broken() {
             self.close_broken();
@@ -89,7 +99,7 @@ impl Session {
             }
             return;
         }
-        let taken = self.contain(bytes, || self.take_from_client(envelope, begun));
+        let taken = self.contain(bytes, || self.take_from_client(envelope, begun, trace_id));
         if taken.is_none()
             && let Kind::Request { id, method } = &envelope.kind
         {
@@ -97,12 +107,12 @@ impl Session {
         }
     }
 
-    fn take_from_client(&self, envelope: &Envelope<'_>, begun: Instant) {
+    fn take_from_client(&self, envelope: &Envelope<'_>, begun: Instant, trace_id: Option<&str>) {
         trip("client", envelope.raw);
         match &envelope.kind {
             Kind::Request { id, method } => match self.returned(envelope) {
-                None => self.request(envelope, id, method, begun, Asking::Open),
-                Some(returned) => self.take_returned(&returned, begun),
+                None => self.request(envelope, (id, method), begun, Asking::Open, trace_id),
+                Some(returned) => self.take_returned(&returned, begun, trace_id),
             },
             Kind::Notification { method } => self.notification(envelope, method),
             Kind::Response { id: Some(id), .. } => self.answer_of_client(envelope, id),
@@ -112,24 +122,25 @@ impl Session {
     }
 
     /// A call that a client came back with after a person was asked about it.
-    fn take_returned(&self, returned: &Returned, begun: Instant) {
+    fn take_returned(&self, returned: &Returned, begun: Instant, trace_id: Option<&str>) {
         let Ok(Scanned::Message(envelope)) = scan(&returned.frame) else { return };
         if let Kind::Request { id, method } = &envelope.kind {
-            self.request(&envelope, id, method, begun, returned.asking);
+            self.request(&envelope, (id, method), begun, returned.asking, trace_id);
         }
     }
 
     fn request(
         &self,
         envelope: &Envelope<'_>,
-        id: &Id<'_>,
-        method: &str,
+        (id, method): (&Id<'_>, &str),
         begun: Instant,
         asking: Asking,
+        trace_id: Option<&str>,
     ) {
         let params = envelope.params.as_ref();
         let version = params.and_then(|params| stateless_version(params));
         let request = ParsedRequest::of(envelope, id, method, version.as_deref());
+        let request = ParsedRequest { trace_id, ..request };
         let (call, sort) = (request.call, request.call.kind);
         let (deadline, has_waited) = (self.deadline(sort, begun), false);
         let passage = Passage { request, begun, asking, deadline, has_waited };
@@ -291,6 +302,7 @@ impl Session {
         let begun = passage.begun;
         note_decided();
         let circumstances = met.circumstances(begun).decided_by(decided.policy.as_deref());
+        let circumstances = circumstances.traced(passage.request.trace_id);
         let recorded = self.server.recorder.decision(&call, &decided.ruling, circumstances);
         let settled = recorded.and_then(|Recorded { receipt_id, ticket, .. }| {
             self.server.recorder.settle(ticket).map(|_| receipt_id)
@@ -408,7 +420,7 @@ impl Session {
         }
         for element in &batch.elements {
             match &element.message {
-                Ok(envelope) if has_batches => self.take_one_from_client(envelope, begun),
+                Ok(envelope) if has_batches => self.take_one_from_client(envelope, begun, None),
                 Ok(envelope) => {
                     if let Kind::Request { id, method } = &envelope.kind {
                         let reason = ReasonCode::BadFrame;

@@ -7,7 +7,7 @@ use super::{
 use crate::catalog::{Catalog, CatalogServer, Scope};
 use crate::frame::{self, Edits, member, quoted};
 use crate::greeting::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
-use crate::link::{Ending, Given, LinkRequest};
+use crate::link::{Ending, Given, LinkRequest, Surroundings};
 use crate::node::Node;
 use crate::pending::Answer;
 use crate::reply::{self, Reply};
@@ -20,7 +20,7 @@ use engine::call::{Call, Method, Target};
 use engine::reason::ReasonCode;
 use engine::server::Unlinked;
 use engine::situation::Situation;
-use http::StatusCode;
+use http::{HeaderName, HeaderValue, StatusCode};
 use policy::Trust;
 use settings::gateway::{Instance, Reach};
 use std::sync::Arc;
@@ -28,6 +28,8 @@ use std::time::Duration;
 use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
 use wire::remote::MirroredParameters;
 
+/// The headers by which a trace goes on.
+pub(crate) const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 /// How long a server may take until it is ready to be called.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -124,7 +126,11 @@ impl Node {
         };
         let mut sent = None;
         let may_ask = visit.era == Era::Sessions && era == Era::Stateless && visit.takes_events;
-        let request = ready.link.ask(token, ending, |number| {
+        let surroundings = Surroundings {
+            trace_id: visit.trace_id.clone(),
+            headers: forwarded(&visit.forwardable, &server),
+        };
+        let request = ready.link.ask_in(&surroundings, token, ending, |number| {
             let own = Own { name: name.as_deref(), state: state.as_deref() };
             let frame = rewritten(asked, own, number, token, (era, &key.capabilities));
             sent = may_ask.then(|| frame.clone());
@@ -366,8 +372,11 @@ impl Node {
             return answer.with_id(id).into();
         }
         let result = sealed.as_deref().unwrap_or(result);
-        let result =
+        let mut result =
             if has_type { Bytes::copy_from_slice(result) } else { with_result_type(result) };
+        if is_read {
+            result = private(&result);
+        }
         let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
         vec![beginning.into(), result, Bytes::from_static(b"}")]
     }
@@ -431,6 +440,18 @@ impl Node {
             era: visit.era,
         }
     }
+}
+
+/// The headers of a client that go on to a server: the trace, and what the operator configured for that server.
+fn forwarded(
+    given: &[(HeaderName, HeaderValue)],
+    server: &GatewayServer,
+) -> Vec<(HeaderName, HeaderValue)> {
+    let Reach::Url(reach) = &server.settings.reach else { return Vec::new() };
+    let goes_on = |name: &HeaderName| {
+        TRACE_HEADERS.contains(&name.as_str()) || reach.forward_headers.contains(name.as_str())
+    };
+    given.iter().filter(|(name, _)| goes_on(name)).cloned().collect()
 }
 
 /// What a server calls things, where the client calls them otherwise.
@@ -513,6 +534,20 @@ fn is_same_value(expected: &[u8], given: &[u8]) -> bool {
     }
 }
 
+/// A resource as it may be kept by the client that read it, and by no cache that others read from: who may read it is
+/// decided for each caller.
+fn private(result: &[u8]) -> Bytes {
+    let mut edits = Edits::of(result);
+    match member(result, "cacheScope") {
+        Some(scope) => edits.replace(scope, *br#""private""#),
+        None => edits.insert(result, "cacheScope", br#""private""#),
+    }
+    if member(result, "ttlMs").is_none() {
+        edits.insert(result, "ttlMs", b"0");
+    }
+    edits.finish().into()
+}
+
 /// The status of an answer. The stateless era gives some errors one of their own.
 fn status_of(answer: &Answer, era: Era) -> StatusCode {
     if era == Era::Sessions {
@@ -542,4 +577,27 @@ fn cancelled(id: &[u8]) -> Reply {
         StatusCode::OK,
         [frame::error(id, -32011, "○ holdpoint — the call was cancelled").into()],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_caller_read_is_kept_for_no_other() {
+        let check = |result: &str, expected: &str| {
+            let shown = private(result.as_bytes());
+            let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+            assert_eq!(
+                shown,
+                serde_json::from_str::<serde_json::Value>(expected).unwrap(),
+                "{result}"
+            );
+        };
+        check(r#"{"contents":[]}"#, r#"{"contents":[],"ttlMs":0,"cacheScope":"private"}"#);
+        check(
+            r#"{"contents":[],"ttlMs":60000,"cacheScope":"public"}"#,
+            r#"{"contents":[],"ttlMs":60000,"cacheScope":"private"}"#,
+        );
+    }
 }

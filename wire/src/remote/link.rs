@@ -113,6 +113,9 @@ impl Link {
         let mut request = self.request(Method::POST, body, headers::json_or_events());
         let own = request.headers_mut();
         own.insert(CONTENT_TYPE, headers::json());
+        for (name, value) in &message.headers {
+            own.insert(name.clone(), value.clone());
+        }
         if is_initialize(message) {
             return request;
         }

@@ -1,0 +1,111 @@
+//! Where a caller comes in: all servers as one, one server, a set of tools, a tenant; and what goes along.
+
+use crate::stage::{Setting, Stage, tool};
+use serde_json::{Value, json};
+
+fn names(listed: &Value) -> Vec<String> {
+    let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn at(stage: &Stage, path: &str, method: &str, params: Value) -> Value {
+    let session = stage.begin(path, "ada").await;
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string();
+    stage.post(path, "ada", &[("mcp-session-id", &session)], &body).await.json()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_has_its_own_names_and_a_set_has_its_tools_only() {
+    let tools = vec![tool("read_report", "Reads."), tool("write_report", "Writes.")];
+    let server = "names = { write_report = \"write\" }\n[[toolset]]\nid = \"reading\"\ntools = [\"reports__read_report\"]";
+    let stage = Stage::open(Setting { tools, server, ..Setting::default() }).await;
+    let all = at(&stage, "/mcp", "tools/list", json!({})).await;
+    assert_eq!(names(&all), ["reports__read_report", "reports__write"]);
+    let own = at(&stage, "/servers/reports/mcp", "tools/list", json!({})).await;
+    assert_eq!(names(&own), ["read_report", "write_report"]);
+    let set = at(&stage, "/sets/reading/mcp", "tools/list", json!({})).await;
+    assert_eq!(names(&set), ["reports__read_report"]);
+    let call = |name: &str| json!({"name": name, "arguments": {"path": "a"}});
+    for (path, name, text) in [
+        ("/mcp", "reports__write", Some("write_report a")),
+        ("/mcp", "reports__write_report", None),
+        ("/servers/reports/mcp", "write_report", Some("write_report a")),
+        ("/servers/reports/mcp", "reports__write", None),
+        ("/sets/reading/mcp", "reports__read_report", Some("read_report a")),
+        ("/sets/reading/mcp", "reports__write", None),
+    ] {
+        let answer = at(&stage, path, "tools/call", call(name)).await;
+        match text {
+            Some(text) => {
+                assert_eq!(answer["result"]["content"][0]["text"], text, "{path} {name}: {answer}");
+            }
+            None => assert_eq!(
+                answer["error"]["data"]["reason"], "unknown_tool",
+                "{path} {name}: {answer}"
+            ),
+        }
+    }
+    let key = format!("Bearer {}", stage.key("ada"));
+    for path in ["/servers/nothing/mcp", "/sets/nothing/mcp", "/t/acme/mcp"] {
+        let headers = [("authorization", key.as_str()), ("content-type", "application/json")];
+        assert_eq!(stage.send("POST", path, &headers, "{}").await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trace_and_configured_headers_go_on_and_no_others_do() {
+    let server = "forward_headers = [\"x-tenant\"]";
+    let stage = Stage::open(Setting { server, ..Setting::default() }).await;
+    let session = stage.begin("/mcp", "ada").await;
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = format!("00-{trace}-00f067aa0ba902b7-01");
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("traceparent", &parent),
+        ("x-tenant", "acme"),
+        ("x-secret", "s3cret"),
+        ("cookie", "a=b"),
+    ];
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "reports__read_report", "arguments": {"path": "a"},
+    }});
+    let answer = stage.post("/mcp", "ada", &headers, &body.to_string()).await.json();
+    assert!(answer.get("result").is_some(), "{answer}");
+    {
+        let script = stage.script.lock().unwrap();
+        let (_, sent, _) = script.asked.iter().find(|(method, ..)| method == "tools/call").unwrap();
+        assert_eq!(sent["traceparent"], parent.as_str());
+        assert_eq!(sent["x-tenant"], "acme");
+        assert!(sent.get("x-secret").is_none() && sent.get("cookie").is_none(), "{sent:?}");
+    }
+    let decisions = stage.decisions();
+    let call = decisions.iter().find(|line| line["mcp"]["method"] == "tools/call").unwrap();
+    assert_eq!(call["trace_id"], trace, "{call}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_answered_as_one_in_the_revision_that_has_them() {
+    let stage = Stage::open(Setting::default()).await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let begun = stage.post("/mcp", "ada", &[], &initialize.to_string()).await;
+    let session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let headers = [("mcp-session-id", session.as_str())];
+    let call = |id: usize| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "reports__read_report", "arguments": {"path": "a"},
+        }})
+    };
+    let batch =
+        json!([call(1), {"jsonrpc": "2.0", "method": "notifications/initialized"}, call(2)]);
+    let answer = stage.post("/mcp", "ada", &headers, &batch.to_string()).await.json();
+    let ids: Vec<&Value> = answer.as_array().unwrap().iter().map(|one| &one["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!(2)], "{answer}");
+    assert!(answer[1].get("result").is_some(), "{answer}");
+    let begins = json!([initialize]).to_string();
+    assert_eq!(stage.post("/mcp", "ada", &headers, &begins).await.status, 400);
+    let many = |count: usize| json!((0..count).map(call).collect::<Vec<_>>()).to_string();
+    assert_eq!(stage.post("/mcp", "ada", &headers, &many(50)).await.status, 200);
+    assert_eq!(stage.post("/mcp", "ada", &headers, &many(51)).await.status, 400);
+}
