@@ -19,7 +19,11 @@ pub type ReadChange = Box<dyn FnMut(u64, Duration) -> Result<u64, StoreError> + 
 
 /// The lease, for all who decide on it.
 #[derive(Debug, Clone)]
-pub struct Lease(Arc<Renewed>);
+pub struct Lease {
+    renewed: Arc<Renewed>,
+    /// How long calls are still decided once the lease is over.
+    grace: Duration,
+}
 
 #[derive(Debug)]
 struct Renewed {
@@ -48,22 +52,38 @@ impl Lease {
         thread
             .spawn(move || renew(&weak, read))
             .map_err(|source| StoreError::NotFollowed { source })?;
-        Ok(Lease(renewed))
+        Ok(Lease { renewed, grace: Duration::ZERO })
+    }
+
+    /// The same, where the operator lets calls go on for a while when the database is away. What is decided elsewhere
+    /// meanwhile counts here only afterwards.
+    #[must_use]
+    pub fn outlasting(self, grace: Duration) -> Lease {
+        Lease { grace, ..self }
     }
 
     /// Whether calls may be decided on what is known.
     pub fn check(&self) -> Result<(), StoreError> {
-        let Renewed { began, renewed_at, .. } = &*self.0;
-        let renewed = *began + Duration::from_millis(renewed_at.load(Ordering::Acquire));
-        match renewed.elapsed() < LEASE {
+        match self.age() < LEASE + self.grace {
             true => Ok(()),
             false => Err(StoreError::LeaseOver),
         }
     }
 
+    /// Whether the lease itself holds, whatever the operator lets go on without it.
+    pub fn holds(&self) -> bool {
+        self.age() < LEASE
+    }
+
+    fn age(&self) -> Duration {
+        let Renewed { began, renewed_at, .. } = &*self.renewed;
+        let renewed = *began + Duration::from_millis(renewed_at.load(Ordering::Acquire));
+        renewed.elapsed()
+    }
+
     /// The number of the last change.
     pub fn change(&self) -> u64 {
-        self.0.change.load(Ordering::Acquire)
+        self.renewed.change.load(Ordering::Acquire)
     }
 }
 
@@ -135,5 +155,16 @@ mod tests {
         }
         wait_until("the lease never ends", || lease.check().is_err());
         wait_until("the lease never begins again", || lease.check().is_ok());
+    }
+
+    #[test]
+    fn calls_go_on_for_as_long_as_the_operator_says() {
+        let (lease, say) = lease();
+        let lenient = lease.clone().outlasting(Duration::from_secs(3_600));
+        for _ in 0..8 {
+            say.send(None).unwrap();
+        }
+        wait_until("the lease never ends", || lease.check().is_err());
+        assert!(lenient.check().is_ok() && !lenient.holds());
     }
 }

@@ -14,6 +14,7 @@ use crate::node::Node;
 use crate::reply::{self, Reply};
 use crate::sessions::{NoSession, SessionTicket, StreamFilter, principal_id};
 use bytes::Bytes;
+use engine::lease::Lease;
 use engine::principal::Principal;
 use engine::reason::ReasonCode;
 use engine::recorder::now;
@@ -113,11 +114,20 @@ impl Node {
         }
     }
 
-    /// Whether calls can be decided on: the store answers.
+    /// Whether calls can be decided on: the store answers, or calls go on without it for a while.
     fn ready(&self) -> Reply {
-        let is_ready = self.shared.lease.as_ref().is_none_or(|lease| lease.check().is_ok());
-        let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        reply::empty(status)
+        let lease = self.shared.lease.as_ref();
+        match (lease.is_none_or(|lease| lease.check().is_ok()), lease.is_none_or(Lease::holds)) {
+            (true, true) => reply::empty(StatusCode::OK),
+            (true, false) => {
+                let sentence = "the store does not answer; calls go on as `store_loss` says, and decisions of other nodes do not count yet";
+                reply::text(StatusCode::OK, sentence.to_owned())
+            }
+            (false, _) => {
+                let sentence = "the store does not answer, so calls are refused";
+                reply::text(StatusCode::SERVICE_UNAVAILABLE, sentence.to_owned())
+            }
+        }
     }
 
     async fn respond_mcp<B>(

@@ -25,7 +25,7 @@ use engine::server::Unlinked;
 use engine::situation::{ServerProfile, Situation, Switches};
 use engine::view::View;
 use gate::server::ServerId;
-use settings::gateway::{GatewaySettings, ServerSettings};
+use settings::gateway::{GatewaySettings, ServerSettings, StoreLoss};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -145,7 +145,13 @@ impl Node {
         let mut store = Witnessed::new(store::open(&home, &location)?, &home);
         let launch_key = store.launch_key(true)?;
         let lease = match &location {
-            Location::Postgres(_) => Some(Lease::of(store::open(&home, &location)?)?),
+            Location::Postgres(_) => {
+                let grace = match settings.store_loss {
+                    StoreLoss::Refuse => Duration::ZERO,
+                    StoreLoss::Continue { seconds } => Duration::from_secs(seconds.into()),
+                };
+                Some(Lease::of(store::open(&home, &location)?)?.outlasting(grace))
+            }
             Location::Sqlite | Location::SqliteIn(_) => None,
         };
         let secret = cluster_key::read_or_create(&home.keys_path())
