@@ -5,7 +5,6 @@ mod entry;
 mod export;
 mod gate;
 
-pub(crate) use admission::AdmissionRules;
 pub(crate) use entry::Looser;
 
 use crate::failure::Failure;

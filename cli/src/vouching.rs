@@ -1,73 +1,19 @@
 //! The attestation of a server, which `run` checks repeatedly and `pin` once.
 
 use crate::arguments::Options;
-use crate::configuration::{AdmissionRules, Configuration};
+use crate::configuration::Configuration;
 use crate::failure::Failure;
 use crate::screen;
 use crate::target::{Reach, Workplace};
-use attest::{Flavor, Host, Program};
-use engine::admission::{Admitted, Checker, LocalServer, Source, Subject};
-use engine::package::PackageFinder;
-use engine::process::ServerGroup;
-use engine::program::{digests_of, find_program};
-use engine::stdio::handover::{Handover, handover};
+use attest::Flavor;
+use engine::admission::{Admitted, Checker, Stage, Started, checker_of};
+use engine::program::find_program;
+use engine::stdio::handover::handover;
 use gate::server::ServerId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 use wire::Upstream;
 use wire::attestation::Greeting;
-
-/// A program: its file, and whether it runs.
-#[derive(Debug)]
-pub(crate) struct Started {
-    pub(crate) file: PathBuf,
-    pub(crate) stage: Stage,
-}
-
-#[derive(Debug)]
-pub(crate) enum Stage {
-    /// It runs, as these processes if they are known.
-    Running(Option<ServerGroup>),
-    /// The checker starts it once it is admitted.
-    Later { handover: Handover, start_timeout: Duration },
-}
-
-/// Checks the attestation that the operator names or the server publishes.
-pub(crate) fn checker_of(
-    rules: AdmissionRules,
-    upstream: &Upstream,
-    started: Option<Started>,
-) -> Result<Checker, Failure> {
-    let AdmissionRules { terms, attestation, bindings, .. } = rules;
-    let file = attestation.map(Source::File);
-    let (subject, source) = match (upstream, started) {
-        (Upstream::Http(endpoint), _) => {
-            let host = Host::parse(&endpoint.url.host_and_port()).map_err(Failure::usage)?;
-            (Subject::Remote(host), Source::Published(endpoint.clone()))
-        }
-        (Upstream::Stdio(launch), Some(Started { file, stage: Stage::Running(group) })) => {
-            let finder = PackageFinder::new(&file, launch, group);
-            let program = observed(file, finder);
-            (Subject::Local { program, bindings }, Source::InBand)
-        }
-        (
-            Upstream::Stdio(launch),
-            Some(Started { file, stage: Stage::Later { handover, start_timeout } }),
-        ) => {
-            let become_with = std::env::current_exe().ok();
-            let server =
-                LocalServer::new(launch.clone(), file, become_with, start_timeout, handover);
-            (Subject::Startable { server: Box::new(server), bindings }, Source::InBand)
-        }
-        (Upstream::Stdio(_), None) => {
-            let program = Box::new(Program::default);
-            (Subject::Local { program, bindings }, Source::InBand)
-        }
-    };
-    Ok(Checker::new(terms, subject, file.unwrap_or(source)))
-}
 
 /// Checks a server before `pin` contacts it. Does nothing if the configuration requires no attestation. If the
 /// configuration is incomplete, a note is printed: `run` may get the rest as options, and a pin does not need it.
@@ -90,7 +36,7 @@ pub(crate) fn checker_for(
         return Ok(None);
     };
     let started = found(&reach.upstream).map(|file| Started { file, stage: Stage::Running(None) });
-    checker_of(rules, &reach.upstream, started).map(Some)
+    checker_of(rules, &reach.upstream, started).map(Some).map_err(Failure::usage)
 }
 
 /// Admits a server before a command contacts it, if the configuration requires an attestation under the enclaved flavor.
@@ -114,7 +60,7 @@ pub(crate) fn admit_before_look(
     let (handover, _outlet, server) = handover();
     let started = found(&reach.upstream)
         .map(|file| Started { file, stage: Stage::Later { handover, start_timeout } });
-    let mut checker = checker_of(rules, &reach.upstream, started)?;
+    let mut checker = checker_of(rules, &reach.upstream, started).map_err(Failure::usage)?;
     let admitted = checker.check(None, Greeting::Initialize).admitted;
     server.group().kill();
     match admitted.denied() {
@@ -138,25 +84,4 @@ fn found(upstream: &Upstream) -> Option<PathBuf> {
         }
         Upstream::Http(_) => None,
     }
-}
-
-/// The digest of a program's file and its package. Both are read while it starts: what runs is what was there
-/// then. The package's record is read again each time, because it may be replaced while the server runs.
-fn observed(path: PathBuf, mut finder: PackageFinder) -> Box<dyn FnMut() -> Program + Send> {
-    let mut reading = Some(std::thread::spawn(move || {
-        finder.begin();
-        (digests_of(&path), finder)
-    }));
-    let mut finder = None;
-    let mut program = Program::default();
-    Box::new(move || {
-        if let Some(Ok((file, begun))) = reading.take().map(JoinHandle::join) {
-            program.file = file.unwrap_or_default();
-            finder = Some(begun);
-        }
-        if let Some(finder) = &mut finder {
-            program.package = finder.look();
-        }
-        program.clone()
-    })
 }

@@ -6,10 +6,16 @@
 //! operator's, neither headers nor environment. Finding a document may take as long as the network does, so a thread of
 //! its own does it.
 
+mod clean;
 mod local;
+mod rules;
 mod source;
 
+pub use clean::CleanProgram;
 pub use local::{LocalServer, Startable, StartedServer};
+pub use rules::{
+    AdmissionRules, RulesError, Stage, Started, checker_of, find_scheme, read_trust_root,
+};
 pub use source::Source;
 
 use crate::call::{Call, Method};

@@ -37,6 +37,12 @@ impl Drop for ChildGuard {
 }
 
 impl ChildInput {
+    /// The input of a process that was not started: nothing can be put into it.
+    pub(crate) fn nowhere() -> ChildInput {
+        let (queue, _) = mpsc::unbounded_channel();
+        ChildInput { queue, unread: Arc::default(), closing: Arc::default() }
+    }
+
     /// Whether the process is gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.queue.is_closed()

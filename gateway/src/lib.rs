@@ -27,6 +27,7 @@ mod sessions;
 mod shutdown;
 mod strangers;
 mod upkeep;
+mod vouching;
 
 pub use front::serve;
 pub use node::{Node, StartError};

@@ -5,6 +5,7 @@ use crate::greeting::{Era, Greeted, Ungreeted, greet};
 use crate::link::{Link, LinkParts, Way};
 use crate::pending::{Listener, Pending};
 use crate::resources::Shared;
+use crate::vouching::{StartCheck, Vouching};
 use engine::decide::{Path, PreflightLimits};
 use engine::error_log::ErrorLog;
 use engine::judge::{Instance as EngineInstance, Judge, Rules, Seen};
@@ -91,6 +92,8 @@ pub(crate) struct ReadyLink {
     pub(crate) era: Era,
     /// The process that is this link's alone ends with it.
     _child: Option<ChildGuard>,
+    /// The program was not admitted, so that there is no process at the other end.
+    is_unstarted: bool,
 }
 
 /// The place of a link, which may be just being opened.
@@ -123,6 +126,8 @@ pub(crate) struct GatewayServer {
     next_instance: AtomicU64,
     children: Arc<AtomicU32>,
     is_closed: AtomicBool,
+    /// What a program has to pass before it is started, where admission is configured.
+    start_check: Option<StartCheck>,
     runtime: tokio::runtime::Handle,
     frame_bytes: usize,
 }
@@ -151,15 +156,19 @@ impl GatewayServer {
         let store = shared.open_store().map_err(in_store)?;
         let origin = Origin::of(&upstream, &shared.launch_key);
         let launch = origin.launch(header_names(&settings));
-        let way = match &upstream {
-            Upstream::Http(_) => OriginWay::Key(tls_key.clone()),
+        let file = match &upstream {
+            Upstream::Http(_) => None,
             Upstream::Stdio(launch) => {
                 let program = launch.program.to_string_lossy().into_owned();
                 let file = find_program(&program, launch.directory.as_deref());
-                OriginWay::Program(
-                    file.ok_or_else(|| wrong(format!("the program `{program}` was not found")))?,
-                )
+                Some(file.ok_or_else(|| wrong(format!("the program `{program}` was not found")))?)
             }
+        };
+        let vouching = Vouching::of(&settings, &upstream, file.as_ref())
+            .map_err(|error| wrong(error.to_string()))?;
+        let way = match file {
+            Some(file) => OriginWay::Program(file),
+            None => OriginWay::Key(tls_key.clone()),
         };
         let origin = origin.source(way, shared.home.path().join("digests.json"));
         let keys = gateway.engine_keys(&settings);
@@ -184,6 +193,10 @@ impl GatewayServer {
                 .max_age
                 .map_or(usual.relist_max_age, |seconds| Duration::from_secs(seconds.0)),
             call_timeout: Some(Duration::from_secs(gateway.front.limits.call_timeout_seconds)),
+            admission_max_age: vouching.as_ref().map(|vouching| vouching.max_age),
+            greets_before_check: vouching
+                .as_ref()
+                .is_some_and(|vouching| vouching.checker.greets_first()),
             ..usual
         };
         let frame_bytes = engine_settings.frame_bytes;
@@ -212,7 +225,11 @@ impl GatewayServer {
             remark: Box::new(move |sentence| remark(&format!("`{name}`: {sentence}"))),
             alarm: Box::new(|| {}),
         }));
-        let kept = Driver::new(engine.clone(), origin);
+        let (checker, start_check) = match vouching {
+            Some(Vouching { checker, start, .. }) => (Some(checker), start),
+            None => (None, None),
+        };
+        let kept = Driver::new(engine.clone(), origin).admitting(checker);
         std::thread::Builder::new()
             .name(format!("server {id}"))
             .spawn(move || kept.run(&wakes))
@@ -232,6 +249,7 @@ impl GatewayServer {
             next_instance: AtomicU64::new(1),
             children: Arc::default(),
             is_closed: AtomicBool::new(false),
+            start_check,
             runtime: shared.runtime.clone(),
             frame_bytes,
         }))
@@ -259,6 +277,11 @@ impl GatewayServer {
             let opened =
                 cell.get_or_try_init(|| self.open_link(key, principal.clone(), listener())).await;
             match opened {
+                Ok(ready) if ready.is_unstarted && self.may_start().await => {
+                    ready.link.close();
+                    ready.link.end().await;
+                    self.forget(key, &cell);
+                }
                 Ok(ready) if !ready.link.is_closed() => return Ok(ready.clone()),
                 Ok(_) => self.forget(key, &cell),
                 Err(error) => {
@@ -304,6 +327,31 @@ impl GatewayServer {
         if is_open { Err(LinkError::BreakerOpen) } else { Ok(()) }
     }
 
+    /// Whether the server's program may be started.
+    async fn may_start(&self) -> bool {
+        match &self.start_check {
+            Some(check) => check.is_admitted().await,
+            None => true,
+        }
+    }
+
+    /// A link at whose other end there is nothing: every request is refused with the reason why the server is not admitted.
+    fn open_nowhere(
+        self: &Arc<Self>,
+        principal: Principal,
+        pending: Arc<Pending>,
+    ) -> Result<Arc<Link>, LinkError> {
+        Ok(Link::open(LinkParts {
+            server: self.engine.clone(),
+            instance: EngineInstance(self.next_instance.fetch_add(1, Ordering::Relaxed)),
+            principal,
+            way: Way::Child(ChildInput::nowhere()),
+            pending,
+            ids: Arc::new(AtomicU64::new(1)),
+            runtime: self.runtime.clone(),
+        })?)
+    }
+
     async fn open_unguarded(
         self: &Arc<Self>,
         key: &LinkKey,
@@ -312,7 +360,11 @@ impl GatewayServer {
     ) -> Result<Arc<ReadyLink>, LinkError> {
         let pending = Arc::new(Pending::new(listener));
         let asks_as = principal.clone();
+        let is_unstarted = !self.may_start().await;
         let (link, child) = match (&self.upstream, &self.settings.reach) {
+            (Upstream::Stdio(_), _) if is_unstarted => {
+                (self.open_nowhere(principal, pending)?, None)
+            }
             (Upstream::Http(endpoint), _) => {
                 (self.open_remote(endpoint, principal, pending).await?, None)
             }
@@ -337,7 +389,7 @@ impl GatewayServer {
                 } else if self.engine.permits_use(&asks_as) {
                     link.subscribe(&self.runtime);
                 }
-                Ok(Arc::new(ReadyLink { link, era, _child: child }))
+                Ok(Arc::new(ReadyLink { link, era, _child: child, is_unstarted }))
             }
             Err(refused) => {
                 link.close();

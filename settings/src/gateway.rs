@@ -16,7 +16,7 @@ use crate::keys::{
     Admission, DriftScope, Export, FirstUsePolicy, Guard, Keys, Origin, Receipts, Relist, Shield,
 };
 use crate::value::{Parsed, Text};
-use attest::Flavor;
+use attest::{Flavor, Scheme};
 use front::Authentication;
 use gate::posture::Posture;
 use gate::server::ServerId;
@@ -264,7 +264,11 @@ fn check_export(export: &Export, mistakes: &mut Mistakes<'_>) {
 
 /// The files of admission with their paths taken from the file's folder.
 fn resolve(mut admission: Admission, folder: &Path) -> Admission {
-    for path in [&mut admission.trust_root, &mut admission.revocations].into_iter().flatten() {
+    let is_built_in =
+        admission.scheme.as_deref().is_none_or(|name| Scheme::built_in(name).is_some());
+    let Admission { trust_root, revocations, attestation, scheme, .. } = &mut admission;
+    let files = [trust_root, revocations, attestation].into_iter().flatten();
+    for path in files.chain(scheme.as_mut().filter(|_| !is_built_in)) {
         if let Ok(resolved) = Text::try_from(folder.join(&**path).to_string_lossy().into_owned()) {
             *path = resolved;
         }

@@ -11,7 +11,7 @@ mod verdict;
 use crate::arguments::Options;
 use crate::arguments::attest::{AttestCommand, AttestSubcommand};
 use crate::failure::{Exit, Failure};
-use attest::{MAX_SCHEME_BYTES, MAX_TRUST_ROOT_BYTES, Scheme, TrustRoot};
+use attest::{Scheme, TrustRoot};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
@@ -43,27 +43,10 @@ fn read_text(path: &Path, limit: usize) -> Result<String, Failure> {
 }
 
 pub(crate) fn read_trust_root(path: &Path) -> Result<TrustRoot, Failure> {
-    let bytes = read(path, MAX_TRUST_ROOT_BYTES)
-        .map_err(|failure| Failure::usage(format!("the trust root {failure}")))?;
-    TrustRoot::parse(&bytes)
-        .map_err(|error| Failure::usage(format!("the trust root `{}`: {error}", path.display())))
+    engine::admission::read_trust_root(path).map_err(Failure::usage)
 }
 
 /// A built-in scheme by its name, or one from a file.
 pub(crate) fn find_scheme(name: &str) -> Result<Cow<'static, Scheme>, Failure> {
-    if let Some(scheme) = Scheme::built_in(name) {
-        return Ok(Cow::Borrowed(scheme));
-    }
-    let path = Path::new(name);
-    if !path.is_file() {
-        let known: Vec<&str> = Scheme::built_ins().iter().map(Scheme::id).collect();
-        let known = known.join(", ");
-        return Err(Failure::usage(format!(
-            "`{name}` is neither a built-in scheme ({known}) nor a file"
-        )));
-    }
-    match Scheme::parse(&read(path, MAX_SCHEME_BYTES)?) {
-        Ok(scheme) => Ok(Cow::Owned(scheme)),
-        Err(error) => Err(Failure::usage(format!("the scheme `{name}`: {error}"))),
-    }
+    engine::admission::find_scheme(name).map_err(Failure::usage)
 }

@@ -8,10 +8,9 @@ use crate::failure::{Exit, Failure};
 use crate::launch_identity;
 use crate::screen;
 use crate::target::{Reach, Workplace, header_names, home_path, renew_origin, server_id};
-use crate::vouching::{Stage, Started, checker_of};
 use attest::Flavor;
 use contract::origin::shown_program;
-use engine::admission::Checker;
+use engine::admission::{Checker, Stage, Started, checker_of};
 use engine::decide::Path;
 use engine::errands::Errand;
 use engine::error_log::ErrorLog;
@@ -287,7 +286,7 @@ fn prepare(
     let start_timeout = configuration.start_timeout(id, command.upstream.start_timeout);
     let (way, started) = look.split(start_timeout);
     let admission = match admission {
-        Some(rules) => Some(checker_of(rules, &reach.upstream, started)?),
+        Some(rules) => Some(checker_of(rules, &reach.upstream, started).map_err(Failure::usage)?),
         None => None,
     };
     let is_remote = matches!(way, Way::Key(_));

@@ -2,26 +2,13 @@
 
 use super::Configuration;
 use crate::arguments::admission::AdmissionArguments;
-use crate::commands::attest::{find_scheme, read_trust_root};
 use crate::failure::Failure;
-use attest::{Binding, DEFAULT_CACHE_SECONDS, Flavor, ToolAllowlist};
-use engine::admission::Terms;
+use attest::{Flavor, ToolAllowlist};
+use engine::admission::AdmissionRules;
 use gate::server::ServerId;
-use settings::{Parsed, Text, Whole};
-use std::path::{Path, PathBuf};
+use settings::Text;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How a server is admitted.
-#[derive(Debug)]
-pub(crate) struct AdmissionRules {
-    pub(crate) terms: Terms,
-    pub(crate) max_age: Duration,
-    /// The operator's own file, in place of what the server publishes.
-    pub(crate) attestation: Option<PathBuf>,
-    /// The digest that the program must have, if one is configured.
-    pub(crate) bindings: Vec<Binding>,
-}
 
 impl Configuration {
     /// Whether the configuration of admission is incomplete: the server's entry may name the rest.
@@ -54,21 +41,9 @@ impl Configuration {
             (None, _) => return Err(missing("--trust-root FILE", "trust_root")),
             (Some(_), None) => return Err(missing("--required LEVEL", "required")),
         };
-        let scheme = find_scheme(keys.scheme.as_deref().unwrap_or("default"))?;
-        let configured = keys.flavor.map(|Parsed(flavor)| flavor);
-        let flavor = arguments.flavor.or(configured).unwrap_or(Flavor::Enclaved);
-        let root = Arc::new(read_trust_root(&trust_root)?);
-        root.check_scheme(&scheme).map_err(Failure::usage)?;
-        let terms = Terms::new(root, scheme, required, flavor)
-            .map_err(|error| Failure::usage(format!("the required level: {error}")))?;
-        let terms = match file(&keys.revocations) {
-            Some(list) => terms.with_revocations(list),
-            None => terms,
-        };
-        let max_age = keys.cache_seconds.map_or(DEFAULT_CACHE_SECONDS, |Whole(seconds)| seconds);
-        let max_age = Duration::from_secs(max_age);
-        let bindings = keys.bindings().map_err(Failure::usage)?;
-        Ok(Some(AdmissionRules { terms, max_age, attestation, bindings }))
+        AdmissionRules::requiring(&trust_root, required, arguments.flavor, attestation, keys, home)
+            .map(Some)
+            .map_err(Failure::usage)
     }
 
     /// The tools that may be used; `None` if all may. Under the enclaved flavor a server without an allowlist has no tools.
@@ -103,6 +78,7 @@ fn missing(option: &str, key: &str) -> Failure {
 mod tests {
     use super::*;
     use crate::configuration::tests::read;
+    use std::path::PathBuf;
 
     fn tools(text: &str, given: &[&str], flavor: Option<Flavor>) -> Option<usize> {
         let configuration = read(text);

@@ -13,6 +13,7 @@
 #[path = "../cli/bench.rs"]
 mod bench;
 
+mod admission;
 mod exposure;
 mod http_client;
 mod keys;

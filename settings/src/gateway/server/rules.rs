@@ -72,7 +72,7 @@ fn server(
     let preflight = preflight(table.preflight.as_ref(), &place.key("preflight"), mistakes);
     let orgs = orgs(table, &place, mistakes);
     check_names(table, &place, mistakes);
-    let admission = admission(table, general, &place, mistakes);
+    let admission = super::super::resolve(admission(table, general, &place, mistakes), folder);
     let allowed_tools = allowed_tools(table, &admission, &place, mistakes);
     let written = Written { table, trust, folder, place };
     let reach = written.reach(mistakes);
