@@ -17,6 +17,11 @@ pub(crate) struct GatewayCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewaySubcommand {
+    /// Write a commented gateway.toml and policies to begin with
+    #[command(
+        after_help = "Examples:\n  holdpoint gateway init\n  holdpoint gateway init --config /etc/holdpoint/gateway.toml\n\nNothing is overwritten. Servers of the hosts on this machine are named in a comment; their secrets are not copied."
+    )]
+    Init,
     /// Have the running gateway read its settings and policies again
     #[command(
         after_help = "Examples:\n  holdpoint gateway reload\n  kill -HUP PID\n\nThe file is taken over wholly or not at all: with a mistake in it everything stays as it is. Servers that did not\nchange are not touched, calls in flight finish. The gateway is found by `gateway.pid` in the home."

@@ -1,7 +1,9 @@
 //! `holdpoint gateway`: one authenticated door in front of all servers.
 
+mod init;
 mod process_file;
 mod reload;
+mod requirements;
 
 use crate::arguments::Options;
 use crate::arguments::gateway::{GatewayCommand, GatewaySubcommand};
@@ -24,6 +26,9 @@ const GRACE: Duration = Duration::from_secs(10);
 pub(crate) fn run(command: &GatewayCommand, options: &Options) -> Result<Exit, Failure> {
     let home = home_path(options)?;
     match command.command {
+        Some(GatewaySubcommand::Init) => {
+            return init::run(&home, command.config.as_deref(), options);
+        }
         Some(GatewaySubcommand::Reload) => {
             return reload::run(&home, command.config.as_deref(), options);
         }
@@ -41,6 +46,12 @@ pub(crate) fn run(command: &GatewayCommand, options: &Options) -> Result<Exit, F
     let node = open(&settings, &home, &runtime, options)?;
     if command.check {
         screen::say(format!("{}: fine", path.display()));
+        if !options.quiet {
+            screen::say("requirements of an MCP gateway:");
+            for line in requirements::lines(&settings) {
+                screen::say(format!("  {line}"));
+            }
+        }
         return Ok(Exit::Fine);
     }
     let running = Running { node, path: std::path::absolute(&path)?, home };

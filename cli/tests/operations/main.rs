@@ -16,6 +16,7 @@ mod bench;
 mod admission;
 mod exposure;
 mod http_client;
+mod init;
 mod keys;
 mod reload;
 mod running;
