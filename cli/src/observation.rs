@@ -4,15 +4,13 @@ use crate::arguments::Options;
 use crate::failure::Failure;
 use crate::screen;
 use crate::target::{Reach, Source, read_file};
-use contract::origin::address_entry;
 use contract::surface::{CaptureError, ListKind, Surface, SurfaceReader, read_capture};
-use engine::origin::Origin;
-use engine::program::find_program;
+use engine::origin::{Origin, observed_origin};
 use gate::time::Timestamp;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use store::LaunchKey;
-use wire::{ObserveError, Observed, Progress, Upstream};
+use wire::{ObserveError, Observed, Progress};
 
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -86,10 +84,10 @@ fn look_at_server(reach: &Reach, key: &LaunchKey, options: &Options) -> Result<L
     spinner.stop();
     let observed = observed?;
     let handshake = Some(observed.handshake.clone());
-    Ok(Looked { surface: surface_from(observed, reach, origin)?, handshake })
+    Ok(Looked { surface: surface_from(observed, reach, key)?, handshake })
 }
 
-fn surface_from(observed: Observed, reach: &Reach, origin: Origin) -> Result<Surface, Failure> {
+fn surface_from(observed: Observed, reach: &Reach, key: &LaunchKey) -> Result<Surface, Failure> {
     let mut reader = SurfaceReader::default();
     let unreadable = |what: &str, error: &dyn std::fmt::Display| {
         Failure::unreadable(format!("{what} cannot be read: {error}"))
@@ -104,22 +102,9 @@ fn surface_from(observed: Observed, reach: &Reach, origin: Origin) -> Result<Sur
         reader.note(note);
     }
     let mut surface = reader.finish();
-    let origin = match origin {
-        Origin::Program(mut origin) => {
-            origin.digest = digest_of(&reach.upstream);
-            origin.entry()
-        }
-        Origin::Address { url, .. } => address_entry(&url, observed.tls_key.as_deref()),
-    };
+    let origin = observed_origin(&reach.upstream, key, observed.tls_key.as_deref(), None);
     surface.insert(origin.map_err(|error| unreadable("the server's origin", &error))?);
     Ok(surface)
-}
-
-/// The SHA-256 of the program's file, where it can be found and read.
-fn digest_of(upstream: &Upstream) -> Option<String> {
-    let Upstream::Stdio(launch) = upstream else { return None };
-    let program = launch.program.to_string_lossy();
-    engine::program::digest_of(&find_program(&program, launch.directory.as_deref())?, None)
 }
 
 /// A progress line on standard error, if that is a terminal.

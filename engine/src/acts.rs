@@ -13,6 +13,7 @@ mod pin;
 mod recorded;
 mod review;
 mod siblings;
+mod since;
 
 pub(crate) use approve::approve_in_client;
 pub use approve::{Choice, NotAHash, ReviewedHash, approve};
@@ -23,6 +24,7 @@ pub use pin::{PinDraft, PinQuestion, Pinned, pin};
 pub use recorded::RecordedServer;
 pub use review::{Review, can_be_approved, hash_of};
 pub use siblings::{Configured, Decided, Shared};
+pub use since::Since;
 
 #[cfg(test)]
 mod tests;

@@ -327,6 +327,12 @@ impl Judge {
         Judging { rules: &self.rules, call_rules: &self.call_rules }
     }
 
+    /// The status of the server as it is recorded.
+    pub(crate) fn status(&self) -> Result<ServerStatus, StoreError> {
+        let server = self.store.server(&self.rules.server)?;
+        Ok(server.map_or(ServerStatus::Unbaselined, |server| server.status))
+    }
+
     fn read_record(&self) -> Result<StoreRecord, StoreError> {
         let id = &self.rules.server;
         let server = self.store.server(id)?;

@@ -1,12 +1,13 @@
 //! Where a server comes from, as it is pinned and recorded: the program that is started, or the address that is reached.
 //! Words that may be secrets are keyed hashes.
 
-use crate::program::digest_of;
+use crate::program::{digest_of, find_program};
 use crate::server::driver::OriginSource;
+use contract::json::ReadError;
 use contract::origin::{ProgramOrigin, Redactor, address_entry};
 use contract::surface::Entry;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{Launch, LaunchKey, launch_path_exists};
 use wire::remote::TlsKey;
 use wire::{StdioLaunch, Upstream};
@@ -90,6 +91,25 @@ impl Origin {
                 Box::new(|| None)
             }
         }
+    }
+}
+
+/// The origin of a server that was just observed, as it is pinned. The program's digest is kept in the file `kept`.
+pub fn observed_origin(
+    upstream: &Upstream,
+    key: &LaunchKey,
+    tls_key: Option<&str>,
+    kept: Option<&Path>,
+) -> Result<Entry, ReadError> {
+    match (Origin::of(upstream, key), upstream) {
+        (Origin::Program(origin), Upstream::Stdio(launch)) => {
+            let program = launch.program.to_string_lossy();
+            let file = find_program(&program, launch.directory.as_deref());
+            let digest = file.and_then(|file| digest_of(&file, kept));
+            ProgramOrigin { digest, ..origin }.entry()
+        }
+        (Origin::Program(origin), Upstream::Http(_)) => origin.entry(),
+        (Origin::Address { url, .. }, _) => address_entry(&url, tls_key),
     }
 }
 

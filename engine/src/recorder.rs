@@ -19,17 +19,29 @@ use ledger::record::{
 };
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::receipts::{Receipts, ReceiptsError, Settled, Ticket};
 
 /// How many ids are made with one question for randomness.
 const IDS_AT_ONCE: usize = 128;
 
+/// Counts what is recorded. It is called on the way of every request, so it must not block.
+pub trait RecorderWatch: std::fmt::Debug + Send + Sync {
+    fn decided(&self, method: &str, ruling: &Ruling);
+
+    /// A dispatched request ended.
+    fn ended(&self, status: OutcomeStatus, ours: Duration, theirs: Duration);
+
+    /// A receipt could not be written.
+    fn failed(&self);
+}
+
 /// Writes the receipts of one session.
 #[derive(Debug)]
 pub struct Recorder {
     receipts: Receipts,
+    watch: Option<Arc<dyn RecorderWatch>>,
     ids: Mutex<Vec<[u8; 16]>>,
     /// Whether the last receipt that could not be written found no room.
     is_disk_full: AtomicBool,
@@ -87,7 +99,14 @@ impl<'a> Circumstances<'a> {
 
 impl Recorder {
     pub fn new(receipts: Receipts) -> Recorder {
-        Recorder { receipts, ids: Mutex::default(), is_disk_full: AtomicBool::new(false) }
+        let is_disk_full = AtomicBool::new(false);
+        Recorder { receipts, watch: None, ids: Mutex::default(), is_disk_full }
+    }
+
+    /// The same, counted.
+    #[must_use]
+    pub fn watched_by(self, watch: Arc<dyn RecorderWatch>) -> Recorder {
+        Recorder { watch: Some(watch), ..self }
     }
 
     /// Records what was decided, together with what else is settled next. Nothing of the call may be dispatched before
@@ -161,6 +180,9 @@ impl Recorder {
         };
         let ticket = self.receipts.decision_later(&decision);
         let ticket = ticket.map_err(|error| self.note_failure(error))?;
+        if let Some(watch) = &self.watch {
+            watch.decided(call.method, ruling);
+        }
         Ok(Recorded { receipt_id, ticket, decided })
     }
 
@@ -180,6 +202,9 @@ impl Recorder {
     }
 
     fn note_failure(&self, error: ReceiptsError) -> ReceiptsError {
+        if let Some(watch) = &self.watch {
+            watch.failed();
+        }
         self.is_disk_full.store(error.is_disk_full(), Ordering::Relaxed);
         error
     }
@@ -202,6 +227,9 @@ impl Recorder {
             latency_us: Latency { ours: microseconds(ours), theirs: Some(microseconds(theirs)) },
         };
         let _ = self.receipts.outcome_later(&outcome);
+        if let Some(watch) = &self.watch {
+            watch.ended(status, ours, theirs);
+        }
     }
 
     /// Records what is no request.

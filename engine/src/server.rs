@@ -6,10 +6,12 @@
 pub(crate) mod asking;
 pub mod driver;
 pub(crate) mod keeper;
+mod looked;
 mod notes;
 mod unlinked;
 mod view;
 
+pub use looked::{LookError, looked_surface};
 pub use unlinked::Unlinked;
 pub use view::{Freshness, Known, ServerView};
 
@@ -27,7 +29,7 @@ use crate::tally::Tally;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use driver::Wake;
-use gate::server::ServerId;
+use gate::server::{ServerId, ServerStatus};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -372,6 +374,11 @@ impl Server {
         let judged = self.judge().judge_recorded(now())?;
         let admission = lock(&self.views).admission.clone();
         Ok(judged.map(|judged| Situation { admission, ..judged.situation }))
+    }
+
+    /// The status as it is recorded now.
+    pub fn status(&self) -> Result<ServerStatus, StoreError> {
+        self.judge().status()
     }
 
     /// An instance says that these lists changed, to whichever client it shows them. Returns whether that is news.

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::observation::{now, remark_notes, surface_of};
 use crate::report::{self, VerdictDocument};
 use crate::screen::{self, DIM, styled};
-use crate::server_text::ServerText;
+use crate::server_text;
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::admit_before_look;
 use engine::acts::observe;
@@ -34,7 +34,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     let by = approver::by(&by);
     observe(&mut workplace.store, &server, &surface, counted.as_ref(), by)?;
     let is_quarantined = server.status() == ServerStatus::Quarantined;
-    let text = ServerText::on_standard_output(command.text.server_text);
+    let text = server_text::on_standard_output(command.text.server_text);
     if options.json {
         let mut document = VerdictDocument::of(&judgement, text);
         document.server = Some(target.id.as_str());

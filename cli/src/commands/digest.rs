@@ -8,7 +8,7 @@ use crate::observation::now;
 use crate::people_events::people_events;
 use crate::report::{EntryDocument, count, name_of, state_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, styled};
-use crate::server_text::ServerText;
+use crate::server_text::{self, ServerText};
 use crate::target::Workplace;
 use engine::acts::Review;
 use gate::server::{ServerId, ServerStatus};
@@ -84,7 +84,7 @@ pub(crate) fn run(command: &DigestCommand, options: &Options) -> Result<Exit, Fa
         return Err(Failure::usage(format!("`--day`: {} has not begun yet in UTC", date(day))));
     }
     let is_today = day == today;
-    let text = ServerText::on_standard_output(false);
+    let text = server_text::on_standard_output(false);
     let (servers, benign) = gather(&workplace, day, is_today, at)?;
     let of_day = |event: &StoreEvent| Day::of(event.at) == day;
     let events = workplace.store.events()?.into_iter().filter(of_day);

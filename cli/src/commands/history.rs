@@ -7,7 +7,7 @@ use crate::arguments::{HistoryCommand, Options};
 use crate::failure::{Exit, Failure};
 use crate::pager::paged;
 use crate::screen::{self, BOLD, DIM, styled};
-use crate::server_text::ServerText;
+use crate::server_text::{self, ServerText};
 use crate::target::{Workplace, unknown_server};
 use store::{HistoryEvent, Store};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(command: &HistoryCommand, options: &Options) -> Result<Exit, F
     if let Some(number) = command.show {
         return show::run(command, number, &history, &workplace, options);
     }
-    if ServerText::on_standard_output(command.text.server_text) == ServerText::Located {
+    if server_text::on_standard_output(command.text.server_text) == ServerText::Located {
         // A pin that another program wrote was approved by no person.
         history.iter_mut().for_each(|event| event.raw = None);
     }

@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::observation::{Looked, look_at, now, remark_notes};
 use crate::report;
 use crate::screen::{self, BOLD, DIM, styled};
-use crate::server_text::ServerText;
+use crate::server_text::{self, ServerText};
 use crate::sharing;
 use crate::target::{Source, Target, Workplace};
 use crate::vouching::{admit_before_look, checker_for};
@@ -40,7 +40,7 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let vouched = admitted.as_deref().and_then(Admitted::anchor);
     let draft = PinDraft::new(server, surface, vouched)?;
     remark_unvouched(admitted.as_deref(), options);
-    let text = ServerText::on_standard_output(command.text.server_text);
+    let text = server_text::on_standard_output(command.text.server_text);
     let draft = ask(draft, &target.id, &workplace, options, text)?;
     preview(&draft, &target.id, options, text);
     let by = approver::name();

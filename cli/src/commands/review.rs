@@ -7,7 +7,7 @@ use crate::observation::now;
 use crate::pager::paged;
 use crate::report::EntryDocument;
 use crate::screen::{self, BOLD, DIM, styled};
-use crate::server_text::{HOW_TO_SEE, Printable, ServerText};
+use crate::server_text::{self, HOW_TO_SEE, Printable, ServerText};
 use crate::sharing;
 use crate::target::Workplace;
 use engine::acts::{Review, can_be_approved, hash_of};
@@ -48,7 +48,7 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
         judged.judgement.verdict.is_held() || judged.status() == ServerStatus::Pending
     });
     let usage = Usage::read(&workplace)?;
-    let text = ServerText::on_standard_output(command.text.server_text);
+    let text = server_text::on_standard_output(command.text.server_text);
     if options.json {
         print(&servers, &usage, text)?;
     } else if servers.is_empty() {

@@ -10,11 +10,11 @@ use crate::last_check::LastCheck;
 use crate::observation::now;
 use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
-use crate::server_text::{Printable, ServerText};
+use crate::server_text::{self, Printable, ServerText};
 use crate::target::{Workplace, unknown_server};
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
-use engine::acts::Review;
+use engine::acts::{Review, Since};
 use gate::judge::Judgement;
 use gate::pins::{Basis, EntryPins};
 use gate::posture::Posture;
@@ -24,7 +24,7 @@ use gate::words;
 use groups::{OneByLaunch, one_by_launch};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{HistoryEvent, IncidentStore, Launch, Store};
+use store::{IncidentStore, Launch, Store};
 
 mod groups;
 
@@ -85,7 +85,7 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
     }
     let incident = workplace.store.incident()?.incident;
-    let text = ServerText::on_standard_output(command.text.server_text);
+    let text = server_text::on_standard_output(command.text.server_text);
     if options.json {
         let documents: Vec<_> =
             servers.iter().map(|standing| document(standing, text, &usage)).collect();
@@ -162,42 +162,6 @@ fn ids_to_show(workplace: &Workplace) -> Result<Vec<ServerId>, Failure> {
         }
     }
     Ok(ids.into_iter().collect())
-}
-
-/// Since when entries of a server wait. The history has the hash of the whole surface at each act and not of each entry, so
-/// this is known only while nothing else of the surface changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Since {
-    held: Option<Timestamp>,
-    deferred: Option<Timestamp>,
-}
-
-impl Since {
-    fn read(history: &[HistoryEvent]) -> Since {
-        let acts: Vec<&HistoryEvent> =
-            history.iter().filter(|event| event.seq == event.act).collect();
-        let has_moved = |act: &HistoryEvent| {
-            act.surface_hash_after.is_some() && act.surface_hash_before != act.surface_hash_after
-        };
-        let is_first = |act: &HistoryEvent| act.surface_hash_before.is_none();
-        // Nothing was held before the status became what it is, so everything that is held began to be at that act.
-        let turned = acts
-            .iter()
-            .rposition(|act| act.status_after.is_some() && act.status_before != act.status_after);
-        let (before, after) = acts.split_at(turned.map_or(0, |turned| turned + 1));
-        let turned = before.last().filter(|_| !after.iter().any(|act| has_moved(act)));
-        let held = turned.filter(|act| {
-            matches!(act.status_after, Some(ServerStatus::Changed | ServerStatus::Pending))
-        });
-        // A deferred entry leaves the status alone. If the surface moved once, it is what moved.
-        let mut moved = acts.iter().filter(|act| has_moved(act) && !is_first(act));
-        let deferred = moved.next().filter(|_| moved.next().is_none());
-        Since { held: held.map(|act| act.at), deferred: deferred.map(|act| act.at) }
-    }
-
-    fn of(self, entry: &Judgement) -> Option<Timestamp> {
-        if entry.verdict.is_held() { self.held } else { self.deferred }
-    }
 }
 
 fn pinned(judged: &Review, entry_type: EntryType) -> usize {

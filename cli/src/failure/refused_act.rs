@@ -2,7 +2,7 @@
 
 use super::Failure;
 use crate::screen;
-use crate::server_text::ServerText;
+use crate::server_text;
 use crate::target::near;
 use contract::surface::EntryId;
 use engine::acts::{ActError, Among};
@@ -46,7 +46,7 @@ impl From<ActError> for Failure {
                 "{error}: `holdpoint review {server}` shows them, with the hash that approves them"
             )),
             ActError::UnreadableList { list, ref reason } => {
-                let reason = ServerText::on_standard_output(false).unreadable(reason);
+                let reason = server_text::on_standard_output(false).unreadable(reason);
                 Failure::unreadable(format!(
                     "`{}` cannot be read: {reason}; nothing was pinned",
                     list.method()
@@ -71,7 +71,7 @@ fn unknown_entry(words: &str, key: &str, among: Among, known: &[EntryId]) -> Fai
         Among::Waiting => "waits",
         Among::Pinned => "is pinned",
     };
-    let text = ServerText::on_standard_output(false);
+    let text = server_text::on_standard_output(false);
     let is_accepted = match among {
         Among::Waiting => false,
         Among::Pinned => true,

@@ -21,6 +21,8 @@ use store::{Act, By, HeldChange, HoldDecision, NewPin, Store};
 
 /// The hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
+/// The most hashes that the history names of one approval.
+const MAX_NAMED_HASHES: usize = 32;
 
 /// The hash of what a person reviewed: of one entry, or of the whole surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +63,7 @@ impl fmt::Display for ReviewedHash {
 #[derive(Debug)]
 pub struct Choice<'r> {
     review: &'r Review,
-    hash: ReviewedHash,
+    hashes: Vec<ReviewedHash>,
     pub entries: Vec<&'r Judgement>,
 }
 
@@ -98,6 +100,29 @@ impl Review {
         }
     }
 
+    /// Several entries, each with the hash that it was reviewed with. One that does not wait, or waits with another hash,
+    /// refuses all of them.
+    pub fn choose_entries(
+        &self,
+        reviewed: &[(EntryId, ReviewedHash)],
+    ) -> Result<Choice<'_>, ActError> {
+        let waiting = self.approvable()?;
+        let mut entries: Vec<&Judgement> = Vec::new();
+        for (id, hash) in reviewed {
+            let found = waiting.iter().find(|entry| entry.id == *id);
+            let found = found.filter(|entry| hash_of(entry).as_ref() == Some(hash));
+            let found = *found.ok_or_else(|| self.other_hash())?;
+            if !entries.iter().any(|chosen| chosen.id == found.id) {
+                entries.push(found);
+            }
+        }
+        if entries.is_empty() {
+            return Err(self.other_hash());
+        }
+        let hashes = reviewed.iter().map(|(_, hash)| hash.clone()).collect();
+        self.whole_if_first(Choice { review: self, hashes, entries })
+    }
+
     fn chosen<'r>(
         &'r self,
         entries: Vec<&'r Judgement>,
@@ -111,13 +136,18 @@ impl Review {
         if !is_it {
             return Err(self.other_hash());
         }
-        // Entries that are left out of a first approval would pass for additions later.
+        self.whole_if_first(Choice { review: self, hashes: vec![hash.clone()], entries })
+    }
+
+    /// Entries that are left out of a first approval would pass for additions later.
+    fn whole_if_first<'r>(&self, choice: Choice<'r>) -> Result<Choice<'r>, ActError> {
         let mut waiting = self.waiting().filter(|entry| can_be_approved(entry));
-        let is_chosen = |entry: &Judgement| entries.iter().any(|chosen| chosen.id == entry.id);
+        let is_chosen =
+            |entry: &Judgement| choice.entries.iter().any(|chosen| chosen.id == entry.id);
         if self.awaits_first_approval() && !waiting.all(is_chosen) {
             return Err(ActError::PartOfFirst { server: self.server.id.clone() });
         }
-        Ok(Choice { review: self, hash: hash.clone(), entries })
+        Ok(choice)
     }
 
     fn approvable(&self) -> Result<Vec<&Judgement>, ActError> {
@@ -168,13 +198,29 @@ pub fn approve(
         entries.map(|entry| entry.after.clone().unwrap_or_else(|| gone(entry))).collect();
     let nothing = Surface::default();
     let surface = surface.as_ref().unwrap_or(&nothing);
-    let detail = format!("hash {}", choice.hash);
+    let detail = detail_of(&choice.hashes);
     let held = match server.awaits_first_approval() {
         true => Vec::new(),
         false => held_changes(choice.entries.iter().copied()),
     };
     let approved = Approved { entries, detail, held };
     record(store, server, surface, approved, configured, by, &mut Compared::default())
+}
+
+/// What the history says of an approval: by which hashes, as far as there is room for them.
+fn detail_of(hashes: &[ReviewedHash]) -> String {
+    match hashes {
+        [one] => format!("hash {one}"),
+        many => {
+            let shown: Vec<&str> =
+                many.iter().take(MAX_NAMED_HASHES).map(|hash| hash.0.as_str()).collect();
+            let more = match many.len().saturating_sub(MAX_NAMED_HASHES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("hashes {}{more}", shown.join(", "))
+        }
+    }
 }
 
 /// Pins one entry that a person approved where the gate asked in their client, if it is still what they were asked about.

@@ -5,7 +5,7 @@ use crate::arguments::{HistoryCommand, Options};
 use crate::failure::{Exit, Failure};
 use crate::pager::paged;
 use crate::screen::{self, BOLD, DIM, styled};
-use crate::server_text::{HOW_TO_SEE, ServerText, Withheld};
+use crate::server_text::{self, HOW_TO_SEE, ServerText, Withheld};
 use crate::side_by_side;
 use crate::target::Workplace;
 use contract::hash::EntryHash;
@@ -44,7 +44,7 @@ pub(super) fn run(
             "the history of `{id}` has no act {number}: `holdpoint history {id}` numbers them"
         ))
     })?;
-    let text = ServerText::on_standard_output(command.text.server_text);
+    let text = server_text::on_standard_output(command.text.server_text);
     let lines = history.iter().filter(|event| event.act == number && event.seq != number);
     let changed = lines.filter_map(|event| read(event, workplace, text).transpose());
     let changed = changed.collect::<Result<Vec<Changed<'_>>, Failure>>()?;
