@@ -7,7 +7,7 @@ use bytes::Bytes;
 use contract::json::Document;
 use contract::surface::ListKind;
 use engine::situation::Situation;
-use gate::server::ServerId;
+use gate::server::{ServerId, ServerStatus};
 use policy::{Caller, IdentityKey, Inventory, ServerInventory, ToolInventory};
 use settings::gateway::{Reach, ServerSettings, Toolset};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -34,6 +34,7 @@ pub(crate) struct CatalogServer {
     pub(crate) server: Arc<GatewayServer>,
     /// `None` if it was never observed.
     pub(crate) situation: Option<Arc<Situation>>,
+    pub(crate) status: ServerStatus,
 }
 
 /// All servers as they were last recorded. It is replaced as a whole, never changed.

@@ -6,6 +6,7 @@ mod tls;
 
 use crate::catalog::Scope;
 use crate::frame;
+use crate::front_checks::FrontNames;
 use crate::greeting::{Era, STATELESS};
 use crate::identity::{CredentialHash, Proof, Resource};
 use crate::mcp::forward::TRACE_HEADERS;
@@ -29,8 +30,29 @@ use std::time::{Duration, Instant};
 use wire::envelope::scan;
 
 pub(crate) use listen::Peer;
-pub use listen::serve;
+pub use listen::{serve, serve_admin, serve_metrics};
 pub(crate) use tls::TlsFront;
+
+/// Which of the gateway's addresses a request came in at.
+#[derive(Debug, Clone)]
+pub(crate) enum Door {
+    /// `listen`.
+    Main,
+    /// `admin_listen`, with the names that count there.
+    Admin(Arc<FrontNames>),
+    /// `metrics_listen`.
+    Metrics,
+}
+
+impl Door {
+    /// Whether connections are plain HTTP, from everywhere: `tls` is about the others.
+    pub(crate) fn is_plain(&self) -> bool {
+        match self {
+            Door::Main | Door::Admin(_) => false,
+            Door::Metrics => true,
+        }
+    }
+}
 
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -100,17 +122,54 @@ impl Node {
     {
         let begun = Instant::now();
         let (parts, body) = request.into_parts();
-        if let Err(refusal) = self.check_names(&parts) {
+        let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+        let door = peer.as_ref().map_or(&Door::Main, |peer| &peer.door);
+        if let Err(refusal) = self.check_names(&parts, door) {
             return *refusal;
         }
-        match Route::of(parts.uri.path()) {
+        let route = Route::of(parts.uri.path()).filter(|route| self.is_behind(door, route));
+        match route {
             Some(Route::Mcp { scope, org }) => {
                 self.respond_mcp(&parts, body, scope, org.as_deref(), begun).await
             }
             Some(Route::ResourceMetadata(path)) => self.resource_metadata(&path),
             Some(Route::Health) => reply::empty(StatusCode::OK),
             Some(Route::Ready) => self.ready(),
-            Some(Route::Admin(_) | Route::Metrics) | None => reply::empty(StatusCode::NOT_FOUND),
+            Some(Route::Admin(_)) => self.respond_admin(parts, body).await,
+            Some(Route::Metrics) => self.respond_metrics(&parts, door).await,
+            None => reply::empty(StatusCode::NOT_FOUND),
+        }
+    }
+
+    /// Whether a route is served at an address: what has an address of its own is served there only.
+    fn is_behind(&self, door: &Door, route: &Route) -> bool {
+        let front = &self.shared.settings().front;
+        match (door, route) {
+            (_, Route::Health | Route::Ready) => true,
+            (Door::Main, Route::Admin(_)) => front.admin_listen.is_none(),
+            (Door::Main, Route::Metrics) => front.metrics_listen.is_none(),
+            (Door::Main, Route::Mcp { .. } | Route::ResourceMetadata(_)) => true,
+            (Door::Admin(_), Route::Admin(_) | Route::ResourceMetadata(_)) => true,
+            (Door::Admin(_), Route::Mcp { .. } | Route::Metrics) => false,
+            (Door::Metrics, Route::Metrics) => true,
+            (Door::Metrics, _) => false,
+        }
+    }
+
+    /// The numbers of the gateway. They tell which servers there are, so others than this machine need to be permitted.
+    async fn respond_metrics(self: &Arc<Self>, parts: &Parts, door: &Door) -> Reply {
+        let is_open =
+            matches!(door, Door::Metrics) || self.shared.settings().front.listen.ip().is_loopback();
+        if !is_open {
+            match self.identify(parts, Resource::Admin).await {
+                Ok(identified) if self.may_audit(&identified.caller) => {}
+                Ok(_) => return reply::empty(StatusCode::FORBIDDEN),
+                Err(refusal) => return *refusal,
+            }
+        }
+        match parts.method {
+            Method::GET => self.metrics(),
+            _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
     }
 

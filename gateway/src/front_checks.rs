@@ -51,6 +51,22 @@ impl FrontNames {
         FrontNames { origins, authorities: self.authorities.clone() }
     }
 
+    /// The names at an address beside the usual one: that of `public_url` with the other port, and the address itself.
+    pub fn beside(front: &FrontSettings, listen: SocketAddr) -> FrontNames {
+        let mut names = FrontNames::new(front, listen);
+        let port = listen.port();
+        let authority = front.public_url.authority();
+        let host = match has_port(authority) {
+            true => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+            false => authority,
+        };
+        names.authorities.push(format!("{host}:{port}"));
+        if !listen.ip().is_unspecified() {
+            names.authorities.push(listen.to_string());
+        }
+        names
+    }
+
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), NotOurs> {
         self.check_host(uri, headers)?;
         self.check_origin(headers)

@@ -77,6 +77,11 @@ impl Authenticator {
         if self.are_keys_enabled { self.keys.reload(store) } else { Ok(()) }
     }
 
+    /// The caller that a key for the MCP paths stands for, by its subject.
+    pub(crate) fn caller_of_key(&self, subject: &str) -> Option<Caller> {
+        self.keys.caller_of(subject)
+    }
+
     /// Writes on which days keys were used. For a timer: it writes to the store.
     pub fn write_key_uses(&self, store: &mut dyn Store) -> Result<(), StoreError> {
         self.keys.write_uses(store)

@@ -2,18 +2,22 @@
 //! engine's.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod asking;
 mod authorizer;
 mod catalog;
 mod child;
 mod cluster_key;
+mod counts;
 mod frame;
 mod front;
 pub mod front_checks;
 mod greeting;
 pub mod identity;
+mod inventory;
 mod link;
 mod mcp;
+mod metrics;
 mod node;
 mod pending;
 pub mod policies;
@@ -29,7 +33,9 @@ mod strangers;
 mod upkeep;
 mod vouching;
 
-pub use front::serve;
+pub use admin::ADMIN_PATH;
+pub use front::{serve, serve_admin, serve_metrics};
+pub use inventory::inventory;
 pub use node::{Node, StartError};
 pub use reload::Reloaded;
 pub use resources::Remark;

@@ -4,6 +4,7 @@ use crate::asking::{self, Questions};
 use crate::authorizer::PolicyAuthorizer;
 use crate::catalog::{Catalog, CatalogServer};
 use crate::cluster_key;
+use crate::counts::Counts;
 use crate::front::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::identity::{Authenticator, IssuerError};
@@ -18,20 +19,21 @@ use crate::sessions::{PrincipalId, Sessions};
 use crate::strangers::Strangers;
 use arc_swap::ArcSwap;
 use contract::surface::ListKind;
+use contract::time::Timestamp;
 use engine::admission::Admittance;
 use engine::lease::Lease;
-use engine::recorder::Recorder;
+use engine::recorder::{Recorder, now};
 use engine::server::Unlinked;
 use engine::situation::{ServerProfile, Situation, Switches};
 use engine::view::View;
-use gate::server::ServerId;
+use gate::server::{ServerId, ServerStatus};
 use settings::gateway::{GatewaySettings, ServerSettings, StoreLoss};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::receipts::{Receipts, ReceiptsError, Settings as ReceiptSettings};
 use store::{Home, Location, LocationError, Store, StoreError, Witnessed};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 /// The server id of receipts of requests that the gateway answers itself.
 const OWN_ID: &str = "gateway";
@@ -85,6 +87,10 @@ pub struct Node {
     pub(crate) questions: Questions,
     /// Where the gateway ends TLS itself.
     pub(crate) tls: Option<TlsFront>,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) started_at: Timestamp,
+    /// Readings of the ledger that may go on at once.
+    pub(crate) ledger_readers: Semaphore,
     in_flight: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
     /// Counts how often it changed who may call.
     pub(crate) keys_changed: watch::Sender<u64>,
@@ -156,7 +162,9 @@ impl Node {
         };
         let secret = cluster_key::read_or_create(&home.keys_path())
             .map_err(|error| StartError::Key(error.to_string()))?;
-        let recorder = Arc::new(Recorder::new(Receipts::open(&home, receipts)?));
+        let counts = Arc::new(Counts::default());
+        let recorder = Recorder::new(Receipts::open(&home, receipts)?);
+        let recorder = Arc::new(recorder.watched_by(counts.clone()));
         let read = policies::read(&settings.policy)?;
         let empty = policies::compile(&read, &Catalog::default().inventory())?;
         let shared = Shared {
@@ -204,6 +212,9 @@ impl Node {
             strangers: Strangers::default(),
             questions: Questions::default(),
             tls,
+            counts,
+            started_at: now(),
+            ledger_readers: Semaphore::new(1),
             in_flight: Arc::default(),
             keys_changed: watch::Sender::new(0),
             stop: watch::Sender::new(false),
@@ -219,6 +230,16 @@ impl Node {
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
+    }
+
+    /// How many servers have each status, also those that none has.
+    pub(crate) fn statuses(&self) -> BTreeMap<&'static str, u64> {
+        let mut statuses: BTreeMap<&'static str, u64> =
+            ServerStatus::ALL.into_iter().map(|status| (status.as_str(), 0)).collect();
+        for known in self.catalog().servers.values() {
+            *statuses.entry(known.status.as_str()).or_default() += 1;
+        }
+        statuses
     }
 
     pub(crate) fn remark(&self, sentence: &str) {
@@ -248,7 +269,8 @@ impl Node {
         let mut known = BTreeMap::new();
         for (id, server) in servers {
             let situation = server.recorded()?.map(Arc::new);
-            known.insert(id.clone(), CatalogServer { server: server.clone(), situation });
+            let status = server.engine.status()?;
+            known.insert(id.clone(), CatalogServer { server: server.clone(), situation, status });
         }
         Ok(Catalog::new(known, settings.toolsets.clone()))
     }

@@ -3,6 +3,7 @@
 use crate::child::{Child, ChildGuard, ChildInput, Said};
 use crate::greeting::{Era, Greeted, Ungreeted, greet};
 use crate::link::{Link, LinkParts, Way};
+use crate::metrics::ServerNumbers;
 use crate::pending::{Listener, Pending};
 use crate::resources::Shared;
 use crate::vouching::{StartCheck, Vouching};
@@ -265,6 +266,20 @@ impl GatewayServer {
         links.get(key)?.get().filter(|ready| !ready.link.is_closed()).cloned()
     }
 
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    /// How much it is used.
+    pub(crate) fn numbers(&self) -> ServerNumbers {
+        ServerNumbers {
+            id: self.settings.id.to_string(),
+            links: lock(&self.links).len() as u64,
+            children: self.children.load(Ordering::Relaxed).into(),
+            is_breaker_open: self.is_breaker_open(),
+        }
+    }
+
     /// The caller's link to the server, opened and greeted where there is none.
     pub(crate) async fn link(
         self: &Arc<Self>,
@@ -321,10 +336,13 @@ impl GatewayServer {
         opened
     }
 
+    fn is_breaker_open(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) >= BREAKER_FAILURES
+            && lock(&self.failed_at).is_some_and(|at| at.elapsed() < BREAKER_PAUSE)
+    }
+
     fn check_breaker(&self) -> Result<(), LinkError> {
-        let is_open = self.failures.load(Ordering::Relaxed) >= BREAKER_FAILURES
-            && lock(&self.failed_at).is_some_and(|at| at.elapsed() < BREAKER_PAUSE);
-        if is_open { Err(LinkError::BreakerOpen) } else { Ok(()) }
+        if self.is_breaker_open() { Err(LinkError::BreakerOpen) } else { Ok(()) }
     }
 
     /// Whether the server's program may be started.

@@ -76,6 +76,7 @@ pub(crate) struct StreamFilter {
 /// All sessions and streams of a node.
 #[derive(Debug)]
 pub(crate) struct Sessions {
+    first: u64,
     next: AtomicU64,
     next_stream: AtomicU64,
     streams: Mutex<HashMap<u64, OpenStream>>,
@@ -88,11 +89,21 @@ impl Sessions {
         // Numbers of an earlier run of this node must not come again while ids with them count.
         let first = now().saturating_mul(1 << 20);
         Sessions {
+            first,
             next: AtomicU64::new(first),
             next_stream: AtomicU64::new(0),
             streams: Mutex::default(),
             tombstones: Mutex::default(),
         }
+    }
+
+    /// How many sessions were begun here.
+    pub(crate) fn begun(&self) -> u64 {
+        self.next.load(Ordering::Relaxed).saturating_sub(self.first)
+    }
+
+    pub(crate) fn open_streams(&self) -> usize {
+        lock(&self.streams).values().filter(|stream| !stream.sender.is_closed()).count()
     }
 
     /// Begins a session. Returns its id.

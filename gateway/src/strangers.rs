@@ -27,6 +27,11 @@ struct Recent {
 }
 
 impl Strangers {
+    /// How many there were.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn note(&self, node: &Node, source: Option<IpAddr>, reason: &str, fault: &str) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let Some((source, count)) = self.due(source, Instant::now()) else { return };

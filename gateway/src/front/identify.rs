@@ -1,6 +1,7 @@
 //! Who makes a request. Nothing of a request is read before this is known, its headers aside.
 
-use super::{Identified, Peer};
+use super::{Door, Identified, Peer};
+use crate::front_checks::NotOurs;
 use crate::identity::{
     Authenticated, Resource, Unauthenticated, VerifiedCertificate, protected_resource_metadata,
 };
@@ -9,7 +10,7 @@ use crate::reply::{self, Reply};
 use bytes::Bytes;
 use engine::recorder::now;
 use http::StatusCode;
-use http::header::WWW_AUTHENTICATE;
+use http::header::{ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
 use settings::gateway::Transport;
 use std::net::IpAddr;
@@ -18,8 +19,18 @@ use std::time::Duration;
 
 impl Node {
     /// Whether a request is for this gateway at all: a page of another site may have sent it.
-    pub(super) fn check_names(&self, parts: &Parts) -> Result<(), Box<Reply>> {
-        self.names.load().check(&parts.uri, &parts.headers).map_err(|not_ours| {
+    pub(super) fn check_names(&self, parts: &Parts, door: &Door) -> Result<(), Box<Reply>> {
+        let checked = match door {
+            Door::Main => self.names.load().check(&parts.uri, &parts.headers),
+            Door::Admin(names) => {
+                let front = &self.shared.settings().front;
+                names.with_origins_of(front).check(&parts.uri, &parts.headers)
+            }
+            // It is reached by whatever name the network gives it. No page of a browser has anything to read there.
+            Door::Metrics if parts.headers.contains_key(ORIGIN) => Err(NotOurs::Origin),
+            Door::Metrics => Ok(()),
+        };
+        checked.map_err(|not_ours| {
             self.strangers.note(self, self.source(parts), "not_ours", &not_ours.to_string());
             Box::new(reply::text(StatusCode::FORBIDDEN, not_ours.to_string()))
         })

@@ -1,5 +1,6 @@
 //! Connections: plain or TLS, HTTP/1.1 and HTTP/2, and who is at their other end.
 
+use super::Door;
 use super::tls::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::node::{Node, StartError};
@@ -36,6 +37,7 @@ pub(crate) struct Peer {
     pub(crate) address: IpAddr,
     /// Verified against `client_ca`.
     pub(crate) certificate: Option<CertificateDer<'static>>,
+    pub(crate) door: Door,
 }
 
 /// Listens and serves until the gateway is shut down. Returns the address that is listened on, and a task.
@@ -43,15 +45,39 @@ pub async fn serve(
     node: Arc<Node>,
     address: SocketAddr,
 ) -> Result<(SocketAddr, tokio::task::JoinHandle<()>), StartError> {
-    let wrong = |error| StartError::Listen(address, error);
-    let listener = TcpListener::bind(address).await.map_err(wrong)?;
-    let address = listener.local_addr().map_err(wrong)?;
+    let (address, listener) = bind(address).await?;
     node.names.store(Arc::new(FrontNames::new(&node.shared.settings().front, address)));
-    let serving = tokio::spawn(accept(node, listener));
+    let serving = tokio::spawn(accept(node, listener, Door::Main));
     Ok((address, serving))
 }
 
-async fn accept(node: Arc<Node>, listener: TcpListener) {
+/// The same for the admin API alone, which then is at no other address.
+pub async fn serve_admin(
+    node: Arc<Node>,
+    address: SocketAddr,
+) -> Result<(SocketAddr, tokio::task::JoinHandle<()>), StartError> {
+    let (address, listener) = bind(address).await?;
+    let names = FrontNames::beside(&node.shared.settings().front, address);
+    Ok((address, tokio::spawn(accept(node, listener, Door::Admin(Arc::new(names))))))
+}
+
+/// The same for the metrics alone, for which no identity is needed here.
+pub async fn serve_metrics(
+    node: Arc<Node>,
+    address: SocketAddr,
+) -> Result<(SocketAddr, tokio::task::JoinHandle<()>), StartError> {
+    let (address, listener) = bind(address).await?;
+    Ok((address, tokio::spawn(accept(node, listener, Door::Metrics))))
+}
+
+async fn bind(address: SocketAddr) -> Result<(SocketAddr, TcpListener), StartError> {
+    let wrong = |error| StartError::Listen(address, error);
+    let listener = TcpListener::bind(address).await.map_err(wrong)?;
+    let address = listener.local_addr().map_err(wrong)?;
+    Ok((address, listener))
+}
+
+async fn accept(node: Arc<Node>, listener: TcpListener, door: Door) {
     let mut stop = node.stopping();
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
@@ -66,17 +92,19 @@ async fn accept(node: Arc<Node>, listener: TcpListener) {
             continue;
         };
         let address = peer.ip();
-        if !may_connect(&node.shared.settings().front.transport, address) {
+        let settings = node.shared.settings();
+        if !door.is_plain() && !may_connect(&settings.front.transport, address) {
             continue;
         }
         let Ok(place) = room.clone().try_acquire_owned() else { continue };
         let _ = stream.set_nodelay(true);
-        let (node, handshakes) = (node.clone(), handshakes.clone());
+        let (node, handshakes, door) = (node.clone(), handshakes.clone(), door.clone());
         node.connections.send_modify(|open| *open += 1);
         tokio::spawn(async move {
-            match &node.tls {
-                None => serve_connection(&node, stream, Peer { address, certificate: None }).await,
-                Some(tls) => serve_tls(&node, tls, stream, address, &handshakes).await,
+            let peer = Peer { address, certificate: None, door };
+            match node.tls.as_ref().filter(|_| !peer.door.is_plain()) {
+                None => serve_connection(&node, stream, peer).await,
+                Some(tls) => serve_tls(&node, tls, stream, peer, &handshakes).await,
             }
             node.connections.send_modify(|open| *open = open.saturating_sub(1));
             drop(place);
@@ -96,7 +124,7 @@ async fn serve_tls(
     node: &Arc<Node>,
     tls: &TlsFront,
     stream: TcpStream,
-    address: IpAddr,
+    peer: Peer,
     handshakes: &Semaphore,
 ) {
     let Ok(place) = handshakes.try_acquire() else { return };
@@ -111,7 +139,7 @@ async fn serve_tls(
     let certificates = stream.get_ref().1.peer_certificates();
     let certificate =
         certificates.and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
-    serve_connection(node, stream, Peer { address, certificate }).await;
+    serve_connection(node, stream, Peer { certificate, ..peer }).await;
 }
 
 async fn serve_connection<S>(node: &Arc<Node>, stream: S, peer: Peer)

@@ -131,6 +131,15 @@ impl KeyRing {
         self.known.load().get(&hash.0).is_some_and(|key| !key.is_revoked)
     }
 
+    /// The caller of a key that is not revoked and opens MCP paths.
+    pub(super) fn caller_of(&self, subject: &str) -> Option<Caller> {
+        let known = self.known.load();
+        let found = known.values().find(|key| {
+            !key.is_revoked && !key.is_admin && key.caller.identity().subject == subject
+        });
+        found.map(|key| key.caller.clone())
+    }
+
     fn note_use(&self, key: &KnownKey, day: i64) {
         if key.last_used.is_some_and(|noted| noted.0 >= day) {
             return;

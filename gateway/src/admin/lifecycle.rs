@@ -1,0 +1,145 @@
+//! What people decide about servers: approve, quarantine, release, and have one looked at again. The acts are the engine's,
+//! the same as of the command line. When one returns, callers already find what it changed.
+
+use super::AdminVisit;
+use super::body::{ApproveBody, Reviewed, read};
+use super::refusal::AdminError;
+use crate::server::GatewayServer;
+use contract::surface::Entry;
+use engine::acts::{self, Decided, Quarantine, Review, Shared};
+use engine::origin::observed_origin;
+use engine::server::looked_surface;
+use gate::server::{ServerId, ServerStatus};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::{ObserveError, ObserveLimits, Observed};
+
+impl AdminVisit {
+    pub(super) fn approve(&self, id: &ServerId, body: &[u8]) -> Result<Value, AdminError> {
+        let reviewed = read::<ApproveBody>(body)?.reviewed()?;
+        let mut store = self.node.shared.open_store()?;
+        let review = self.review(&store, id)?;
+        let choice = match &reviewed {
+            Reviewed::All(hash) => {
+                if review.surface_hash().as_ref() != Some(hash) {
+                    // Tells first that nothing can be approved, where that is so.
+                    review.choose(&[], hash)?;
+                    return Err(acts::ActError::OtherHash { server: id.clone() }.into());
+                }
+                review.choose(&[], hash)?
+            }
+            Reviewed::Entries(entries) => review.choose_entries(entries)?,
+        };
+        let configured = |id: &ServerId| self.node.judging(id);
+        let Decided { status, shared } =
+            self.by(|by| acts::approve(&mut store, &choice, &configured, by))?;
+        self.node.refresh();
+        let approved: Vec<String> =
+            choice.entries.iter().map(|entry| entry.id.to_string()).collect();
+        Ok(decided(id, status, &shared, json!({"approved": approved})))
+    }
+
+    pub(super) fn quarantine(&self, id: &ServerId) -> Result<Value, AdminError> {
+        let mut store = self.node.shared.open_store()?;
+        let review = self.review(&store, id).ok();
+        let configured = |id: &ServerId| self.node.judging(id);
+        let stopped =
+            self.by(|by| acts::quarantine(&mut store, id, review.as_ref(), &configured, by))?;
+        self.node.refresh();
+        let was_stopped = stopped.outcome == Quarantine::Already;
+        let more = json!({"already": was_stopped});
+        Ok(decided(id, ServerStatus::Quarantined, &stopped.shared, more))
+    }
+
+    /// Ends a quarantine: the server becomes what a new look makes of it.
+    pub(super) async fn release(self, id: ServerId) -> Result<Value, AdminError> {
+        let server = self.configured_server(&id)?;
+        let checked = id.clone();
+        let visit = self.clone();
+        visit
+            .blocking(move |visit| {
+                let store = visit.node.shared.open_store()?;
+                visit.review(&store, &checked)?.server.check_release()?;
+                Ok(Value::Null)
+            })
+            .await?;
+        let (observed, origin) = self.look(&server).await?;
+        self.blocking(move |visit| {
+            let surface = looked_surface(&observed, origin)?;
+            let mut store = visit.node.shared.open_store()?;
+            let Review { server, .. } = visit.review(&store, &id)?;
+            let configured = |id: &ServerId| visit.node.judging(id);
+            let Decided { status, shared } =
+                visit.by(|by| acts::release(&mut store, &server, &surface, &configured, by))?;
+            visit.node.refresh();
+            Ok(decided(&id, status, &shared, json!({})))
+        })
+        .await
+    }
+
+    /// Has the server looked at now: a change is found without waiting for a call.
+    pub(super) async fn recheck(self, id: ServerId) -> Result<Value, AdminError> {
+        let server = self.configured_server(&id)?;
+        if server.engine.status()? == ServerStatus::Quarantined {
+            return Err(engine::server::LookError::Quarantined.into());
+        }
+        let (observed, origin) = self.look(&server).await?;
+        self.blocking(move |visit| {
+            let status = server.engine.take_in(&observed, origin)?;
+            visit.node.refresh();
+            let data = json!({"status": status});
+            let recorder = &visit.node.shared.recorder;
+            visit.by(|by| recorder.event(id.as_str(), "server.recheck", Some(by.name), &data));
+            Ok(decided(&id, status, &[], json!({})))
+        })
+        .await
+    }
+
+    fn configured_server(&self, id: &ServerId) -> Result<Arc<GatewayServer>, AdminError> {
+        let catalog = self.node.catalog();
+        let known = catalog.servers.get(id);
+        let known = known.ok_or_else(|| AdminError::UnknownServer(id.to_string()))?;
+        let is_admitted = known.situation.as_ref().is_none_or(|now| !now.admission.is_closed());
+        match is_admitted {
+            true => Ok(known.server.clone()),
+            // An unadmitted server must not be contacted.
+            false => Err(AdminError::Conflict(format!("server `{id}` is not admitted"))),
+        }
+    }
+
+    /// Starts or reaches the server with the gateway's own credentials, apart from all callers.
+    async fn look(&self, server: &Arc<GatewayServer>) -> Result<(Observed, Entry), AdminError> {
+        let observed = wire::observe(server.upstream(), &ObserveLimits::default(), &|_| {}).await;
+        let observed = observed
+            .map_err(|error: ObserveError| AdminError::Unreached(error.without_stderr()))?;
+        let (node, server) = (self.node.clone(), server.clone());
+        let tls_key = observed.tls_key.clone();
+        let origin = tokio::task::spawn_blocking(move || {
+            let kept = node.shared.home.path().join("digests.json");
+            let key = &node.shared.launch_key;
+            observed_origin(server.upstream(), key, tls_key.as_deref(), Some(&kept))
+        });
+        match origin.await {
+            Ok(Ok(origin)) => Ok((observed, origin)),
+            Ok(Err(_)) | Err(_) => Err(AdminError::Internal),
+        }
+    }
+}
+
+/// What a decision did, with the names that the commands print with `--json`.
+fn decided(id: &ServerId, status: ServerStatus, shared: &[Shared], more: Value) -> Value {
+    let mut document = json!({"server": id, "status": status});
+    let of_one = |shared: &Shared| match &shared.outcome {
+        Ok(status) => json!({"server": shared.server, "status": status}),
+        Err(error) => json!({"server": shared.server, "error": error.to_string()}),
+    };
+    if let Value::Object(members) = &mut document {
+        if let Value::Object(more) = more {
+            members.extend(more);
+        }
+        if !shared.is_empty() {
+            members.insert("shared".to_owned(), shared.iter().map(of_one).collect());
+        }
+    }
+    document
+}

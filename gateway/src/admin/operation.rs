@@ -1,0 +1,157 @@
+//! Every operation of the admin API: its method and path, and what a caller needs to be permitted. The router and the
+//! OpenAPI document are made from this table.
+
+use axum::routing::MethodFilter;
+use policy::AdminAction;
+
+/// Where all operations are.
+pub const ADMIN_PATH: &str = "/admin/v1";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    ListServers,
+    ShowServer,
+    Approve,
+    Quarantine,
+    Release,
+    Recheck,
+    ListReceipts,
+    ShowIncident,
+    SetIncident,
+    Revoke,
+    ShowPrincipalTools,
+    ShowInventory,
+    ShowStats,
+    ShowOpenApi,
+}
+
+/// What an operation is done to, as policies see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Gateway,
+    /// The server in the path.
+    Server,
+    /// Every server that the caller may see; others are left out.
+    EachServer,
+    /// The server that the query names, else the gateway.
+    NamedServer,
+}
+
+impl Operation {
+    pub(super) const ALL: [Operation; 14] = [
+        Operation::ListServers,
+        Operation::ShowServer,
+        Operation::Approve,
+        Operation::Quarantine,
+        Operation::Release,
+        Operation::Recheck,
+        Operation::ListReceipts,
+        Operation::ShowIncident,
+        Operation::SetIncident,
+        Operation::Revoke,
+        Operation::ShowPrincipalTools,
+        Operation::ShowInventory,
+        Operation::ShowStats,
+        Operation::ShowOpenApi,
+    ];
+
+    pub(super) fn method(self) -> &'static str {
+        match self {
+            Operation::ListServers
+            | Operation::ShowServer
+            | Operation::ListReceipts
+            | Operation::ShowIncident
+            | Operation::ShowPrincipalTools
+            | Operation::ShowInventory
+            | Operation::ShowStats
+            | Operation::ShowOpenApi => "get",
+            Operation::Approve
+            | Operation::Quarantine
+            | Operation::Release
+            | Operation::Recheck
+            | Operation::Revoke => "post",
+            Operation::SetIncident => "put",
+        }
+    }
+
+    pub(super) fn filter(self) -> MethodFilter {
+        match self.method() {
+            "post" => MethodFilter::POST,
+            "put" => MethodFilter::PUT,
+            _ => MethodFilter::GET,
+        }
+    }
+
+    /// The path behind [`ADMIN_PATH`].
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Operation::ListServers => "/servers",
+            Operation::ShowServer => "/servers/{id}",
+            Operation::Approve => "/servers/{id}/approve",
+            Operation::Quarantine => "/servers/{id}/quarantine",
+            Operation::Release => "/servers/{id}/release",
+            Operation::Recheck => "/servers/{id}/recheck",
+            Operation::ListReceipts => "/receipts",
+            Operation::ShowIncident | Operation::SetIncident => "/incident",
+            Operation::Revoke => "/incident/revoke",
+            Operation::ShowPrincipalTools => "/principals/{sub}/tools",
+            Operation::ShowInventory => "/inventory",
+            Operation::ShowStats => "/stats",
+            Operation::ShowOpenApi => "/openapi.json",
+        }
+    }
+
+    /// The name in the OpenAPI document and in records.
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Operation::ListServers => "listServers",
+            Operation::ShowServer => "showServer",
+            Operation::Approve => "approve",
+            Operation::Quarantine => "quarantine",
+            Operation::Release => "release",
+            Operation::Recheck => "recheck",
+            Operation::ListReceipts => "listReceipts",
+            Operation::ShowIncident => "showIncident",
+            Operation::SetIncident => "setIncident",
+            Operation::Revoke => "revoke",
+            Operation::ShowPrincipalTools => "showPrincipalTools",
+            Operation::ShowInventory => "showInventory",
+            Operation::ShowStats => "showStats",
+            Operation::ShowOpenApi => "showOpenApi",
+        }
+    }
+
+    pub(super) fn action(self) -> AdminAction {
+        match self {
+            Operation::ListServers
+            | Operation::ShowServer
+            | Operation::ListReceipts
+            | Operation::ShowIncident
+            | Operation::ShowPrincipalTools
+            | Operation::ShowInventory
+            | Operation::ShowStats
+            | Operation::ShowOpenApi => AdminAction::Audit,
+            Operation::Approve | Operation::Quarantine | Operation::Release => AdminAction::Approve,
+            Operation::Recheck | Operation::SetIncident | Operation::Revoke => AdminAction::Operate,
+        }
+    }
+
+    pub(super) fn reach(self) -> Reach {
+        match self {
+            Operation::ListServers | Operation::ShowInventory | Operation::ShowOpenApi => {
+                Reach::EachServer
+            }
+            Operation::ShowServer
+            | Operation::Approve
+            | Operation::Quarantine
+            | Operation::Release
+            | Operation::Recheck => Reach::Server,
+            Operation::ListReceipts => Reach::NamedServer,
+            Operation::ShowIncident
+            | Operation::SetIncident
+            | Operation::Revoke
+            | Operation::ShowPrincipalTools
+            | Operation::ShowStats => Reach::Gateway,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `/metrics`: the numbers of a gateway in the text format of OpenMetrics.
+
+use crate::counts::{LatencySnapshot, load};
+use crate::node::Node;
+use crate::reply::{self, Reply};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::fmt;
+
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+impl Node {
+    /// The numbers as they are now.
+    pub(crate) fn metrics(&self) -> Reply {
+        let mut registry = Registry::with_prefix("holdpoint");
+        registry.register_collector(Box::new(Scrape::of(self)));
+        let mut text = String::new();
+        if encode(&mut text, &registry).is_err() {
+            return reply::empty(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        let mut reply = reply::json(StatusCode::OK, [Bytes::from(text)]);
+        reply.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
+        reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        reply
+    }
+}
+
+/// One server's own numbers.
+#[derive(Debug)]
+pub(crate) struct ServerNumbers {
+    pub(crate) id: String,
+    pub(crate) links: u64,
+    pub(crate) children: u64,
+    pub(crate) is_breaker_open: bool,
+}
+
+/// Everything that is shown, read at one moment.
+#[derive(Debug)]
+pub(crate) struct Scrape {
+    pub(crate) requests: Vec<(&'static str, &'static str, u64)>,
+    pub(crate) outcomes: Vec<(&'static str, u64)>,
+    pub(crate) ours: LatencySnapshot,
+    pub(crate) theirs: LatencySnapshot,
+    pub(crate) receipts: u64,
+    pub(crate) receipts_failed: u64,
+    pub(crate) strangers: u64,
+    pub(crate) admin_requests: u64,
+    pub(crate) admin_refused: u64,
+    pub(crate) sessions_begun: u64,
+    pub(crate) streams: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) servers: Vec<ServerNumbers>,
+    pub(crate) statuses: BTreeMap<&'static str, u64>,
+}
+
+impl Scrape {
+    pub(crate) fn of(node: &Node) -> Scrape {
+        let (catalog, counts) = (node.catalog(), &node.counts);
+        let servers = catalog.servers.values().map(|known| known.server.numbers()).collect();
+        Scrape {
+            requests: counts.requests().collect(),
+            outcomes: counts.outcomes().collect(),
+            ours: counts.ours.snapshot(),
+            theirs: counts.theirs.snapshot(),
+            receipts: counts.receipts(),
+            receipts_failed: counts.receipts_failed(),
+            strangers: node.strangers.refused(),
+            admin_requests: load(&counts.admin_requests),
+            admin_refused: load(&counts.admin_refused),
+            sessions_begun: node.sessions.begun(),
+            streams: node.sessions.open_streams() as u64,
+            in_flight: node.flight_count() as u64,
+            servers,
+            statuses: node.statuses(),
+        }
+    }
+
+    fn held(&self) -> u64 {
+        let held = self.requests.iter().filter(|(_, decision, _)| *decision == "held");
+        held.map(|(.., count)| count).sum()
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family =
+            encoder.encode_descriptor("requests", REQUESTS, None, MetricType::Counter)?;
+        for (method, decision, count) in &self.requests {
+            let labels = [("method", *method), ("decision", *decision)];
+            counter(family.encode_family(&labels)?, *count)?;
+        }
+        let mut family =
+            encoder.encode_descriptor("outcomes", OUTCOMES, None, MetricType::Counter)?;
+        for (status, count) in &self.outcomes {
+            counter(family.encode_family(&[("status", *status)])?, *count)?;
+        }
+        let kind = MetricType::Histogram;
+        let mut family = encoder.encode_descriptor("latency_seconds", LATENCY, None, kind)?;
+        for (whose, latency) in [("ours", &self.ours), ("theirs", &self.theirs)] {
+            latency.encode(family.encode_family(&[("whose", whose)])?)?;
+        }
+        for (name, help, count) in [
+            ("holds", "Calls that were held for a person", self.held()),
+            ("receipts_written", "Decisions that were written to the ledger", self.receipts),
+            ("receipts_failed", "Receipts that could not be written", self.receipts_failed),
+            ("strangers_refused", "Requests without a valid identity", self.strangers),
+            ("sessions_begun", "Sessions that clients began", self.sessions_begun),
+            ("admin_requests", "Requests to the admin API", self.admin_requests),
+            ("admin_refused", "Requests to the admin API that were denied", self.admin_refused),
+        ] {
+            let kind = MetricType::Counter;
+            counter(encoder.encode_descriptor(name, help, None, kind)?, count)?;
+        }
+        for (name, help, count) in [
+            ("streams", "Open streams of clients", self.streams),
+            ("calls_in_flight", "Calls that servers have not answered yet", self.in_flight),
+        ] {
+            gauge(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?, count)?;
+        }
+        let mut family =
+            encoder.encode_descriptor("servers", "Servers by status", None, MetricType::Gauge)?;
+        for (status, count) in &self.statuses {
+            gauge(family.encode_family(&[("status", *status)])?, *count)?;
+        }
+        self.encode_servers(&mut encoder)
+    }
+}
+
+const REQUESTS: &str = "Requests of callers by method and decision";
+const OUTCOMES: &str = "Requests that were passed on, by how they ended";
+const LATENCY: &str = "Time a request took in the gateway (ours) and with its server (theirs)";
+
+impl Scrape {
+    fn encode_servers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Number = fn(&ServerNumbers) -> u64;
+        let numbers: [(&str, &str, Number); 3] = [
+            ("links", "Open links of callers to a server", |server| server.links),
+            ("children", "Running processes of a server", |server| server.children),
+            ("breaker_open", "1 while a server that failed is left alone", |server| {
+                u64::from(server.is_breaker_open)
+            }),
+        ];
+        for (name, help, number) in numbers {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for server in &self.servers {
+                let labels = [("server", server.id.as_str())];
+                gauge(family.encode_family(&labels)?, number(server))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EncodeMetric for LatencySnapshot {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_histogram::<NoLabelSet>(self.sum_seconds, self.count, &self.classes, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+fn counter(mut encoder: MetricEncoder<'_>, count: u64) -> fmt::Result {
+    encoder.encode_counter::<NoLabelSet, u64, u64>(&count, None)
+}
+
+fn gauge(mut encoder: MetricEncoder<'_>, number: u64) -> fmt::Result {
+    encoder.encode_gauge(&number)
+}
