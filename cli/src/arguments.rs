@@ -19,6 +19,8 @@ pub(crate) mod uninstall;
 pub(crate) mod watch;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+pub(crate) use gateway::GatewayArguments;
+
 use gate::posture::Posture;
 use gate::server::ServerId;
 use std::ffi::OsString;
@@ -193,6 +195,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint gateway\n  holdpoint gateway --config /etc/holdpoint/gateway.toml\n  holdpoint gateway --check"
     )]
     Gateway(gateway::GatewayCommand),
+    /// List every server and tool behind a gateway, with trust, risk and accepted hash
+    #[command(
+        after_help = "Examples:\n  holdpoint inventory\n  holdpoint inventory --config /etc/holdpoint/gateway.toml --json"
+    )]
+    Inventory(gateway::InventoryCommand),
     /// Move Holdpoint's data to another database
     #[command(
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"
@@ -364,6 +371,8 @@ pub(crate) struct StatusCommand {
     pub(crate) short: bool,
     #[command(flatten)]
     pub(crate) text: TextArguments,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArguments,
 }
 
 #[derive(Debug, Args)]
@@ -377,6 +386,8 @@ pub(crate) struct ReviewCommand {
     pub(crate) text: TextArguments,
     #[command(flatten)]
     pub(crate) pager: PagerArguments,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArguments,
 }
 
 impl Command {
@@ -437,11 +448,15 @@ pub(crate) struct ApproveCommand {
     /// The full hash that `review` printed: of one entry, or of the surface for all waiting changes
     #[arg(long, value_name = "HASH")]
     pub(crate) hash: String,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerCommand {
     pub(crate) id: ServerId,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArguments,
 }
 
 #[derive(Debug, Args)]
@@ -450,6 +465,8 @@ pub(crate) struct ReleaseCommand {
     /// How to start or reach the server, if that is not recorded in full
     #[command(flatten)]
     pub(crate) upstream: UpstreamArguments,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArguments,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod pager;
 mod people_events;
 mod policy_inputs;
 mod relaunch;
+mod remote_gateway;
 mod report;
 mod scenario;
 mod screen;
@@ -119,6 +120,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Unwire(command) => commands::unwire::run(command, options),
         Command::Scenario(command) => scenario::run(command),
         Command::Gateway(command) => commands::gateway::run(command, options),
+        Command::Inventory(command) => commands::inventory::run(command, options),
         Command::Store(command) => commands::store::run(command, options),
     }
 }

@@ -341,6 +341,7 @@ fn every_schema_is_used_and_refuses_something() {
     schemas.run("demo", &prepared(), &["demo"], 0);
     switches(&mut schemas, &prepared());
     policies(&mut schemas, &prepared());
+    inventory(&mut schemas, &prepared());
     evidence(&mut schemas, &Bench::new());
     reading(&mut schemas, &Bench::new());
     attestation(&mut schemas, &Bench::new());
@@ -555,6 +556,25 @@ fn keys(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("key", bench, &["key", "revoke", id], 0);
     schemas.run("keys", bench, &["key", "list"], 0);
     schemas.run("error", bench, &["key", "revoke", "k-none"], 2);
+}
+
+/// A server behind a gateway that is pinned, and one that was never seen.
+fn inventory(schemas: &mut Schemas, bench: &Bench) {
+    let server = |id: &str| {
+        format!("[[server]]\nid = \"{id}\"\ntrust = \"internal\"\ncommand = [\"true\"]\n")
+    };
+    let config = format!("{}orgs = [\"acme\"]\n{}", server("behind"), server("unseen"));
+    bench.file("inventory.toml", config);
+    bench.run(["pin", "--server", "behind", "--file", "old.json"]).exits(0);
+    let words = ["inventory", "--config", "inventory.toml"];
+    let document = schemas.run("inventory", bench, &words, 0);
+    assert_eq!(document["servers"][0]["tools"].as_array().unwrap().len(), 1, "{document}");
+    schemas.run("error", bench, &["inventory", "--config", "none.toml"], 2);
+}
+
+#[test]
+fn what_is_behind_a_gateway() {
+    inventory(&mut Schemas::read(), &prepared());
 }
 
 /// One call of the tool, with everything that is counted of one. It was yesterday: today may end at any moment.

@@ -19,7 +19,9 @@ pub(crate) use approve::approve_in_client;
 pub use approve::{Choice, NotAHash, ReviewedHash, approve};
 pub use error::{ActError, Among};
 pub(crate) use holds::held_changes;
-pub use lifecycle::{Quarantine, Quarantined, RolledBack, observe, quarantine, release, rollback};
+pub use lifecycle::{
+    Quarantine, Quarantined, RolledBack, observe, quarantine, quarantine_unseen, release, rollback,
+};
 pub use pin::{PinDraft, PinQuestion, Pinned, pin};
 pub use recorded::RecordedServer;
 pub use review::{Review, can_be_approved, hash_of};

@@ -1,6 +1,7 @@
 //! The names of secrets. A configuration and a command line name where a secret is kept; its value is never in them.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
@@ -49,6 +50,19 @@ impl FromStr for SecretName {
             "keyring" => Ok(SecretName::Keyring(name.to_owned())),
             _ => Err(SecretError::NotAName),
         }
+    }
+}
+
+/// The place, as it is written.
+impl fmt::Display for SecretName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = match self {
+            SecretName::Env(name) => ("env", name),
+            SecretName::File(path) => ("file", path),
+            SecretName::Vault(path) => ("vault", path),
+            SecretName::Keyring(name) => ("keyring", name),
+        };
+        write!(formatter, "{kind}:{name}")
     }
 }
 

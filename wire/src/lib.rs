@@ -5,6 +5,7 @@
 //! judged here; what the bytes mean is for `contract` to say, and what becomes of a call for `engine`.
 
 mod answer;
+pub mod api;
 pub mod attestation;
 mod client;
 pub mod document;

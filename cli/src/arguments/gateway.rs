@@ -1,7 +1,26 @@
 //! What can be typed after `holdpoint gateway`.
 
 use clap::{Args, Subcommand};
+use settings::SecretName;
 use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct InventoryCommand {
+    /// The gateway's settings [default: gateway.toml in the home]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// A gateway that runs elsewhere.
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArguments {
+    /// Ask this gateway about its servers, not this machine's own
+    #[arg(long, value_name = "URL", requires = "key")]
+    pub(crate) gateway: Option<String>,
+    /// Where the admin key for it is: env:VARIABLE or file:PATH
+    #[arg(long, value_name = "SOURCE", requires = "gateway")]
+    pub(crate) key: Option<SecretName>,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct GatewayCommand {

@@ -2,9 +2,11 @@
 
 use crate::approver;
 use crate::arguments::{ApproveCommand, Options};
+use crate::commands::remote;
 use crate::commands::review::show_change;
 use crate::failure::{Exit, Failure};
 use crate::observation::now;
+use crate::remote_gateway::RemoteGateway;
 use crate::report::count;
 use crate::screen;
 use crate::server_text::ServerText;
@@ -18,6 +20,9 @@ pub(crate) fn run(command: &ApproveCommand, options: &Options) -> Result<Exit, F
     let hash: ReviewedHash = command.hash.parse().map_err(|error| {
         Failure::usage(format!("`--hash` is {error}, as `holdpoint review` prints it"))
     })?;
+    if let Some(gateway) = RemoteGateway::of(&command.gateway)? {
+        return remote::approve(command, &gateway, options);
+    }
     let mut workplace = Workplace::open(options)?;
     let review = workplace.review(id, now())?;
     let choice = review.choose(&command.keys, &hash)?;

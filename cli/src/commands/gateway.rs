@@ -11,7 +11,7 @@ use crate::configuration::{Configuration, receipt_settings};
 use crate::failure::{Exit, Failure};
 use crate::target::home_path;
 use crate::{gateway_file, screen};
-use gateway::{Node, serve};
+use gateway::{ADMIN_PATH, Node, serve, serve_admin, serve_metrics};
 use process_file::ProcessFile;
 use settings::gateway::GatewaySettings;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,7 @@ impl Running {
             );
         }
         screen::say(format!("listening on {address}: {}/mcp", settings.front.public_url.as_str()));
+        self.serve_beside(settings).await?;
         let mut signals = Signals::new()?;
         let mut process = process;
         while signals.next().await == Signal::Reload {
@@ -125,6 +126,21 @@ impl Running {
             }
         }
         self.node.shut_down(GRACE).await;
+        Ok(())
+    }
+
+    /// Listens where the admin API and the metrics have addresses of their own.
+    async fn serve_beside(&self, settings: &GatewaySettings) -> Result<(), Failure> {
+        if let Some(address) = settings.front.admin_listen {
+            let (address, _) =
+                serve_admin(self.node.clone(), address).await.map_err(Failure::usage)?;
+            screen::say(format!("admin API on {address}{ADMIN_PATH}"));
+        }
+        if let Some(address) = settings.front.metrics_listen {
+            let (address, _) =
+                serve_metrics(self.node.clone(), address).await.map_err(Failure::usage)?;
+            screen::say(format!("metrics on {address}/metrics"));
+        }
         Ok(())
     }
 

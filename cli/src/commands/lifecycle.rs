@@ -4,8 +4,10 @@ use crate::approver;
 use crate::arguments::{
     Options, ReleaseCommand, RollbackCommand, ServerCommand, UpstreamArguments,
 };
+use crate::commands::remote;
 use crate::failure::{Exit, Failure};
 use crate::observation::{now, observe, surface_of};
+use crate::remote_gateway::RemoteGateway;
 use crate::screen;
 use crate::sharing;
 use crate::target::{Reach, Source, Target, Workplace, known_client};
@@ -15,6 +17,9 @@ use engine::acts::{self, Quarantine, Review, RolledBack, Shared};
 use gate::server::{ServerId, ServerStatus};
 
 pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<Exit, Failure> {
+    if let Some(gateway) = RemoteGateway::of(&command.gateway)? {
+        return remote::quarantine(&command.id, &gateway, options);
+    }
     let mut workplace = Workplace::open(options)?;
     let by = approver::name();
     let review = workplace.review(&command.id, now()).ok();
@@ -31,6 +36,9 @@ pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<E
 /// Ends a quarantine: the server becomes what a fresh look at it makes of it.
 pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
+    if let Some(gateway) = RemoteGateway::of(&command.gateway)? {
+        return remote::release(id, &gateway, options);
+    }
     let mut workplace = Workplace::open(options)?;
     let review = workplace.review(id, now())?;
     review.server.check_release()?;

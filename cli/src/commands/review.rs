@@ -2,9 +2,11 @@
 
 use crate::approver;
 use crate::arguments::{Options, ReviewCommand};
+use crate::commands::remote;
 use crate::failure::{Exit, Failure};
 use crate::observation::now;
 use crate::pager::paged;
+use crate::remote_gateway::RemoteGateway;
 use crate::report::EntryDocument;
 use crate::screen::{self, BOLD, DIM, styled};
 use crate::server_text::{self, HOW_TO_SEE, Printable, ServerText};
@@ -28,6 +30,9 @@ mod walk;
 pub(crate) use paragraph::show_change;
 
 pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Failure> {
+    if let Some(gateway) = RemoteGateway::of(&command.gateway)? {
+        return remote::review(command, &gateway, options);
+    }
     if command.interactive && !options.json {
         approver::need_screen()?;
     }

@@ -3,11 +3,13 @@
 mod short;
 
 use crate::arguments::{Options, StatusCommand};
+use crate::commands::remote;
 use crate::commands::review::usage::{StoppedCalls, Usage};
 use crate::failure::{Exit, Failure};
 use crate::hosting;
 use crate::last_check::LastCheck;
 use crate::observation::now;
+use crate::remote_gateway::RemoteGateway;
 use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::server_text::{self, Printable, ServerText};
@@ -59,6 +61,9 @@ struct WaitingDocument<'a> {
 }
 
 pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Failure> {
+    if let Some(gateway) = RemoteGateway::of(&command.gateway)? {
+        return remote::status(command, &gateway, options);
+    }
     if command.short {
         return short::run(command, options);
     }

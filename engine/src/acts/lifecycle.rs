@@ -10,7 +10,7 @@ use gate::judge::SurfaceJudgement;
 use gate::pins::{EntryPins, Pin};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
-use store::{Act, By, HoldDecision, Observation, Store};
+use store::{Act, By, HoldDecision, Observation, Revision, Store};
 
 /// What became of a server that is to be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,15 @@ pub fn quarantine(
     });
     let outcome = if is_stopped { Quarantine::Already } else { Quarantine::Stopped };
     Ok(Quarantined { outcome, shared })
+}
+
+/// Stops a server that is configured and was never seen, before it can be.
+pub fn quarantine_unseen(store: &mut dyn Store, id: &ServerId, by: By<'_>) -> Result<(), ActError> {
+    let mut act = Act::new(id, by.at, by.name, "server.quarantine");
+    act.expect = Some(Revision::NONE);
+    act.status = Some(ServerStatus::Quarantined);
+    store.record(act)?;
+    Ok(())
 }
 
 impl RecordedServer {

@@ -30,6 +30,8 @@ impl Server {
     pub fn take_in(&self, observed: &Observed, origin: Entry) -> Result<ServerStatus, LookError> {
         let seen = seen_of(observed, origin);
         let surface = seen.surface().ok_or(LookError::Unreadable)?;
+        // What people decided since counts for every view before this one is compared with the others.
+        self.look_again()?;
         let mut judge = self.judge();
         if judge.status()? == ServerStatus::Quarantined {
             return Err(LookError::Quarantined);

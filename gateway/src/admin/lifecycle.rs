@@ -12,6 +12,7 @@ use engine::server::looked_surface;
 use gate::server::{ServerId, ServerStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use store::Store;
 use wire::{ObserveError, ObserveLimits, Observed};
 
 impl AdminVisit {
@@ -41,6 +42,11 @@ impl AdminVisit {
 
     pub(super) fn quarantine(&self, id: &ServerId) -> Result<Value, AdminError> {
         let mut store = self.node.shared.open_store()?;
+        if store.server(id)?.is_none() {
+            self.by(|by| acts::quarantine_unseen(&mut store, id, by))?;
+            self.node.refresh();
+            return Ok(decided(id, ServerStatus::Quarantined, &[], json!({"already": false})));
+        }
         let review = self.review(&store, id).ok();
         let configured = |id: &ServerId| self.node.judging(id);
         let stopped =
