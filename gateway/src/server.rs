@@ -129,6 +129,8 @@ pub(crate) struct GatewayServer {
     is_closed: AtomicBool,
     /// What a program has to pass before it is started, where admission is configured.
     start_check: Option<StartCheck>,
+    /// Whether an attestation is required of it.
+    is_vouched: bool,
     runtime: tokio::runtime::Handle,
     frame_bytes: usize,
 }
@@ -226,6 +228,7 @@ impl GatewayServer {
             remark: Box::new(move |sentence| remark(&format!("`{name}`: {sentence}"))),
             alarm: Box::new(|| {}),
         }));
+        let is_vouched = vouching.is_some();
         let (checker, start_check) = match vouching {
             Some(Vouching { checker, start, .. }) => (Some(checker), start),
             None => (None, None),
@@ -251,6 +254,7 @@ impl GatewayServer {
             children: Arc::default(),
             is_closed: AtomicBool::new(false),
             start_check,
+            is_vouched,
             runtime: shared.runtime.clone(),
             frame_bytes,
         }))
@@ -264,6 +268,18 @@ impl GatewayServer {
     pub(crate) fn open_link_of(&self, key: &LinkKey) -> Option<Arc<ReadyLink>> {
         let links = lock(&self.links);
         links.get(key)?.get().filter(|ready| !ready.link.is_closed()).cloned()
+    }
+
+    /// Whether it may be contacted apart from callers: an unadmitted server must not be. A remote server is checked when a
+    /// caller uses it, and before that it counts as unadmitted.
+    pub(crate) async fn may_be_contacted(&self, known: Option<&Situation>) -> bool {
+        match (&self.start_check, &self.settings.reach) {
+            (Some(check), _) => check.is_admitted().await,
+            (None, Reach::Url(_)) if self.is_vouched => {
+                known.is_some_and(|known| !known.admission.is_closed())
+            }
+            (None, Reach::Url(_) | Reach::Command(_)) => true,
+        }
     }
 
     pub(crate) fn upstream(&self) -> &Upstream {

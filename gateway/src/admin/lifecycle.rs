@@ -59,7 +59,7 @@ impl AdminVisit {
 
     /// Ends a quarantine: the server becomes what a new look makes of it.
     pub(super) async fn release(self, id: ServerId) -> Result<Value, AdminError> {
-        let server = self.configured_server(&id)?;
+        let server = self.configured_server(&id).await?;
         let checked = id.clone();
         let visit = self.clone();
         visit
@@ -85,7 +85,7 @@ impl AdminVisit {
 
     /// Has the server looked at now: a change is found without waiting for a call.
     pub(super) async fn recheck(self, id: ServerId) -> Result<Value, AdminError> {
-        let server = self.configured_server(&id)?;
+        let server = self.configured_server(&id).await?;
         if server.engine.status()? == ServerStatus::Quarantined {
             return Err(engine::server::LookError::Quarantined.into());
         }
@@ -101,14 +101,12 @@ impl AdminVisit {
         .await
     }
 
-    fn configured_server(&self, id: &ServerId) -> Result<Arc<GatewayServer>, AdminError> {
+    async fn configured_server(&self, id: &ServerId) -> Result<Arc<GatewayServer>, AdminError> {
         let catalog = self.node.catalog();
         let known = catalog.servers.get(id);
         let known = known.ok_or_else(|| AdminError::UnknownServer(id.to_string()))?;
-        let is_admitted = known.situation.as_ref().is_none_or(|now| !now.admission.is_closed());
-        match is_admitted {
+        match known.server.may_be_contacted(known.situation.as_deref()).await {
             true => Ok(known.server.clone()),
-            // An unadmitted server must not be contacted.
             false => Err(AdminError::Conflict(format!("server `{id}` is not admitted"))),
         }
     }
