@@ -1,7 +1,7 @@
 //! What a client asks for, as far as the checks look at it. Spans of the bytes it came as; nothing is copied.
 
 use contract::surface::{EntryType, ListKind};
-use wire::envelope::Params;
+use wire::envelope::{Params, members};
 
 /// One request of a client.
 #[derive(Debug, Clone, Copy)]
@@ -10,6 +10,8 @@ pub struct Call<'a> {
     /// What the gate does with the method.
     pub kind: Method,
     pub target: Option<Target<'a>>,
+    /// What a method that is gated by no entry is about: policies look at it.
+    pub subject: Subject<'a>,
     /// The bytes of `arguments`, as they are forwarded.
     pub arguments: Option<&'a [u8]>,
     /// The size of the whole message.
@@ -23,6 +25,66 @@ pub struct Call<'a> {
 pub struct Target<'a> {
     pub entry_type: EntryType,
     pub key: &'a str,
+}
+
+/// What a method that is gated by no entry is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Subject<'a> {
+    /// Nothing in particular.
+    #[default]
+    Server,
+    Entry(Target<'a>),
+    /// An entry that cannot be read in one way.
+    Unclear,
+}
+
+impl<'a> Subject<'a> {
+    /// Reads the subject from the raw parameters. Whoever completes an argument of a prompt learns of the prompt, and
+    /// whoever subscribes to a resource learns of the resource.
+    pub fn of(method: &str, params: Option<&'a [u8]>) -> Subject<'a> {
+        let params = params.unwrap_or_default();
+        let found = match method {
+            "completion/complete" => only_member(params, "ref").and_then(completed),
+            "resources/subscribe" | "resources/unsubscribe" => {
+                only_member(params, "uri").and_then(plain_text).map(resource)
+            }
+            _ => return Subject::Server,
+        };
+        found.map_or(Subject::Unclear, Subject::Entry)
+    }
+}
+
+/// The entry that a reference of `completion/complete` names. One that names two is none.
+fn completed(reference: &[u8]) -> Option<Target<'_>> {
+    let kind = only_member(reference, "type").and_then(plain_text)?;
+    let has = |name: &str| members(reference).any(|(known, _)| known.eq_ignore_ascii_case(name));
+    match kind {
+        "ref/prompt" if !has("uri") => {
+            let key = only_member(reference, "name").and_then(plain_text)?;
+            Some(Target { entry_type: EntryType::Prompt, key })
+        }
+        "ref/resource" if !has("name") => {
+            only_member(reference, "uri").and_then(plain_text).map(resource)
+        }
+        _ => None,
+    }
+}
+
+fn resource(key: &str) -> Target<'_> {
+    Target { entry_type: EntryType::Resource, key }
+}
+
+/// The raw value of a member, if there is exactly one whose name could be taken for this one.
+fn only_member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut alike = members(object).filter(|(known, _)| known.eq_ignore_ascii_case(name));
+    let (known, value) = alike.next()?;
+    (known == name && alike.next().is_none()).then_some(value)
+}
+
+/// The text of a raw string without escapes, which every reader takes for the same.
+fn plain_text(raw: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(raw).ok()?.strip_prefix('"')?.strip_suffix('"')?;
+    (!text.contains('\\')).then_some(text)
 }
 
 /// What the gate does with a method.
@@ -72,5 +134,37 @@ impl Method {
             _ => params.name.as_deref(),
         };
         key.map(|key| Target { entry_type, key })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_read_only_where_it_can_be_read_in_one_way() {
+        let prompt = |key| Subject::Entry(Target { entry_type: EntryType::Prompt, key });
+        let of = |params: &'static str| Subject::of("completion/complete", Some(params.as_bytes()));
+        assert_eq!(of(r#"{"ref":{"type":"ref/prompt","name":"a","title":"A"}}"#), prompt("a"));
+        assert_eq!(
+            of(r#"{"ref":{"type":"ref/resource","uri":"a:{b}"}}"#),
+            Subject::Entry(resource("a:{b}"))
+        );
+        for unclear in [
+            "{}",
+            r#"{"ref":{"type":"ref/prompt","name":"a","name":"b"}}"#,
+            r#"{"ref":{"type":"ref/prompt","name":"a","Name":"b"}}"#,
+            r#"{"ref":{"type":"ref/prompt","name":"a","uri":"b:c"}}"#,
+            r#"{"ref":{"type":"ref/resource","name":"a","uri":"b:c"}}"#,
+            r#"{"ref":{"type":"ref/prompt","name":"\u0061"}}"#,
+            r#"{"ref":{"type":"ref/tool","name":"a"}}"#,
+            r#"{"ref":{"name":"a"}}"#,
+        ] {
+            assert_eq!(of(unclear), Subject::Unclear, "{unclear}");
+        }
+        let subscribed = Subject::of("resources/subscribe", Some(br#"{"uri":"a:b"}"#));
+        assert_eq!(subscribed, Subject::Entry(resource("a:b")));
+        assert_eq!(Subject::of("resources/subscribe", None), Subject::Unclear);
+        assert_eq!(Subject::of("tasks/get", Some(br#"{"ref":{}}"#)), Subject::Server);
     }
 }

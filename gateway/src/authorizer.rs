@@ -2,7 +2,7 @@
 
 use arc_swap::ArcSwap;
 use contract::surface::{EntryType, ListKind};
-use engine::call::{Call, Method};
+use engine::call::{Call, Method, Subject, Target};
 use engine::decide::{Authorization, Authorizer, Unauthorized};
 use engine::principal::Principal;
 use engine::view::{ListView, Visible};
@@ -90,7 +90,19 @@ impl Authorizer for PolicyAuthorizer {
                 return Authorization::Deny { why, policy: None, is_hidden: true };
             }
             (Method::Other | Method::Handshake | Method::List(_) | Method::Ping, _) => {
-                AccessRequest::Use { server: server_name }
+                match call.subject {
+                    Subject::Server => AccessRequest::Use { server: server_name },
+                    Subject::Entry(Target { entry_type: EntryType::Prompt, key }) => {
+                        AccessRequest::Get { server: server_name, prompt: key }
+                    }
+                    Subject::Entry(Target { key, .. }) => {
+                        AccessRequest::Read { server: server_name, uri: key }
+                    }
+                    Subject::Unclear => {
+                        let why = Unauthorized::NoPolicyMatch;
+                        return Authorization::Deny { why, policy: None, is_hidden: true };
+                    }
+                }
             }
         };
         match policies.decide(caller, &request) {

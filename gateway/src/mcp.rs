@@ -15,7 +15,7 @@ use crate::reply::{self, Reply};
 use crate::sessions::{PrincipalId, SessionTicket};
 use bytes::Bytes;
 use contract::surface::ListKind;
-use engine::call::{Call, Method};
+use engine::call::{Call, Method, Subject};
 use engine::decide::{Denial, Ruling};
 use engine::principal::Principal;
 use engine::reason::ReasonCode;
@@ -114,6 +114,7 @@ impl<'a> Asked<'a> {
             method: self.method,
             kind,
             target: kind.target(params),
+            subject: Subject::of(self.method, params.map(|params| params.raw)),
             arguments: params.and_then(|params| params.arguments),
             bytes: self.envelope.raw.len(),
             depth: self.envelope.depth,

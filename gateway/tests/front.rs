@@ -11,6 +11,8 @@
 mod attacks;
 #[path = "front/drift.rs"]
 mod drift;
+#[path = "front/hostile.rs"]
+mod hostile;
 #[path = "front/nodes.rs"]
 mod nodes;
 #[path = "front/profile.rs"]

@@ -1,7 +1,7 @@
 //! A client's request as the scan found it: as spans of the message it came in, or as an owned copy that outlives the
 //! message. The copy keeps the spans, so a request that waits is not scanned again.
 
-use crate::call::{Call, Method, Target};
+use crate::call::{Call, Method, Subject, Target};
 use crate::outlet::Outgoing;
 use contract::surface::EntryId;
 use std::ops::Range;
@@ -38,6 +38,7 @@ impl<'a> ParsedRequest<'a> {
             method,
             kind,
             target: kind.target(params),
+            subject: Subject::of(method, params.map(|params| params.raw)),
             arguments: params.and_then(|params| params.arguments),
             bytes: envelope.raw.len(),
             depth: envelope.depth,
@@ -133,6 +134,7 @@ impl OwnedRequest {
             method: &self.method,
             kind: self.kind,
             target: self.target.as_ref().map(target_of),
+            subject: Subject::of(&self.method, self.part(self.params.as_ref())),
             arguments: self.part(self.arguments.as_ref()),
             bytes: self.frame.len(),
             depth: self.depth,

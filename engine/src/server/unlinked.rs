@@ -2,7 +2,7 @@
 //! reached. Each has its decision in the ledger like any other.
 
 use super::Server;
-use crate::call::{Call, Method};
+use crate::call::{Call, Method, Subject};
 use crate::decide::{Authorization, Decided, Denial, Ruling};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
@@ -43,6 +43,7 @@ impl Server {
             method: "",
             kind: Method::Other,
             target: None,
+            subject: Subject::Server,
             arguments: None,
             bytes: 0,
             depth: 0,

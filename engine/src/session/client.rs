@@ -3,7 +3,7 @@
 use super::asking::{Returned, capabilities_in};
 use super::boundary::{note_decided, trip};
 use super::{Met, Passage, Session};
-use crate::call::{Call, Method};
+use crate::call::{Call, Method, Subject};
 use crate::decide::{Denial, Ruling};
 use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
@@ -487,7 +487,8 @@ impl Session {
         begun: Instant,
     ) -> ReasonCode {
         let kind = Method::of(method);
-        let call = Call { method, kind, target: None, arguments: None, bytes, depth: 0 };
+        let subject = Subject::Server;
+        let call = Call { method, kind, target: None, subject, arguments: None, bytes, depth: 0 };
         let met = {
             let state = self.state();
             let known = state.view.known();

@@ -1,7 +1,7 @@
 //! What the client hears of a server that is stopped: that it greets and that it lives, and nothing that it says.
 
 use super::Session;
-use crate::call::{Call, Method};
+use crate::call::{Call, Method, Subject};
 use crate::decide::Ruling;
 use crate::reason::ReasonCode;
 use crate::refusal::Refusal;
@@ -46,6 +46,7 @@ impl Session {
             method: "",
             kind: Method::Other,
             target: None,
+            subject: Subject::Server,
             arguments: None,
             bytes: dispatched.bytes,
             depth: 0,

@@ -15,17 +15,19 @@ use crate::request_state::{self, StateBinding};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
 use bytes::Bytes;
 use contract::json::Document;
-use contract::surface::ListKind;
-use engine::call::{Call, Method, Target};
+use contract::surface::{EntryId, EntryType, ListKind};
+use engine::call::{Call, Method, Subject, Target};
 use engine::reason::ReasonCode;
 use engine::server::Unlinked;
 use engine::situation::Situation;
 use http::{HeaderName, HeaderValue, StatusCode};
 use policy::Trust;
 use settings::gateway::{Instance, Reach};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
+use unicode_normalization::UnicodeNormalization;
+use wire::envelope::{Envelope, Kind, Outcome, Scanned, members, scan};
 use wire::remote::MirroredParameters;
 
 /// The headers by which a trace goes on.
@@ -33,11 +35,16 @@ pub(crate) const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 /// How long a server may take until it is ready to be called.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The member of `_meta` by which a request asks for progress.
+const PROGRESS_TOKEN: &str = "progressToken";
+
 /// Where a request goes, and what it is called there.
 struct Destination<'c> {
     known: &'c CatalogServer,
     /// The server's own name for the tool or prompt.
     name: Option<String>,
+    /// What a method that is gated by no entry is about.
+    subject: Option<EntryId>,
 }
 
 impl Node {
@@ -47,7 +54,16 @@ impl Node {
         asked: Asked<'_>,
         catalog: &Catalog,
     ) -> Reply {
-        let Some(Destination { known, name }) = self.destination(&visit, asked, catalog) else {
+        // INVARIANT: what is authorized is what is forwarded. Two readers could take different ones of two equal members. This
+        // comes before the destination, so that the refusal does not tell which servers there are.
+        if is_ambiguous(asked) {
+            let _ = self.record_refusal(&visit, asked, ReasonCode::AmbiguousMessage);
+            let words = "○ holdpoint — the arguments or `_meta` cannot be read in exactly one way";
+            let refusal = frame::error(asked.id, INVALID_REQUEST, words);
+            return reply::json(StatusCode::OK, [refusal.into()]);
+        }
+        let Some(Destination { known, name, subject }) = self.destination(&visit, asked, catalog)
+        else {
             return self.refuse_unknown(&visit, asked);
         };
         let server = known.server.clone();
@@ -63,6 +79,9 @@ impl Node {
         if let (Some(target), Some(name)) = (&mut call.target, &name) {
             *target = Target { key: name, ..*target };
         }
+        if let Some(EntryId { entry_type, key }) = &subject {
+            call.subject = Subject::Entry(Target { entry_type: *entry_type, key });
+        }
         let unlinked = Unlinked {
             call,
             id: asked.id,
@@ -71,14 +90,6 @@ impl Node {
             trace_id: visit.trace_id.as_deref(),
             begun: visit.begun,
         };
-        // INVARIANT: what is authorized is what is forwarded. Two readers could take different ones of two equal members.
-        let arguments = unlinked.call.arguments;
-        if arguments.is_some_and(|arguments| Document::parse_bytes(arguments).is_err()) {
-            let _ = self.record_refusal(&visit, asked, ReasonCode::AmbiguousMessage);
-            let words = "○ holdpoint — the arguments cannot be read in exactly one way";
-            let refusal = frame::error(asked.id, INVALID_REQUEST, words);
-            return reply::json(StatusCode::OK, [refusal.into()]);
-        }
         let key = self.link_key(&visit, &server);
         let open = server.open_link_of(&key);
         let given = asked.params().and_then(|params| member(params.raw, "requestState"));
@@ -119,7 +130,7 @@ impl Node {
             },
         };
         let era = ready.era;
-        let token = asked.meta().and_then(|meta| member(meta, "progressToken"));
+        let token = asked.meta().and_then(|meta| member(meta, PROGRESS_TOKEN));
         let ending = match visit.era {
             Era::Sessions => Ending::RunsOn,
             Era::Stateless => Ending::Cancels,
@@ -296,25 +307,29 @@ impl Node {
         let params = asked.params().filter(|params| params.is_object && !params.is_odd)?;
         let named = |kind: ListKind, name: &str| {
             let found = catalog.resolve(&visit.scope, visit.org(), kind, name)?;
-            Some(Destination { known: found.server, name: Some(found.name) })
+            Some(Destination { known: found.server, name: Some(found.name), subject: None })
         };
         let addressed = |uri: &str| {
             let authorizer = &self.shared.authorizer;
             let known = catalog.resolve_resource(&visit.scope, &visit.caller, authorizer, uri)?;
-            Some(Destination { known, name: None })
+            Some(Destination { known, name: None, subject: None })
         };
         match asked.method {
             "tools/call" => named(ListKind::Tools, params.name.as_deref()?),
             "prompts/get" => named(ListKind::Prompts, params.name.as_deref()?),
             "completion/complete" => {
-                let about = member(params.raw, "ref")?;
-                let text = |name: &str| -> Option<String> {
-                    serde_json::from_slice(member(about, name)?).ok()
+                let EntryId { entry_type, key } = reference(params.raw)?;
+                let found = match entry_type {
+                    EntryType::Prompt => named(ListKind::Prompts, &key)?,
+                    _ => addressed(&key)?,
                 };
-                match text("name") {
-                    Some(name) => named(ListKind::Prompts, &name),
-                    None => addressed(&text("uri")?),
-                }
+                let key = found.name.clone().unwrap_or(key);
+                Some(Destination { subject: Some(EntryId::new(entry_type, key)), ..found })
+            }
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let uri = params.uri.as_deref()?;
+                let subject = Some(EntryId::new(EntryType::Resource, uri));
+                Some(Destination { subject, ..addressed(uri)? })
             }
             _ => addressed(params.uri.as_deref()?),
         }
@@ -454,6 +469,30 @@ fn forwarded(
     given.iter().filter(|(name, _)| goes_on(name)).cloned().collect()
 }
 
+/// Whether two readers could take the arguments or `_meta` for different ones.
+fn is_ambiguous(asked: Asked<'_>) -> bool {
+    let arguments = asked.params().and_then(|params| params.arguments);
+    let parts = [arguments, asked.meta()].into_iter().flatten();
+    let is_folded = |(name, _): (Cow<'_, str>, &[u8])| {
+        let folded = name.nfkc().flat_map(char::to_lowercase);
+        name != PROGRESS_TOKEN && folded.eq(PROGRESS_TOKEN.chars().flat_map(char::to_lowercase))
+    };
+    parts.into_iter().any(|part| Document::parse_bytes(part).is_err())
+        || asked.meta().is_some_and(|meta| members(meta).any(is_folded))
+}
+
+/// The entry that `completion/complete` is about; `None` if it cannot be read in one way.
+fn reference(params: &[u8]) -> Option<EntryId> {
+    let about = member(params, "ref")?;
+    Document::parse_bytes(about).ok()?;
+    let text = |name: &str| -> Option<String> { serde_json::from_slice(member(about, name)?).ok() };
+    match text("type")?.as_str() {
+        "ref/prompt" => Some(EntryId::new(EntryType::Prompt, text("name")?)),
+        "ref/resource" => Some(EntryId::new(EntryType::Resource, text("uri")?)),
+        _ => None,
+    }
+}
+
 /// What a server calls things, where the client calls them otherwise.
 #[derive(Debug, Clone, Copy)]
 struct Own<'a> {
@@ -490,6 +529,21 @@ fn rewritten(
         };
         if let Some(own) = own {
             edits.replace(own, quoted(name));
+        }
+    }
+    // The engine reads what these are about without escapes.
+    let subject: &[&str] = match asked.method {
+        "completion/complete" => &["type", "uri"],
+        "resources/subscribe" | "resources/unsubscribe" => &["uri"],
+        _ => &[],
+    };
+    let about = match asked.method {
+        "completion/complete" => params.and_then(|params| member(params, "ref")),
+        _ => params,
+    };
+    for raw in subject.iter().filter_map(|name| member(about?, name)) {
+        if let (true, Ok(text)) = (raw.contains(&b'\\'), serde_json::from_slice::<String>(raw)) {
+            edits.replace(raw, quoted(&text));
         }
     }
     if to == Era::Stateless {
