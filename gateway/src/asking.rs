@@ -30,6 +30,17 @@ pub(crate) fn askable(capabilities: &[u8]) -> Vec<u8> {
     kept
 }
 
+/// Whether a server that was offered these capabilities may ask a client this. A server may ask whatever it was offered.
+pub(crate) fn is_offered(capabilities: &[u8], method: &str) -> bool {
+    let capability = match method {
+        "sampling/createMessage" => "sampling",
+        "elicitation/create" => "elicitation",
+        "roots/list" => "roots",
+        _ => return false,
+    };
+    member(capabilities, capability).is_some()
+}
+
 /// The questions of servers that clients have not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
@@ -56,8 +67,8 @@ impl Question {
 }
 
 impl Questions {
-    /// A server's message as the client of a session gets it. A request gets an id of ours. Returns `None` if it cannot be
-    /// passed on.
+    /// A server's message as the client of a session gets it. A request gets an id of ours. Returns `None` if it is not
+    /// passed on: a server may ask only what it was offered, whatever it sends.
     pub(crate) fn pass(
         &self,
         session: Option<u64>,
@@ -65,7 +76,12 @@ impl Questions {
         message: &[u8],
     ) -> Option<Vec<u8>> {
         let Ok(Scanned::Message(envelope)) = scan(message) else { return None };
-        let Kind::Request { id, .. } = &envelope.kind else { return Some(message.to_vec()) };
+        let Kind::Request { id, method } = &envelope.kind else { return Some(message.to_vec()) };
+        if method == "ping" {
+            link.tell(&[br#"{"jsonrpc":"2.0","id":"#, id.raw(), br#","result":{}}"#].concat());
+            return None;
+        }
+        let session = session.filter(|_| link.offers(method));
         let question = || Question::Server { link: Arc::downgrade(link), id: id.raw().to_vec() };
         let asked = session.and_then(|session| self.keep(session, question()));
         let Some(number) = asked else {
@@ -136,5 +152,15 @@ mod tests {
         assert_eq!(kept, br#"{"sampling":{},"roots":{"listChanged":true}}"#);
         assert_eq!(askable(b"{}"), b"{}");
         assert_eq!(askable(b""), b"{}");
+    }
+
+    #[test]
+    fn a_server_may_ask_only_what_it_was_offered() {
+        let offered = br#"{"elicitation":{}}"#;
+        assert!(is_offered(offered, "elicitation/create"));
+        for method in ["sampling/createMessage", "roots/list", "tools/call", "elicitation"] {
+            assert!(!is_offered(offered, method), "{method}");
+        }
+        assert!(!is_offered(b"{}", "elicitation/create"));
     }
 }

@@ -4,6 +4,7 @@
 //! INVARIANT: what goes to the server goes through the engine's session. The task that carries a request gets it from there,
 //! after its decision was written.
 
+use crate::asking::is_offered;
 use crate::greeting::{META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
 use crate::pending::{Answer, Happening, Pending, PendingOutlet, Slot, hear_for, number};
 use bytes::Bytes;
@@ -27,6 +28,10 @@ use wire::remote::{Heard, Outbound, RemoteSession};
 
 use crate::child::ChildInput;
 
+/// The most messages of one link that wait to be carried beside the callers' requests. Further ones are not sent: a server
+/// that asks without end and takes no answer must not fill the memory.
+const MAX_OWN_MESSAGES: usize = 1_024;
+
 /// How often it is looked whether a link that is listened on has ended.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -45,6 +50,8 @@ pub(crate) struct Link {
     session: Arc<Session>,
     pending: Arc<Pending>,
     remote: Option<Arc<RemoteSession>>,
+    /// The client's capabilities that the server was offered, as JSON.
+    offered: Box<[u8]>,
     ids: Arc<AtomicU64>,
     /// The server was lost: whoever needs it opens another link.
     is_closed: Arc<AtomicBool>,
@@ -61,6 +68,8 @@ pub(crate) struct LinkParts {
     pub(crate) principal: Principal,
     pub(crate) way: Way,
     pub(crate) pending: Arc<Pending>,
+    /// The client's capabilities that the server is offered, as JSON.
+    pub(crate) offered: Box<[u8]>,
     /// Numbers for requests. Links to one process share them, so that no two requests of it have the same.
     pub(crate) ids: Arc<AtomicU64>,
     pub(crate) runtime: tokio::runtime::Handle,
@@ -68,9 +77,9 @@ pub(crate) struct LinkParts {
 
 impl Link {
     pub(crate) fn open(parts: LinkParts) -> Result<Arc<Link>, ViewError> {
-        let LinkParts { server, instance, principal, way, pending, ids, runtime } = parts;
+        let LinkParts { server, instance, principal, way, pending, offered, ids, runtime } = parts;
         let is_closed = Arc::new(AtomicBool::new(false));
-        let (own, queue) = mpsc::unbounded_channel();
+        let (own, queue) = mpsc::channel(MAX_OWN_MESSAGES);
         let (remote, to_server): (_, Box<dyn ServerOutlet>) = match way {
             Way::Remote(remote) => {
                 let outlet = RemoteOutlet { pending: pending.clone(), own, gathered: Vec::new() };
@@ -96,6 +105,7 @@ impl Link {
             session,
             pending,
             remote,
+            offered,
             ids,
             is_closed,
             used_at: AtomicU64::new(0),
@@ -111,6 +121,11 @@ impl Link {
 
     pub(crate) fn session(&self) -> &Arc<Session> {
         &self.session
+    }
+
+    /// Whether the server may ask the client this.
+    pub(crate) fn offers(&self, method: &str) -> bool {
+        is_offered(&self.offered, method)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -400,7 +415,7 @@ impl Drop for LinkRequest {
 }
 
 /// Carries the gate's own messages, and those that need no receipt.
-async fn carry_own(link: Weak<Link>, mut queue: mpsc::UnboundedReceiver<Outbound>) {
+async fn carry_own(link: Weak<Link>, mut queue: mpsc::Receiver<Outbound>) {
     while let Some(outbound) = queue.recv().await {
         let Some(strong) = link.upgrade() else { return };
         let Some(remote) = strong.remote.clone() else { return };
@@ -432,7 +447,7 @@ async fn carry_own(link: Weak<Link>, mut queue: mpsc::UnboundedReceiver<Outbound
 #[derive(Debug)]
 struct RemoteOutlet {
     pending: Arc<Pending>,
-    own: mpsc::UnboundedSender<Outbound>,
+    own: mpsc::Sender<Outbound>,
     gathered: Vec<Outbound>,
 }
 
@@ -443,7 +458,7 @@ impl RemoteOutlet {
             None => Some(outbound),
         };
         let Some(own) = outbound else { return Ok(()) };
-        self.own.send(own).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.own.try_send(own).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
@@ -463,7 +478,7 @@ fn outbound(message: &Outgoing<'_>) -> Outbound {
 impl ServerOutlet for RemoteOutlet {
     fn send(&mut self, message: &FreeMessage<'_>) -> io::Result<()> {
         let outbound = outbound(message.as_outgoing());
-        self.own.send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.own.try_send(outbound).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     fn gather(&mut self, request: &Outgoing<'_>) -> bool {

@@ -18,6 +18,9 @@ use wire::remote::Outbound;
 /// The most messages that wait for the task of one request. Further ones are dropped: none of them is an answer.
 const MAX_WAITING_MESSAGES: usize = 1_000;
 
+/// The most bytes of such messages.
+const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
+
 /// What our own messages begin with, up to the id.
 const BEGINNING: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 
@@ -61,17 +64,32 @@ pub(crate) struct Slot {
 #[derive(Debug, Default)]
 struct SlotState {
     happened: VecDeque<Happening>,
+    /// The bytes of the messages among them.
+    waiting_bytes: usize,
     /// The task that waits. It is not here while the task runs: what happens to a request while its own task carries it is
     /// found by that task, and waking it would have it run once more for nothing.
     waits: Option<Waker>,
 }
 
+impl SlotState {
+    fn pop(&mut self) -> Option<Happening> {
+        let happening = self.happened.pop_front()?;
+        if let Happening::Message(message) = &happening {
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(message.len());
+        }
+        Some(happening)
+    }
+}
+
 impl Slot {
     fn push(&self, happening: Happening) {
         let mut state = lock(&self.state);
-        let is_full = state.happened.len() >= MAX_WAITING_MESSAGES;
-        if is_full && matches!(happening, Happening::Message(_)) {
-            return;
+        if let Happening::Message(message) = &happening {
+            let bytes = state.waiting_bytes + message.len();
+            if state.happened.len() >= MAX_WAITING_MESSAGES || bytes > MAX_WAITING_BYTES {
+                return;
+            }
+            state.waiting_bytes = bytes;
         }
         state.happened.push_back(happening);
         let waits = state.waits.take();
@@ -85,13 +103,13 @@ impl Slot {
     pub(crate) fn take(&self) -> Option<Happening> {
         let mut state = lock(&self.state);
         state.waits = None;
-        state.happened.pop_front()
+        state.pop()
     }
 
     /// The same, and the task is woken when there is something.
     pub(crate) fn poll_take(&self, context: &Context<'_>) -> Poll<Happening> {
         let mut state = lock(&self.state);
-        match state.happened.pop_front() {
+        match state.pop() {
             Some(happening) => Poll::Ready(happening),
             None => {
                 state.waits = Some(context.waker().clone());
@@ -319,6 +337,14 @@ pub(crate) enum Whose {
     Nobody,
 }
 
+/// The messages of a line: one, or those of a batch, which may concern several callers.
+pub(crate) fn messages(line: &[u8]) -> Vec<&[u8]> {
+    match scan(line) {
+        Ok(Scanned::Batch(batch)) => batch.elements.iter().map(|element| element.raw).collect(),
+        Ok(Scanned::Message(_)) | Err(_) => vec![line],
+    }
+}
+
 pub(crate) fn whose(line: &[u8]) -> Whose {
     let Ok(Scanned::Message(envelope)) = scan(line) else { return Whose::Everyone };
     match &envelope.kind {
@@ -392,5 +418,35 @@ mod tests {
         ] {
             assert_eq!(whose(line.as_bytes()), Whose::Nobody, "{line}");
         }
+    }
+
+    #[test]
+    fn each_message_of_a_batch_is_looked_at_by_itself() {
+        let log =
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"secret"}}"#;
+        let answer = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+        let batch = format!("[{log}, {answer}]");
+        let found: Vec<Whose> = messages(batch.as_bytes()).into_iter().map(whose).collect();
+        assert_eq!(found, [Whose::Nobody, Whose::Request(b"7".to_vec())]);
+        assert_eq!(messages(log.as_bytes()), [log.as_bytes()]);
+        assert_eq!(messages(b"no JSON"), [b"no JSON"]);
+    }
+
+    #[test]
+    fn what_waits_for_a_request_is_limited_in_bytes_and_its_answer_is_not() {
+        let slot = Slot { state: Mutex::default(), progress_token: None };
+        let half = Bytes::from(vec![b' '; MAX_WAITING_BYTES / 2]);
+        for _ in 0..3 {
+            slot.push(Happening::Message(half.clone()));
+        }
+        slot.push(Happening::Answer(Answer { bytes: Bytes::from("1"), id: (0, 1) }));
+        let taken = || slot.take();
+        assert!(matches!(taken(), Some(Happening::Message(_))));
+        // What was taken makes room.
+        slot.push(Happening::Message(half.clone()));
+        assert!(matches!(taken(), Some(Happening::Message(_))));
+        assert!(matches!(taken(), Some(Happening::Answer(_))));
+        assert!(matches!(taken(), Some(Happening::Message(_))));
+        assert!(taken().is_none());
     }
 }

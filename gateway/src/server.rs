@@ -4,7 +4,7 @@ use crate::child::{Child, ChildGuard, ChildInput, Said};
 use crate::greeting::{Era, Greeted, Ungreeted, greet};
 use crate::link::{Link, LinkParts, Way};
 use crate::metrics::ServerNumbers;
-use crate::pending::{Listener, Pending};
+use crate::pending::{Listener, Pending, Whose, messages, whose};
 use crate::resources::Shared;
 use crate::vouching::{StartCheck, Vouching};
 use engine::decide::{Path, PreflightLimits};
@@ -344,6 +344,8 @@ impl GatewayServer {
         let opened = self.open_unguarded(key, principal, listener).await;
         match &opened {
             Ok(_) => self.failures.store(0, Ordering::Relaxed),
+            // The server did nothing wrong: callers that need no further instance go on.
+            Err(LinkError::TooMany(_) | LinkError::View(_)) => {}
             Err(_) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 *lock(&self.failed_at) = Some(Instant::now());
@@ -381,6 +383,7 @@ impl GatewayServer {
             principal,
             way: Way::Child(ChildInput::nowhere()),
             pending,
+            offered: Box::from(*b"{}"),
             ids: Arc::new(AtomicU64::new(1)),
             runtime: self.runtime.clone(),
         })?)
@@ -400,12 +403,15 @@ impl GatewayServer {
                 (self.open_nowhere(principal, pending)?, None)
             }
             (Upstream::Http(endpoint), _) => {
-                (self.open_remote(endpoint, principal, pending).await?, None)
+                (self.open_remote(endpoint, principal, pending, key).await?, None)
             }
             (Upstream::Stdio(launch), Reach::Command(command)) => match command.instance {
-                Instance::Shared => (self.open_shared(launch, principal, pending).await?, None),
+                Instance::Shared => {
+                    (self.open_shared(launch, principal, pending, key).await?, None)
+                }
                 Instance::Principal | Instance::Session => {
-                    let (link, child) = self.open_child(launch, command, principal, pending)?;
+                    let (link, child) =
+                        self.open_child(launch, command, principal, pending, key)?;
                     (link, Some(child))
                 }
             },
@@ -437,6 +443,7 @@ impl GatewayServer {
         endpoint: &HttpEndpoint,
         principal: Principal,
         pending: Arc<Pending>,
+        key: &LinkKey,
     ) -> Result<Arc<Link>, LinkError> {
         let limits = RemoteLimits {
             frame_bytes: self.frame_bytes,
@@ -454,6 +461,7 @@ impl GatewayServer {
             principal,
             way: Way::Remote(Arc::new(first.another())),
             pending,
+            offered: key.capabilities.clone(),
             ids: Arc::new(AtomicU64::new(1)),
             runtime: self.runtime.clone(),
         })?)
@@ -466,6 +474,7 @@ impl GatewayServer {
         command: &CommandSettings,
         principal: Principal,
         pending: Arc<Pending>,
+        key: &LinkKey,
     ) -> Result<(Arc<Link>, ChildGuard), LinkError> {
         let running = self.children.fetch_add(1, Ordering::AcqRel);
         let counted = CountedChild(self.children.clone());
@@ -480,6 +489,7 @@ impl GatewayServer {
             principal,
             way: Way::Child(child.input.clone()),
             pending,
+            offered: key.capabilities.clone(),
             ids: Arc::new(AtomicU64::new(1)),
             runtime: self.runtime.clone(),
         })?;
@@ -509,6 +519,7 @@ impl GatewayServer {
         launch: &StdioLaunch,
         principal: Principal,
         pending: Arc<Pending>,
+        key: &LinkKey,
     ) -> Result<Arc<Link>, LinkError> {
         let mut running = self.shared_child.lock().await;
         let is_gone = |child: &SharedChild| child.input.is_closed();
@@ -525,6 +536,7 @@ impl GatewayServer {
             principal,
             way: Way::Child(input),
             pending,
+            offered: key.capabilities.clone(),
             ids,
             runtime: self.runtime.clone(),
         })?;
@@ -639,26 +651,28 @@ impl Drop for CountedChild {
 /// heard: a process that several callers share must not tell one of them what another did.
 fn hear_shared(links: &[Arc<Link>], said: &Said<'_>) {
     match said {
-        Said::Line(line, _) => match crate::pending::whose(line) {
-            crate::pending::Whose::Request(id) => {
-                let owner = links.iter().find(|link| link.expects(&id));
-                if let Some(link) = owner.or(links.first()) {
-                    link.hear(line, false);
-                }
+        Said::Line(line, _) => {
+            for message in messages(line) {
+                hear_one_shared(links, message);
             }
-            crate::pending::Whose::Everyone => {
-                if let Some(link) = links.first() {
-                    link.hear(line, false);
-                }
-            }
-            crate::pending::Whose::Nobody => {}
-        },
+        }
         Said::TooLong(beginning, bytes) => {
             for link in links {
                 link.session().server_said_too_much(beginning, b"", *bytes);
             }
         }
         Said::End => links.iter().for_each(|link| link.close()),
+    }
+}
+
+fn hear_one_shared(links: &[Arc<Link>], message: &[u8]) {
+    let hearer = match whose(message) {
+        Whose::Request(id) => links.iter().find(|link| link.expects(&id)).or(links.first()),
+        Whose::Everyone => links.first(),
+        Whose::Nobody => None,
+    };
+    if let Some(link) = hearer {
+        link.hear(message, false);
     }
 }
 

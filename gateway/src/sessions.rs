@@ -166,6 +166,14 @@ impl Sessions {
         if tombstones.len() >= MAX_TOMBSTONES {
             tombstones.retain(|_, until| *until > now);
         }
+        if tombstones.len() >= MAX_TOMBSTONES {
+            // The older half is forgotten at once, so that each further end costs little. Sessions of it count again for
+            // their own callers, and for nobody else.
+            let mut numbers: Vec<u64> = tombstones.keys().copied().collect();
+            let (_, middle, _) = numbers.select_nth_unstable(MAX_TOMBSTONES / 2);
+            let middle = *middle;
+            tombstones.retain(|number, _| *number > middle);
+        }
         tombstones.insert(number, now + LIFETIME.as_secs());
     }
 
@@ -313,6 +321,19 @@ mod tests {
         assert!(Sessions::new().check(&sealer, &id, &ada, &Scope::All).is_ok());
         sessions.end(ticket.number);
         assert_eq!(sessions.check(&sealer, &id, &ada, &Scope::All), Err(NoSession::Ended));
+    }
+
+    #[test]
+    fn ended_sessions_are_remembered_up_to_a_limit_newest_first() {
+        let sessions = Sessions::new();
+        for number in 0..=MAX_TOMBSTONES as u64 {
+            sessions.end(number);
+        }
+        let tombstones = lock(&sessions.tombstones);
+        assert!(tombstones.len() <= MAX_TOMBSTONES, "{}", tombstones.len());
+        assert!(tombstones.contains_key(&(MAX_TOMBSTONES as u64)));
+        assert!(tombstones.contains_key(&(MAX_TOMBSTONES as u64 - 1)));
+        assert!(!tombstones.contains_key(&0));
     }
 
     #[test]

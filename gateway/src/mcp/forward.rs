@@ -1,6 +1,6 @@
 //! Requests that go on to a server.
 
-use super::rounds::{Rounds, input_required};
+use super::rounds::{Rounds, UNOFFERED, asks_unoffered, input_required};
 use super::{
     Asked, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Visit, decode_header, with_result_type,
 };
@@ -203,6 +203,8 @@ impl Node {
         mut rounds: Option<Rounds>,
     ) -> Reply {
         let session = visit.session.as_ref().map(|session| session.number);
+        // Where neither end is of the stateless era, no answer asks for anything.
+        let may_ask = binding.is_some() || rounds.is_some();
         let guard = self.in_flight(&visit, &id);
         let limit = Duration::from_secs(self.shared.settings().front.limits.call_max_seconds);
         let over = tokio::time::sleep(limit);
@@ -210,13 +212,22 @@ impl Node {
         let first = loop {
             let given = tokio::select! {
                 given = request.next() => given,
-                () = &mut over => return timed_out(&id),
+                () = &mut over => {
+                    request.cancel();
+                    return timed_out(&id);
+                }
                 () = guard.cancelled() => {
                     request.cancel();
                     return cancelled(&id);
                 }
             };
             match given {
+                Given::Answer(answer)
+                    if may_ask && asks_unoffered(request.link(), answer.bytes()) =>
+                {
+                    let refusal = frame::error(&id, -32603, UNOFFERED);
+                    return reply::json(StatusCode::OK, [refusal.into()]);
+                }
                 Given::Answer(answer)
                     if rounds.is_some()
                         && session.is_some()
@@ -242,8 +253,8 @@ impl Node {
         };
         let node = self.clone();
         let (sender, receiver) = tokio::sync::mpsc::channel(16);
+        let over = tokio::time::sleep_until(over.deadline());
         tokio::spawn(async move {
-            let over = tokio::time::sleep(limit);
             tokio::pin!(over);
             let mut given = Some(first);
             loop {
@@ -254,7 +265,12 @@ impl Node {
                         () = tokio::time::sleep(super::subscribe::KEEP_ALIVE_PAUSE) => None,
                         () = sender.closed() => return,
                         () = guard.cancelled() => return request.cancel(),
-                        () = &mut over => return,
+                        () = &mut over => {
+                            request.cancel();
+                            let late = frame::error(&id, -32011, TOOK_TOO_LONG);
+                            let _ = sender.try_send(reply::event(&[&late]));
+                            return;
+                        }
                     },
                 };
                 let event = match next {
@@ -267,8 +283,11 @@ impl Node {
                         }
                     }
                     Some(Given::Answer(answer)) => {
-                        let asks = input_required(answer.bytes()).is_some();
+                        let asks = may_ask && input_required(answer.bytes()).is_some();
                         let event = match (&mut rounds, session) {
+                            _ if asks && asks_unoffered(request.link(), answer.bytes()) => {
+                                reply::event(&[&frame::error(&id, -32603, UNOFFERED)])
+                            }
                             (Some(rounds), Some(session)) if asks => {
                                 match node.next_round(rounds, &answer, session, &sender).await {
                                     Ok(next) => {
@@ -286,11 +305,22 @@ impl Node {
                                 reply::event(&parts)
                             }
                         };
-                        let _ = sender.send(event).await;
+                        tokio::select! {
+                            _ = sender.send(event) => {}
+                            () = &mut over => {}
+                        }
                         return;
                     }
                 };
-                if sender.send(event).await.is_err() {
+                // A client that does not read keeps nothing for longer than a call may take.
+                let is_sent = tokio::select! {
+                    sent = sender.send(event) => sent.is_ok(),
+                    () = &mut over => {
+                        request.cancel();
+                        false
+                    }
+                };
+                if !is_sent {
                     return;
                 }
             }
@@ -621,9 +651,11 @@ fn status_of(answer: &Answer, era: Era) -> StatusCode {
     }
 }
 
+const TOOK_TOO_LONG: &str =
+    "○ holdpoint — the call took longer than it may (limits.call_max_seconds)";
+
 fn timed_out(id: &[u8]) -> Reply {
-    let words = "○ holdpoint — the call took longer than it may (limits.call_max_seconds)";
-    reply::json(StatusCode::OK, [frame::error(id, -32011, words).into()])
+    reply::json(StatusCode::OK, [frame::error(id, -32011, TOOK_TOO_LONG).into()])
 }
 
 fn cancelled(id: &[u8]) -> Reply {

@@ -17,6 +17,10 @@ const MAX_ROUNDS: usize = 8;
 /// How long a client may take to answer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// What a client is told of a server that asks for something that it was not offered.
+pub(super) const UNOFFERED: &str =
+    "○ holdpoint — the server asked the client for something that it was not offered";
+
 /// What a request is made again from.
 #[derive(Debug)]
 pub(super) struct Rounds {
@@ -57,6 +61,16 @@ pub(super) fn input_required(answer: &[u8]) -> Option<&[u8]> {
     (member(result, "resultType") == Some(br#""input_required""#)).then_some(result)
 }
 
+/// Whether an answer asks the client for something that the server was not offered.
+pub(super) fn asks_unoffered(link: &Link, answer: &[u8]) -> bool {
+    let wanted = input_required(answer).and_then(|result| member(result, "inputRequests"));
+    members(wanted.unwrap_or_default()).any(|(_, request)| {
+        let method = member(request, "method");
+        let method = method.and_then(|raw| serde_json::from_slice::<String>(raw).ok());
+        !method.is_some_and(|method| link.offers(&method))
+    })
+}
+
 fn with_responses(frame: &[u8], number: u64, responses: &[u8], state: Option<&[u8]>) -> Vec<u8> {
     let number = number.to_string();
     let mut edits = Edits::of(frame);
@@ -95,6 +109,9 @@ impl Node {
         }
         let result = input_required(answer.bytes()).unwrap_or_default();
         let wanted = member(result, "inputRequests").unwrap_or(b"{}");
+        if asks_unoffered(&rounds.link, answer.bytes()) {
+            return Err(UNOFFERED);
+        }
         let mut responses = vec![b'{'];
         for (name, request) in members(wanted) {
             let method = member(request, "method").unwrap_or(b"\"\"");

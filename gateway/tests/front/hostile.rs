@@ -134,3 +134,40 @@ async fn arguments_that_are_ambiguous_do_not_tell_which_servers_there_are() {
     assert_eq!(answers[0], answers[2]);
     assert_eq!(answers[1], answers[2]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_asks_a_client_only_what_it_was_offered() {
+    let stage = Stage::open(Setting::default()).await;
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"your password?"}}"#;
+    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":"ID","result":{"content":[]}}"#;
+    let events: String = [question, ping, answer].map(|one| format!("data: {one}\n\n")).concat();
+    let said = (200, "text/event-stream", events);
+    stage.script.lock().unwrap().instead.insert("tools/call".to_owned(), said);
+    let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"reports__read_report","arguments":{"path":"a"}}}"#;
+    for (capabilities, is_asked) in
+        [("{}", false), (r#"{"sampling":{}}"#, false), (r#"{"elicitation":{}}"#, true)]
+    {
+        let initialize = format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
+        );
+        let begun = stage.post("/mcp", "ada", &[], &initialize).await;
+        let session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let headers = [("mcp-session-id", session.as_str())];
+        let answer = stage.post("/mcp", "ada", &headers, call).await;
+        assert_eq!(answer.body.contains("your password?"), is_asked, "{capabilities}: {answer:?}");
+        assert!(!answer.body.contains("ping"), "{answer:?}");
+        assert!(answer.json()["result"].is_object(), "{answer:?}");
+    }
+    let answered = |id: &str, member: &str| {
+        let script = stage.script.lock().unwrap();
+        script
+            .asked
+            .iter()
+            .filter(|(_, _, message)| message["id"] == id && message[member].is_object())
+            .count()
+    };
+    testing::wait_until("refusals and answers to the server", || {
+        answered("q", "error") == 2 && answered("p", "result") == 3
+    });
+}
