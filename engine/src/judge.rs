@@ -138,6 +138,7 @@ pub struct Judge {
     call_rules: CallRulesCache,
     /// The version of the store in which no other server was launched the same way.
     alone_at: Cell<Option<u64>>,
+    recorded: Option<recorded::RecordedJudgement>,
 }
 
 /// What became of what was seen before.
@@ -176,6 +177,7 @@ impl Judge {
             views: Views::default(),
             call_rules: CallRulesCache::default(),
             alone_at: Cell::default(),
+            recorded: None,
         }
     }
 

@@ -369,11 +369,14 @@ impl Server {
     }
 
     /// The situation by what was last recorded of the server, without asking it anything. Returns `None` if it was never
-    /// observed.
-    pub fn recorded(&self) -> Result<Option<Situation>, StoreError> {
+    /// observed. Without a check of its admission, a situation that did not change is the same one.
+    pub fn recorded(&self) -> Result<Option<Arc<Situation>>, StoreError> {
         let judged = self.judge().judge_recorded(now())?;
         let admission = lock(&self.views).admission.clone();
-        Ok(judged.map(|judged| Situation { admission, ..judged.situation }))
+        Ok(judged.map(|judged| match (&judged.admission, &admission) {
+            (Admittance::NotAsked, Admittance::NotAsked) => judged,
+            _ => Arc::new(Situation { admission, ..(*judged).clone() }),
+        }))
     }
 
     /// The status as it is recorded now.

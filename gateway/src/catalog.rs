@@ -85,6 +85,19 @@ impl Catalog {
         self.servers.iter().map(|(id, known)| (id.clone(), known.server.clone())).collect()
     }
 
+    /// Whether it was made of these very situations.
+    pub(crate) fn is_of(&self, servers: &BTreeMap<ServerId, CatalogServer>) -> bool {
+        self.servers.len() == servers.len()
+            && self.servers.iter().zip(servers).all(|((id, own), (other, known))| {
+                let is_same = match (&own.situation, &known.situation) {
+                    (Some(own), Some(known)) => Arc::ptr_eq(own, known),
+                    (None, None) => true,
+                    (Some(_), None) | (None, Some(_)) => false,
+                };
+                id == other && is_same && own.status == known.status
+            })
+    }
+
     /// Names that a reader could take for one another are withheld until the operator renames one of them.
     fn find_confusable(&mut self) {
         let mut by_look: BTreeMap<String, Vec<String>> = BTreeMap::new();

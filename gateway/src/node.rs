@@ -266,13 +266,16 @@ impl Node {
         servers: &Servers,
         settings: &GatewaySettings,
     ) -> Result<Catalog, StoreError> {
-        let mut known = BTreeMap::new();
-        for (id, server) in servers {
-            let situation = server.recorded()?.map(Arc::new);
-            let status = server.engine.status()?;
-            known.insert(id.clone(), CatalogServer { server: server.clone(), situation, status });
-        }
-        Ok(Catalog::new(known, settings.toolsets.clone()))
+        Ok(Catalog::new(Node::situations(servers)?, settings.toolsets.clone()))
+    }
+
+    /// How each server stands by what was last recorded of it.
+    fn situations(servers: &Servers) -> Result<BTreeMap<ServerId, CatalogServer>, StoreError> {
+        let known = |(id, server): (&ServerId, &Arc<GatewayServer>)| {
+            let (situation, status) = (server.recorded()?, server.engine.status()?);
+            Ok((id.clone(), CatalogServer { server: server.clone(), situation, status }))
+        };
+        servers.iter().map(known).collect()
     }
 
     /// Serves a catalog from now on, with policies that fit it. Clients are told of lists that changed. `cataloging` is held.
@@ -303,8 +306,14 @@ impl Node {
     /// Brings the catalog up to what the store says now.
     pub(crate) fn refresh(&self) {
         let _cataloging = self.cataloging.lock().unwrap_or_else(PoisonError::into_inner);
-        match Node::catalog_of(&self.catalog().servers(), &self.shared.settings()) {
-            Ok(catalog) => drop(self.publish(catalog)),
+        let before = self.catalog();
+        match Node::situations(&before.servers()) {
+            // Most writes to the store are about no server: counters, keys, days of use.
+            Ok(known) if before.is_of(&known) => {}
+            Ok(known) => {
+                let toolsets = self.shared.settings().toolsets.clone();
+                drop(self.publish(Catalog::new(known, toolsets)));
+            }
             Err(error) => self.remark(&format!("the store cannot be read: {error}")),
         }
     }

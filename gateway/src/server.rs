@@ -633,7 +633,7 @@ impl GatewayServer {
     }
 
     /// The situation by what was last recorded.
-    pub(crate) fn recorded(&self) -> Result<Option<Situation>, StoreError> {
+    pub(crate) fn recorded(&self) -> Result<Option<Arc<Situation>>, StoreError> {
         self.engine.recorded()
     }
 }

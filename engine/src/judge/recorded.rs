@@ -1,9 +1,11 @@
 //! How a server stands by what was last recorded of it. A gateway lists it like that without starting it.
 
-use super::{Again, Instance, Judge, Judged, Seen};
+use super::{Again, Instance, Judge, Seen, StoreRecord};
+use crate::situation::Situation;
 use contract::json::Document;
 use contract::surface::{EntryId, EntryType, ListKind};
 use gate::time::Timestamp;
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::{Observation, Store, StoreError};
 use wire::listing::ListOutcome;
@@ -34,17 +36,66 @@ impl Seen {
     }
 }
 
+/// The last judgement on what was recorded, and what it rests on.
+#[derive(Debug)]
+pub(super) struct RecordedJudgement {
+    /// Of the observation.
+    hash: [u8; 32],
+    record: StoreRecord,
+    situation: Arc<Situation>,
+}
+
+fn hash_of(observation: &Observation) -> [u8; 32] {
+    let Observation { capture, origin, unreadable, .. } = observation;
+    let mut hash = Sha256::new();
+    // Each part is preceded by its length, so that no two observations write the same bytes.
+    let mut add = |part: &str| {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    };
+    add(capture);
+    add(origin.as_deref().unwrap_or_default());
+    for (list, why) in unreadable {
+        add(list.member());
+        add(why);
+    }
+    hash.finalize().into()
+}
+
 impl Judge {
     /// Judges what was last recorded of the server. Nothing is asked of it and nothing is written. Returns `None` if it was
     /// never observed.
-    pub fn judge_recorded(&mut self, at: Timestamp) -> Result<Option<Judged>, StoreError> {
-        let observation = self.store.observation(&self.rules.server)?;
-        let Some(seen) = observation.as_ref().and_then(Seen::recorded) else { return Ok(None) };
-        // The memory of a view makes a second look cheap; here a first look is wanted each time.
+    ///
+    /// The same situation is returned for as long as nothing that it rests on was written: most writes to a store are about
+    /// something else, and a judgement on many tools takes long.
+    pub fn judge_recorded(&mut self, at: Timestamp) -> Result<Option<Arc<Situation>>, StoreError> {
+        // Read before the observation and the pins: what changes in between is found to have changed the next time.
+        let record = self.read_record()?;
+        let Some(observation) = self.store.observation(&self.rules.server)? else {
+            return Ok(None);
+        };
+        let hash = hash_of(&observation);
+        if let Some(known) = &self.recorded
+            && known.hash == hash
+            && known.record == record
+        {
+            return Ok(Some(known.situation.clone()));
+        }
+        self.recorded = None;
+        let Some(seen) = Seen::recorded(&observation) else { return Ok(None) };
+        // The memory of a view makes a second look cheap; here a first look is wanted.
         self.forget_view(&seen.view());
         match self.look_again(&seen, at)? {
-            Again::Judged(judged) => Ok(Some(*judged)),
+            Again::Judged(judged) => {
+                let situation = Arc::new(judged.situation);
+                let judgement = RecordedJudgement { hash, record, situation: situation.clone() };
+                self.recorded = Some(judgement);
+                Ok(Some(situation))
+            }
             Again::Same | Again::Switched(_) => Ok(None),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
