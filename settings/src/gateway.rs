@@ -31,11 +31,9 @@ pub use change::ServerChanges;
 pub use front::{FrontSettings, GatewayLimits, Transport};
 pub use issuer::{ClaimNames, IssuerSettings};
 pub use mistake::Mistake;
-pub use server::{
-    CommandSettings, Credentials, PreflightSettings, Reach, ServerSettings, UrlSettings,
-};
+pub use server::{CommandSettings, Credentials, Reach, ServerSettings, UrlSettings};
 pub use starter::starter;
-pub use tables::{AddressRange, Instance, StoreLoss, UnknownFields};
+pub use tables::{AddressRange, Instance, StoreLoss};
 pub use toolset::Toolset;
 pub use web_url::{BadWebUrl, WebOrigin, WebUrl};
 

@@ -3,7 +3,7 @@
 mod reach;
 mod rules;
 
-use super::tables::{Instance, UnknownFields};
+use super::tables::Instance;
 use super::web_url::WebUrl;
 use crate::keys::Admission;
 use crate::secret::SecretName;
@@ -31,7 +31,6 @@ pub struct ServerSettings {
     pub names: BTreeMap<String, String>,
     /// `None`: it serves callers of all organizations and of none.
     pub orgs: Option<BTreeSet<String>>,
-    pub preflight: PreflightSettings,
     /// That of the top with what is said for this server over it.
     pub admission: Admission,
 }
@@ -78,11 +77,6 @@ pub enum Credentials {
         header: String,
         scheme: Option<String>,
     },
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PreflightSettings {
-    pub unknown_fields: UnknownFields,
 }
 
 impl ServerSettings {

@@ -130,7 +130,7 @@ tables! {
         net_allow: Vec<String>,
     }
     PreflightTable {
-        unknown_fields: UnknownFields,
+        unknown_fields: Option<UnknownFields>,
         path_args: Option<Vec<String>>,
         url_args: Option<Vec<String>>,
         rate: Option<Text>,

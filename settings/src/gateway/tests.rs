@@ -254,6 +254,7 @@ fn what_this_version_lacks_is_refused_and_not_ignored() {
     for (line, expected) in [
         ("sandbox = { required = true }", "a sandbox is not available in this version"),
         ("sandbox = {}", "a sandbox is not available in this version"),
+        ("preflight = { unknown_fields = \"allow\" }", "preflight.unknown_fields`: this check is"),
         ("preflight = { path_args = [\"path\"] }", "preflight.path_args`: this check is not"),
         ("preflight = { url_args = [\"url\"] }", "preflight.url_args`: this check is not"),
         ("preflight = { rate = \"60/min\" }", "preflight.rate`: this check is not available"),
@@ -262,7 +263,6 @@ fn what_this_version_lacks_is_refused_and_not_ignored() {
     ] {
         twins(FILES, "trust = \"internal\"\n", &with(line), expected);
     }
-    read(&FILES.replace("trust", "preflight = { unknown_fields = \"allow\" }\ntrust"));
     let vault = format!("{ISSUES}credentials = {{ mode = \"vault\", secret = \"file:t\" }}\n");
     for mode in ["exchange", "client_credentials", "user", "bound"] {
         let written = format!("\"{mode}\", audience = \"https://issues.example.com/mcp\"");

@@ -1,7 +1,7 @@
 //! What is checked of every server, however it is reached.
 
+use super::ServerSettings;
 use super::reach::Written;
-use super::{PreflightSettings, ServerSettings};
 use crate::gateway::mistake::{Mistakes, Place};
 use crate::gateway::tables::{PreflightTable, ServerTable};
 use crate::keys::Admission;
@@ -69,7 +69,7 @@ fn server(
             "a sandbox is not available in this version; remove it, and set `danger_unconfined = true` if the server may run without one",
         );
     }
-    let preflight = preflight(table.preflight.as_ref(), &place.key("preflight"), mistakes);
+    refuse_preflight(table.preflight.as_ref(), &place.key("preflight"), mistakes);
     let orgs = orgs(table, &place, mistakes);
     check_names(table, &place, mistakes);
     let admission = super::super::resolve(admission(table, general, &place, mistakes), folder);
@@ -89,19 +89,16 @@ fn server(
         allowed_tools,
         names: table.names.clone(),
         orgs,
-        preflight,
         admission,
     })
 }
 
-fn preflight(
-    table: Option<&PreflightTable>,
-    place: &Place,
-    mistakes: &mut Mistakes<'_>,
-) -> PreflightSettings {
-    let Some(table) = table else { return PreflightSettings::default() };
+/// A check that is not made yet is not configured: nobody is to rely on it.
+fn refuse_preflight(table: Option<&PreflightTable>, place: &Place, mistakes: &mut Mistakes<'_>) {
+    let Some(table) = table else { return };
     let PreflightTable { unknown_fields, path_args, url_args, rate, quota, per } = table;
     let unavailable = [
+        ("unknown_fields", unknown_fields.is_some()),
         ("path_args", path_args.is_some()),
         ("url_args", url_args.is_some()),
         ("rate", rate.is_some()),
@@ -114,7 +111,6 @@ fn preflight(
             "this check is not available in this version; remove it rather than rely on it",
         );
     }
-    PreflightSettings { unknown_fields: *unknown_fields }
 }
 
 fn orgs(
