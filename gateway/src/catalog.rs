@@ -211,6 +211,11 @@ impl Catalog {
         }
     }
 
+    /// Has every list made again, by the policies that count then.
+    pub(crate) fn forget_lists(&self) {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The result of a list for a caller, as JSON without `nextCursor`.
     pub(crate) fn list(
         &self,

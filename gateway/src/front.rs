@@ -2,6 +2,7 @@
 
 mod identify;
 mod listen;
+mod quiet;
 mod tls;
 
 use crate::catalog::Scope;

@@ -287,6 +287,8 @@ impl Node {
             self.remark(&format!("policies: {problem}"));
         }
         self.shared.authorizer.replace(policies);
+        // A list that was made meanwhile may rest on the earlier policies.
+        catalog.forget_lists();
         for (id, now) in &catalog.servers {
             let earlier = before.servers.get(id).and_then(|known| known.situation.as_ref());
             for kind in ListKind::ALL {

@@ -1,9 +1,12 @@
 //! Connections: plain or TLS, HTTP/1.1 and HTTP/2, and who is at their other end.
 
 use super::Door;
+use super::quiet::{OpenBody, Quiet};
 use super::tls::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::node::{Node, StartError};
+use crate::reply::Reply;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -14,12 +17,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 /// How long the headers of a request may take to arrive.
 const HEADER_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a connection may be open on which nothing is asked, from its first byte on.
+const QUIET_PATIENCE: Duration = Duration::from_secs(30);
+/// How long such a connection may take to end.
+const GOODBYE_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a TLS handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// The largest headers of a request.
@@ -146,12 +153,33 @@ async fn serve_connection<S>(node: &Arc<Node>, stream: S, peer: Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut stop = node.stopping();
+    let stop = node.stopping();
     let (node, peer) = (node.clone(), Arc::new(peer));
-    let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-        let node = node.clone();
+    let respond = move |mut request: http::Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
-        async move { Ok::<_, Infallible>(node.respond(request).await) }
+        node.clone().respond(request)
+    };
+    serve_http(stream, respond, stop, QUIET_PATIENCE).await;
+}
+
+/// Serves one connection until its other end closes it, nothing is asked on it for a while, or the gateway ends.
+async fn serve_http<S, A>(
+    stream: S,
+    respond: impl Fn(http::Request<Incoming>) -> A + Clone,
+    mut stop: watch::Receiver<bool>,
+    patience: Duration,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Future<Output = Reply> + Send + 'static,
+{
+    let quiet = Quiet::new();
+    let asked = quiet.clone();
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let (open, answer) = (asked.begin(), respond(request));
+        async move {
+            let answer = answer.await;
+            Ok::<_, Infallible>(answer.map(|body| OpenBody { body, _request: open }))
+        }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -167,14 +195,47 @@ where
         tokio::select! {
             _ = connection.as_mut() => return,
             _ = stop.changed() => connection.as_mut().graceful_shutdown(),
+            () = quiet.lasts(patience) => {
+                connection.as_mut().graceful_shutdown();
+                let _ = tokio::time::timeout(GOODBYE_PATIENCE, connection.as_mut()).await;
+                return;
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::may_connect;
+    use super::{may_connect, serve_http};
+    use crate::reply;
+    use http::StatusCode;
     use settings::gateway::Transport;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::watch;
+
+    #[tokio::test]
+    async fn a_connection_on_which_nothing_is_asked_is_closed() {
+        let request = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n".as_slice();
+        let frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".as_slice();
+        for (name, sent, is_answered) in [
+            ("nothing", b"".as_slice(), false),
+            ("half a preface", b"PRI * HT", false),
+            ("no request", frames, false),
+            ("a request", request, true),
+        ] {
+            let (mut client, server) = tokio::io::duplex(4096);
+            let (_running, stop) = watch::channel(false);
+            let answer = |_| async { reply::empty(StatusCode::OK) };
+            let serving = tokio::spawn(serve_http(server, answer, stop, Duration::from_millis(50)));
+            client.write_all(sent).await.unwrap();
+            let mut heard = Vec::new();
+            let closed = client.read_to_end(&mut heard);
+            tokio::time::timeout(Duration::from_secs(10), closed).await.expect(name).unwrap();
+            assert_eq!(heard.starts_with(b"HTTP/1.1 200"), is_answered, "{name}: {heard:?}");
+            serving.await.unwrap();
+        }
+    }
 
     #[test]
     fn behind_a_proxy_only_the_proxy_may_connect() {
