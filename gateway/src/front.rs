@@ -393,7 +393,12 @@ impl Node {
         }
         let session = visit.session.as_ref().map(|session| session.number);
         let filter = StreamFilter::default();
-        match self.sessions.listen(&visit.principal_id, session, &visit.scope, filter) {
+        match self.sessions.listen(
+            (&visit.principal_id, &visit.caller),
+            session,
+            &visit.scope,
+            filter,
+        ) {
             Some((sender, receiver)) => {
                 let _ = sender.try_send(reply::KEEP_ALIVE);
                 self.keep_alive(sender, visit);

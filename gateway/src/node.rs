@@ -298,7 +298,11 @@ impl Node {
                     (None, _) => true,
                 };
                 if !is_same && !before.servers.is_empty() {
-                    self.sessions.tell_changed(id, kind);
+                    let sees = |caller: &policy::Caller| {
+                        now.server.settings.serves(caller.identity().org.as_deref())
+                            && !self.shared.authorizer.visible_set(caller, id).is_empty()
+                    };
+                    self.sessions.tell_changed(id, kind, &sees);
                 }
             }
         }

@@ -4,6 +4,7 @@ use crate::catalog::Scope;
 use crate::sealed::{Purpose, SealError, Sealer};
 use bytes::Bytes;
 use contract::surface::ListKind;
+use policy::Caller;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +58,7 @@ pub(crate) enum NoSession {
 #[derive(Debug)]
 struct OpenStream {
     principal: PrincipalId,
+    caller: Caller,
     session: Option<u64>,
     scope: Scope,
     /// What it asked for: lists that changed, and resources.
@@ -185,7 +187,7 @@ impl Sessions {
     /// Opens a stream. Returns `None` if the caller has as many as it may.
     pub(crate) fn listen(
         &self,
-        principal: &PrincipalId,
+        (principal, caller): (&PrincipalId, &Caller),
         session: Option<u64>,
         scope: &Scope,
         filter: StreamFilter,
@@ -202,6 +204,7 @@ impl Sessions {
             number,
             OpenStream {
                 principal: *principal,
+                caller: caller.clone(),
                 session,
                 scope: scope.clone(),
                 filter,
@@ -211,8 +214,13 @@ impl Sessions {
         Some((sender, receiver))
     }
 
-    /// Tells every stream on which this list may have changed.
-    pub(crate) fn tell_changed(&self, server: &gate::server::ServerId, kind: ListKind) {
+    /// Tells every stream on which this list may have changed, of callers that see something of the server.
+    pub(crate) fn tell_changed(
+        &self,
+        server: &gate::server::ServerId,
+        kind: ListKind,
+        sees: &dyn Fn(&Caller) -> bool,
+    ) {
         let method = match kind {
             ListKind::Tools => "notifications/tools/list_changed",
             ListKind::Prompts => "notifications/prompts/list_changed",
@@ -226,7 +234,7 @@ impl Sessions {
                 Scope::Server(only) => only == server,
             };
             let is_asked = stream.filter.lists.as_ref().is_none_or(|lists| lists.contains(&kind));
-            if !is_in || !is_asked {
+            if !is_in || !is_asked || !sees(&stream.caller) {
                 return !stream.sender.is_closed();
             }
             let message = notification(method, stream.filter.subscription.as_deref());
@@ -338,23 +346,42 @@ mod tests {
 
     #[test]
     fn streams_are_told_what_they_asked_for_and_are_limited() {
+        let identity = policy::Identity {
+            issuer: "test".to_owned(),
+            subject: "ada".to_owned(),
+            actor_type: policy::ActorType::Agent,
+            client_id: None,
+            org: None,
+            groups: Vec::new(),
+            clearance: None,
+            mfa: false,
+            proof: policy::IdentityProof::Key,
+        };
+        let caller = Caller::new(identity);
+        let by = (&[1; 32], &caller);
         let sessions = Sessions::new();
         let filter = StreamFilter {
             lists: Some(HashSet::from([ListKind::Prompts])),
             subscription: Some(b"7".to_vec()),
         };
         let (_keep, mut tools) =
-            sessions.listen(&[1; 32], Some(1), &Scope::All, StreamFilter::default()).unwrap();
-        let (_kept, mut prompts) = sessions.listen(&[1; 32], None, &Scope::All, filter).unwrap();
+            sessions.listen(by, Some(1), &Scope::All, StreamFilter::default()).unwrap();
+        let (_kept, mut prompts) = sessions.listen(by, None, &Scope::All, filter).unwrap();
         let server = "files".parse().unwrap();
-        sessions.tell_changed(&server, ListKind::Tools);
-        sessions.tell_changed(&server, ListKind::Prompts);
+        sessions.tell_changed(&server, ListKind::Tools, &|_| true);
+        sessions.tell_changed(&server, ListKind::Tools, &|_| false);
+        sessions.tell_changed(&server, ListKind::Prompts, &|_| true);
         let heard = String::from_utf8(tools.try_recv().unwrap().to_vec()).unwrap();
         assert!(heard.contains("tools/list_changed"), "{heard}");
+        let next = String::from_utf8(tools.try_recv().unwrap().to_vec()).unwrap();
+        assert!(
+            next.contains("prompts/list_changed"),
+            "a caller that sees nothing is told nothing"
+        );
         let heard = String::from_utf8(prompts.try_recv().unwrap().to_vec()).unwrap();
         assert!(heard.contains("prompts/list_changed") && heard.contains("subscriptionId\":7"));
         assert!(prompts.try_recv().is_err());
-        let open = || sessions.listen(&[1; 32], None, &Scope::All, StreamFilter::default());
+        let open = || sessions.listen(by, None, &Scope::All, StreamFilter::default());
         let kept: Vec<_> = std::iter::from_fn(open).collect();
         assert_eq!(kept.len() + 2, MAX_STREAMS_PER_CALLER);
         drop(kept);

@@ -38,7 +38,8 @@ impl Node {
                 .map(|name| (name.to_owned(), true.into()))
                 .collect();
         let filter = StreamFilter { lists: Some(lists), subscription: Some(asked.id.to_vec()) };
-        let stream = self.sessions.listen(&visit.principal_id, None, &visit.scope, filter);
+        let stream =
+            self.sessions.listen((&visit.principal_id, &visit.caller), None, &visit.scope, filter);
         let Some((sender, receiver)) = stream else {
             let _ = self.record_refusal(visit, asked, ReasonCode::RateLimited);
             let words = "○ holdpoint — too many streams of this caller are open";

@@ -54,7 +54,14 @@ async fn a_server_has_its_own_names_and_a_set_has_its_tools_only() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trace_and_configured_headers_go_on_and_no_others_do() {
-    let server = "forward_headers = [\"x-tenant\"]";
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("own");
+    std::fs::write(&secret, "ours").unwrap();
+    let server = format!(
+        "forward_headers = [\"x-tenant\", \"x-own\"]\nheaders = {{ x-own = \"file:{}\" }}",
+        secret.display()
+    );
+    let server = server.as_str();
     let stage = Stage::open(Setting { server, ..Setting::default() }).await;
     let session = stage.begin("/mcp", "ada").await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -63,6 +70,7 @@ async fn a_trace_and_configured_headers_go_on_and_no_others_do() {
         ("mcp-session-id", session.as_str()),
         ("traceparent", &parent),
         ("x-tenant", "acme"),
+        ("x-own", "theirs"),
         ("x-secret", "s3cret"),
         ("cookie", "a=b"),
     ];
@@ -76,6 +84,7 @@ async fn a_trace_and_configured_headers_go_on_and_no_others_do() {
         let (_, sent, _) = script.asked.iter().find(|(method, ..)| method == "tools/call").unwrap();
         assert_eq!(sent["traceparent"], parent.as_str());
         assert_eq!(sent["x-tenant"], "acme");
+        assert_eq!(sent.get_all("x-own").iter().collect::<Vec<_>>(), ["ours"], "{sent:?}");
         assert!(sent.get("x-secret").is_none() && sent.get("cookie").is_none(), "{sent:?}");
     }
     let decisions = stage.decisions();

@@ -114,7 +114,8 @@ impl Link {
         let own = request.headers_mut();
         own.insert(CONTENT_TYPE, headers::json());
         for (name, value) in &message.headers {
-            own.insert(name.clone(), value.clone());
+            // INVARIANT: what the operator configured for the endpoint, a credential above all, is not replaced.
+            own.entry(name).or_insert_with(|| value.clone());
         }
         if is_initialize(message) {
             return request;
