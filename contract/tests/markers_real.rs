@@ -24,7 +24,9 @@ fn trips(text: &str) -> bool {
 fn hostile_texts_of_others_trip_and_benign_ones_do_not() {
     let Some(corpus) = testing::corpus() else { return };
     let Ok(texts) = std::fs::read_to_string(corpus.join("hostile/texts.jsonl")) else {
-        return testing::not_run("the corpus has no hostile texts");
+        // Captures of installed servers stand in for a corpus, and have no such texts; `conformance/markers` has some.
+        eprintln!("NOT RUN: the corpus has no hostile texts");
+        return;
     };
     let (mut hostile, mut found, mut benign, mut wrong) = (0, 0, 0, Vec::new());
     for line in texts.lines() {

@@ -314,7 +314,7 @@ fn a_session_whose_call_timed_out_during_a_check_has_its_next_call_checked() {
     std::fs::write(&path, document()).expect("a file");
     let (gate, go_on, begun) = gate();
     let checker = checker(Flavor::Enclaved, Source::File(path), Some(gate));
-    let hall = admitted_hall(2, Duration::ZERO, Some(Duration::from_millis(600)), checker);
+    let hall = admitted_hall(2, Duration::ZERO, Some(Duration::from_millis(2_500)), checker);
     let desk = &hall.servers[0];
     for session in 0..2 {
         go_on.send(()).unwrap();
@@ -335,7 +335,7 @@ fn a_session_whose_call_timed_out_during_a_check_has_its_next_call_checked() {
     drop(go_on);
     let ok = hall.ask(0, 101, &call_of(0, 0));
     assert!(ok.get("result").is_some(), "{ok}");
-    let until = Instant::now() + Duration::from_secs(3);
+    let until = Instant::now() + Duration::from_secs(10);
     let mut id = 101;
     let answer = wait_for("an answer", || {
         let answer = hall.ask(1, id, &call_of(1, 0));

@@ -119,7 +119,9 @@ fn every_sentence_about_real_releases_is_true() {
         println!("{count:>6}  {words}");
     }
     assert!(tally.wrong.is_empty(), "{} are wrong:\n{}", tally.wrong.len(), tally.wrong.join("\n"));
-    assert!(*shown > 100 && undecided * 10 < *shown, "{shown} shown, {undecided} undecided");
+    // Captures of a few installed servers may stand in for the corpus.
+    let least = if *told > 1_000 { 100 } else { 10 };
+    assert!(*shown > least && undecided * 10 < *shown, "{shown} shown, {undecided} undecided");
 }
 
 /// The judge itself: a sentence that is not true is seen.

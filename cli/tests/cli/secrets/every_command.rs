@@ -57,7 +57,7 @@ pub(super) fn run(stage: &Stage, words: &[String]) {
     receipts(stage);
     attestations(stage);
     incident(stage);
-    policies(stage);
+    gateway(stage);
     hosts(stage);
     stage.run(&["demo"], 0);
     let moved = format!("sqlite:{}", stage.trail.bench.home().join("moved").display());
@@ -176,8 +176,8 @@ fn incident(stage: &Stage) {
     }
 }
 
-/// Policies of a gateway with one server.
-fn policies(stage: &Stage) {
+/// A gateway with one server: its policies, its keys and its inventory.
+fn gateway(stage: &Stage) {
     let bench = &stage.trail.bench;
     bench.file(
         "gateway.toml",
@@ -188,6 +188,15 @@ fn policies(stage: &Stage) {
     bench.file("table.toml", "[[case]]\nas = \"ada\"\nuse = \"files\"\nexpect = \"permit\"\n");
     stage.run(&["policy", "check", "--config", "gateway.toml", "--as", "ada"], 0);
     stage.run(&["policy", "test", "table.toml", "--config", "gateway.toml"], 0);
+    stage.run(&["inventory", "--config", "gateway.toml"], 0);
+    let key =
+        stage.run(&["key", "create", "--sub", "ada", "--config", "gateway.toml", "--json"], 0);
+    let id = key.json()["id"].as_str().unwrap().to_owned();
+    stage.run(&["key", "list", "--config", "gateway.toml"], 0);
+    stage.run(&["key", "revoke", &id, "--config", "gateway.toml"], 0);
+    stage.run(&["gateway", "init", "--config", "begun.toml"], 0);
+    // None runs.
+    stage.run(&["gateway", "reload", "--config", "gateway.toml"], 11);
 }
 
 /// The gate goes into the hosts' files and is taken out with all else.
