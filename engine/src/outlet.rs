@@ -255,7 +255,8 @@ impl RemoteOutlet {
     }
 }
 
-fn outbound(message: &Outgoing<'_>) -> Outbound {
+/// A message as it goes to a remote server.
+pub fn outbound(message: &Outgoing<'_>) -> Outbound {
     Outbound {
         body: message.frame.to_vec(),
         method: message.method.map(str::to_owned),

@@ -10,7 +10,7 @@ use crate::pending::{Answer, Happening, Pending, PendingOutlet, Slot, hear_for, 
 use bytes::Bytes;
 use engine::errands::run_one;
 use engine::judge::Instance;
-use engine::outlet::{FreeMessage, Outgoing, ServerOutlet};
+use engine::outlet::{FreeMessage, Outgoing, ServerOutlet, outbound};
 use engine::principal::Principal;
 use engine::server::{Server, ViewError};
 use engine::session::{Parts, Session};
@@ -459,19 +459,6 @@ impl RemoteOutlet {
         };
         let Some(own) = outbound else { return Ok(()) };
         self.own.try_send(own).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-fn outbound(message: &Outgoing<'_>) -> Outbound {
-    Outbound {
-        body: message.frame.to_vec(),
-        method: message.method.map(str::to_owned),
-        id: message.id.map(<[u8]>::to_vec),
-        name: message.name.map(str::to_owned),
-        protocol_version: message.protocol_version.map(str::to_owned),
-        parameters: message.parameters.to_vec(),
-        headers: Vec::new(),
-        mark: message.mark,
     }
 }
 
