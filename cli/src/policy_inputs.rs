@@ -3,20 +3,16 @@
 use crate::arguments::Options;
 use crate::configuration::Configuration;
 use crate::failure::Failure;
-use crate::gateway_file::{self, read_bounded};
+use crate::gateway_file;
 use crate::target::home_path;
 use contract::surface::EntryType;
 use gate::pins::Pin;
+use gateway::policies::{self, PolicyFiles};
 use policy::{Inventory, ServerInventory, ToolInventory};
-use settings::gateway::{PolicySettings, ServerSettings};
-use std::path::{Path, PathBuf};
+use settings::gateway::ServerSettings;
+use std::path::Path;
 use std::sync::Arc;
 use store::{Home, IncidentScope, IncidentState, IncidentStore, Store, Witnessed};
-
-/// The largest policy file.
-const MAX_POLICY_BYTES: u64 = 1024 * 1024;
-/// The most policy files.
-const MAX_POLICY_FILES: usize = 1_000;
 
 /// Everything that [`policy::Policies::compile`] takes.
 #[derive(Debug)]
@@ -32,7 +28,15 @@ impl PolicyInputs {
     pub(crate) fn read(config: Option<&Path>, options: &Options) -> Result<Self, Failure> {
         let home_path = home_path(options)?;
         let (settings, folder) = gateway_file::read(&gateway_file::path(&home_path, config))?;
-        let (files, entities) = read_files(&settings.policy, &folder)?;
+        let PolicyFiles { files, entities } =
+            policies::read(&settings.policy).map_err(Failure::usage)?;
+        // Problems are told with paths as the file has them.
+        let named = |(path, text): (String, String)| {
+            let name =
+                Path::new(&path).strip_prefix(&folder).map(|name| name.display().to_string());
+            (name.unwrap_or(path), text)
+        };
+        let files = files.into_iter().map(named).collect();
         let home = Home::open(&home_path)?;
         let configuration = Configuration::read(&home.config_path())?;
         let location = gateway_file::location(&settings, &configuration)?;
@@ -47,52 +51,6 @@ impl PolicyInputs {
         };
         Ok(PolicyInputs { files, entities, inventory: Inventory::new(servers?), issuer })
     }
-}
-
-type NamedTexts = Vec<(String, String)>;
-
-fn read_files(
-    settings: &PolicySettings,
-    folder: &Path,
-) -> Result<(NamedTexts, Option<String>), Failure> {
-    let mut files = Vec::new();
-    for pattern in &settings.files {
-        let found = matching(pattern)?;
-        if found.is_empty() {
-            return Err(Failure::usage(format!("`policy.files`: no file matches `{pattern}`")));
-        }
-        for path in found {
-            let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-            files.push((name, read_bounded(&path, MAX_POLICY_BYTES)?));
-        }
-        if files.len() > MAX_POLICY_FILES {
-            let sentence = format!("`policy.files`: more than {MAX_POLICY_FILES} files match");
-            return Err(Failure::usage(sentence));
-        }
-    }
-    let entities = settings.entities.as_deref();
-    let entities = entities.map(|path| read_bounded(path, MAX_POLICY_BYTES)).transpose()?;
-    Ok((files, entities))
-}
-
-/// The files that match a pattern with one `*` in its last part, in the order of their names.
-fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
-    let path = Path::new(pattern);
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let Some((before, after)) = name.split_once('*') else { return Ok(vec![path.to_owned()]) };
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let failed = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", folder.display()));
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_long = name.len() >= before.len() + after.len();
-        if is_long && name.starts_with(before) && name.ends_with(after) && entry.path().is_file() {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// A server as the operator classified it, with what is pinned of it.

@@ -252,32 +252,22 @@ impl Node {
         };
         match (&parts.method, era) {
             (&Method::POST, _) => self.post(visit, parts, body).await,
-            (&Method::GET, Era::Sessions) => {
-                match self.session_of(&visit, &parts.headers) {
-                    Ok(Some(session)) => visit.session = Some(session),
+            (&Method::GET | &Method::DELETE, Era::Sessions) => {
+                let session = match self.session_of(&visit, &parts.headers) {
+                    Ok(Some(session)) => session,
                     Ok(None) => {
-                        return fault(
-                            StatusCode::BAD_REQUEST,
-                            mcp::INVALID_REQUEST,
-                            "the session's id is missing",
-                        );
+                        let words = "the session's id is missing";
+                        return fault(StatusCode::BAD_REQUEST, mcp::INVALID_REQUEST, words);
                     }
                     Err(refusal) => return *refusal,
+                };
+                if parts.method == Method::DELETE {
+                    self.sessions.end(session.number);
+                    return reply::empty(StatusCode::NO_CONTENT);
                 }
+                visit.session = Some(session);
                 self.open_stream(&visit)
             }
-            (&Method::DELETE, Era::Sessions) => match self.session_of(&visit, &parts.headers) {
-                Ok(Some(session)) => {
-                    self.sessions.end(session.number);
-                    reply::empty(StatusCode::NO_CONTENT)
-                }
-                Ok(None) => fault(
-                    StatusCode::BAD_REQUEST,
-                    mcp::INVALID_REQUEST,
-                    "the session's id is missing",
-                ),
-                Err(refusal) => *refusal,
-            },
             _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
     }

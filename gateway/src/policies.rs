@@ -16,9 +16,9 @@ pub enum PolicyFilesError {
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("`{}` is larger than {MAX_POLICY_BYTES} bytes", .0.display())]
     TooLarge(PathBuf),
-    #[error("there are more than {MAX_POLICY_FILES} policy files")]
+    #[error("`policy.files`: more than {MAX_POLICY_FILES} files match")]
     TooMany,
-    #[error("no file fits `{0}`")]
+    #[error("`policy.files`: no file matches `{0}`")]
     NoFile(String),
     #[error("the policies are wrong:\n{}", sentences(.0))]
     Wrong(Vec<PolicyProblem>),
@@ -71,7 +71,7 @@ fn read_bounded(path: &Path) -> Result<String, PolicyFilesError> {
     std::fs::read_to_string(path).map_err(wrong)
 }
 
-/// The files that fit a pattern with `*` in its last part, in their order.
+/// The files that match a pattern with one `*` in its last part, in the order of their names.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, PolicyFilesError> {
     let path = Path::new(pattern);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -1,47 +1,41 @@
 //! One server behind the gateway: what the engine knows of it, and the links of callers to it.
 
-use crate::child::{Child, ChildGuard, ChildInput, Said};
-use crate::greeting::{Era, Greeted, Ungreeted, greet};
-use crate::link::{Link, LinkParts, Way};
+mod configured;
+mod opening;
+
+use crate::child::ChildGuard;
+use crate::greeting::{Era, Ungreeted};
+use crate::link::Link;
 use crate::metrics::ServerNumbers;
-use crate::pending::{Listener, Pending, Whose, messages, whose};
+use crate::pending::Listener;
 use crate::resources::Shared;
 use crate::vouching::{StartCheck, Vouching};
 use engine::decide::{Path, PreflightLimits};
 use engine::error_log::ErrorLog;
-use engine::judge::{Instance as EngineInstance, Judge, Rules, Seen};
+use engine::judge::{Judge, Seen};
 use engine::origin::{Origin, Way as OriginWay};
 use engine::principal::Principal;
-use engine::program::find_program;
 use engine::sentinel::Sentinel;
 use engine::server::driver::{Driver, Wake};
-use engine::server::{Server, ServerParts, ServerSettings as EngineSettings, ViewError};
-use engine::situation::{ServerProfile, Situation};
+use engine::server::{Server, ServerParts, ViewError};
+use engine::situation::Situation;
 use gate::server::ServerId;
-use gate::shown::ListMode;
-use ledger::record::{TokenMode, TrustLevel};
-use policy::Trust;
-use serde_json::json;
-use settings::gateway::{
-    CommandSettings, Credentials, GatewaySettings, Instance, Reach, ServerSettings, UrlSettings,
-};
+use opening::SharedChild;
+use settings::gateway::{GatewaySettings, Reach, ServerSettings};
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Location, StoreError};
 use tokio::sync::OnceCell;
-use wire::remote::{RemoteLimits, RemoteSession, TlsKey};
-use wire::{EndpointUrl, HttpEndpoint, ObserveError, StdioLaunch, Upstream};
+use wire::remote::{RemoteSession, TlsKey};
+use wire::{ObserveError, Upstream};
 
 /// So many failures in a row open the breaker.
 const BREAKER_FAILURES: u32 = 5;
 /// For so long nothing is tried then.
 const BREAKER_PAUSE: Duration = Duration::from_secs(10);
-/// The most connections to one server that are kept without a request.
-const IDLE_CONNECTIONS: usize = 128;
 /// A link to a remote server that nothing was asked on for so long is ended.
 const REMOTE_IDLE: Duration = Duration::from_secs(600);
 
@@ -100,15 +94,6 @@ pub(crate) struct ReadyLink {
 /// The place of a link, which may be just being opened.
 type LinkCell = Arc<OnceCell<Arc<ReadyLink>>>;
 
-/// A process that several callers share.
-#[derive(Debug, Clone)]
-struct SharedChild {
-    input: ChildInput,
-    instance: EngineInstance,
-    ids: Arc<AtomicU64>,
-    links: Arc<Mutex<HashMap<u64, Weak<Link>>>>,
-}
-
 /// One server behind the gateway.
 pub(crate) struct GatewayServer {
     pub(crate) settings: Arc<ServerSettings>,
@@ -153,55 +138,20 @@ impl GatewayServer {
     ) -> Result<Arc<GatewayServer>, ServerError> {
         let id = settings.id.clone();
         let wrong = |problem: String| ServerError::Configured { id: id.clone(), problem };
-        let upstream = upstream_of(&settings).map_err(wrong)?;
-        let tls_key = TlsKey::default();
         let in_store = |source| ServerError::Store { id: id.clone(), source };
-        let store = shared.open_store().map_err(in_store)?;
-        let origin = Origin::of(&upstream, &shared.launch_key);
-        let launch = origin.launch(header_names(&settings));
-        let file = match &upstream {
-            Upstream::Http(_) => None,
-            Upstream::Stdio(launch) => {
-                let program = launch.program.to_string_lossy().into_owned();
-                let file = find_program(&program, launch.directory.as_deref());
-                Some(file.ok_or_else(|| wrong(format!("the program `{program}` was not found")))?)
-            }
-        };
+        let upstream = configured::upstream_of(&settings).map_err(wrong)?;
+        let file = configured::program_of(&upstream).map_err(wrong)?;
+        let allowed = configured::allowlist_of(&settings).map_err(wrong)?;
         let vouching = Vouching::of(&settings, &upstream, file.as_ref())
             .map_err(|error| wrong(error.to_string()))?;
-        let way = match file {
-            Some(file) => OriginWay::Program(file),
-            None => OriginWay::Key(tls_key.clone()),
-        };
+        let store = shared.open_store().map_err(in_store)?;
+        let origin = Origin::of(&upstream, &shared.launch_key);
+        let launch = origin.launch(configured::header_names(&settings));
+        let tls_key = TlsKey::default();
+        let way = file.map_or_else(|| OriginWay::Key(tls_key.clone()), OriginWay::Program);
         let origin = origin.source(way, shared.home.path().join("digests.json"));
-        let keys = gateway.engine_keys(&settings);
-        let allowed = settings.allowed_tools.as_ref().map(|tools| {
-            attest::ToolAllowlist::new(tools.iter().map(String::as_str)).map(Arc::new)
-        });
-        let allowed = allowed.transpose().map_err(|error| wrong(error.to_string()))?;
-        let rules = Rules {
-            server: id.clone(),
-            settings: keys.judging(None),
-            first_use: keys.first_use,
-            scope: keys.drift_scope,
-            mode: ListMode::Accepted,
-            allowed: allowed.clone(),
-            mirrors_parameters: matches!(upstream, Upstream::Http(_)),
-            profile: profile_of(&settings),
-        };
-        let usual = EngineSettings::default();
-        let engine_settings = EngineSettings {
-            relist_max_age: keys
-                .relist
-                .max_age
-                .map_or(usual.relist_max_age, |seconds| Duration::from_secs(seconds.0)),
-            call_timeout: Some(Duration::from_secs(gateway.front.limits.call_timeout_seconds)),
-            admission_max_age: vouching.as_ref().map(|vouching| vouching.max_age),
-            greets_before_check: vouching
-                .as_ref()
-                .is_some_and(|vouching| vouching.checker.greets_first()),
-            ..usual
-        };
+        let rules = configured::rules_of(gateway, &settings, &upstream, allowed.clone());
+        let engine_settings = configured::engine_settings(gateway, &settings, vouching.as_ref());
         let frame_bytes = engine_settings.frame_bytes;
         let index_path = store.index_path();
         let mut judge = Judge::new(store, rules, Some(launch));
@@ -371,207 +321,6 @@ impl GatewayServer {
         }
     }
 
-    /// A link at whose other end there is nothing: every request is refused with the reason why the server is not admitted.
-    fn open_nowhere(
-        self: &Arc<Self>,
-        principal: Principal,
-        pending: Arc<Pending>,
-    ) -> Result<Arc<Link>, LinkError> {
-        Ok(Link::open(LinkParts {
-            server: self.engine.clone(),
-            instance: EngineInstance(self.next_instance.fetch_add(1, Ordering::Relaxed)),
-            principal,
-            way: Way::Child(ChildInput::nowhere()),
-            pending,
-            offered: Box::from(*b"{}"),
-            ids: Arc::new(AtomicU64::new(1)),
-            runtime: self.runtime.clone(),
-        })?)
-    }
-
-    async fn open_unguarded(
-        self: &Arc<Self>,
-        key: &LinkKey,
-        principal: Principal,
-        listener: Box<Listener>,
-    ) -> Result<Arc<ReadyLink>, LinkError> {
-        let pending = Arc::new(Pending::new(listener));
-        let asks_as = principal.clone();
-        let is_unstarted = !self.may_start().await;
-        let (link, child) = match (&self.upstream, &self.settings.reach) {
-            (Upstream::Stdio(_), _) if is_unstarted => {
-                (self.open_nowhere(principal, pending)?, None)
-            }
-            (Upstream::Http(endpoint), _) => {
-                (self.open_remote(endpoint, principal, pending, key).await?, None)
-            }
-            (Upstream::Stdio(launch), Reach::Command(command)) => match command.instance {
-                Instance::Shared => {
-                    (self.open_shared(launch, principal, pending, key).await?, None)
-                }
-                Instance::Principal | Instance::Session => {
-                    let (link, child) =
-                        self.open_child(launch, command, principal, pending, key)?;
-                    (link, Some(child))
-                }
-            },
-            (Upstream::Stdio(_), Reach::Url(_)) => {
-                return Err(LinkError::NotStarted(std::io::ErrorKind::InvalidInput.into()));
-            }
-        };
-        let capabilities = serde_json::from_slice(&key.capabilities).unwrap_or_else(|_| json!({}));
-        let spoken = self.eras.load(Ordering::Relaxed);
-        match greet(&link, key.era, spoken, &capabilities).await {
-            Ok(Greeted { era, spoken }) => {
-                self.eras.store(spoken, Ordering::Relaxed);
-                if era == Era::Sessions {
-                    link.listen(&self.runtime);
-                } else if self.engine.permits_use(&asks_as) {
-                    link.subscribe(&self.runtime);
-                }
-                Ok(Arc::new(ReadyLink { link, era, _child: child, is_unstarted }))
-            }
-            Err(refused) => {
-                link.close();
-                Err(LinkError::Refused(refused))
-            }
-        }
-    }
-
-    async fn open_remote(
-        self: &Arc<Self>,
-        endpoint: &HttpEndpoint,
-        principal: Principal,
-        pending: Arc<Pending>,
-        key: &LinkKey,
-    ) -> Result<Arc<Link>, LinkError> {
-        let limits = RemoteLimits {
-            frame_bytes: self.frame_bytes,
-            idle_connections: IDLE_CONNECTIONS,
-            ..RemoteLimits::default()
-        };
-        let first = self
-            .remote
-            .get_or_try_init(|| RemoteSession::open(endpoint, limits, self.tls_key.clone()))
-            .await
-            .map_err(|error| LinkError::NotReached(Arc::new(error)))?;
-        Ok(Link::open(LinkParts {
-            server: self.engine.clone(),
-            instance: EngineInstance::default(),
-            principal,
-            way: Way::Remote(Arc::new(first.another())),
-            pending,
-            offered: key.capabilities.clone(),
-            ids: Arc::new(AtomicU64::new(1)),
-            runtime: self.runtime.clone(),
-        })?)
-    }
-
-    /// A process for one caller alone.
-    fn open_child(
-        self: &Arc<Self>,
-        launch: &StdioLaunch,
-        command: &CommandSettings,
-        principal: Principal,
-        pending: Arc<Pending>,
-        key: &LinkKey,
-    ) -> Result<(Arc<Link>, ChildGuard), LinkError> {
-        let running = self.children.fetch_add(1, Ordering::AcqRel);
-        let counted = CountedChild(self.children.clone());
-        if running as usize >= command.max_instances {
-            return Err(LinkError::TooMany(command.max_instances));
-        }
-        let child = Child::start(launch).map_err(LinkError::NotStarted)?;
-        let instance = EngineInstance(self.next_instance.fetch_add(1, Ordering::Relaxed));
-        let link = Link::open(LinkParts {
-            server: self.engine.clone(),
-            instance,
-            principal,
-            way: Way::Child(child.input.clone()),
-            pending,
-            offered: key.capabilities.clone(),
-            ids: Arc::new(AtomicU64::new(1)),
-            runtime: self.runtime.clone(),
-        })?;
-        let (weak, group, guard) = (Arc::downgrade(&link), child.group(), child.guard());
-        let frame_bytes = self.frame_bytes;
-        self.runtime.spawn(async move {
-            child
-                .read(frame_bytes, |said| {
-                    let Some(link) = weak.upgrade() else { return group.terminate() };
-                    match said {
-                        Said::Line(line, has_more) => link.hear(line, has_more),
-                        Said::TooLong(beginning, bytes) => {
-                            link.session().server_said_too_much(beginning, b"", bytes);
-                        }
-                        Said::End => link.close(),
-                    }
-                })
-                .await;
-            drop(counted);
-        });
-        Ok((link, guard))
-    }
-
-    /// A link to the process that all callers share.
-    async fn open_shared(
-        self: &Arc<Self>,
-        launch: &StdioLaunch,
-        principal: Principal,
-        pending: Arc<Pending>,
-        key: &LinkKey,
-    ) -> Result<Arc<Link>, LinkError> {
-        let mut running = self.shared_child.lock().await;
-        let is_gone = |child: &SharedChild| child.input.is_closed();
-        if running.as_ref().is_none_or(is_gone) {
-            *running = Some(self.start_shared(launch).map_err(LinkError::NotStarted)?);
-        }
-        let Some(SharedChild { input, instance, ids, links }) = running.clone() else {
-            return Err(LinkError::NotStarted(std::io::ErrorKind::BrokenPipe.into()));
-        };
-        drop(running);
-        let link = Link::open(LinkParts {
-            server: self.engine.clone(),
-            instance,
-            principal,
-            way: Way::Child(input),
-            pending,
-            offered: key.capabilities.clone(),
-            ids,
-            runtime: self.runtime.clone(),
-        })?;
-        lock(&links).insert(link.session().key().0, Arc::downgrade(&link));
-        Ok(link)
-    }
-
-    fn start_shared(self: &Arc<Self>, launch: &StdioLaunch) -> std::io::Result<SharedChild> {
-        self.children.fetch_add(1, Ordering::AcqRel);
-        let counted = CountedChild(self.children.clone());
-        let child = Child::start(launch)?;
-        let links: Arc<Mutex<HashMap<u64, Weak<Link>>>> = Arc::default();
-        let shared = SharedChild {
-            input: child.input.clone(),
-            instance: EngineInstance(self.next_instance.fetch_add(1, Ordering::Relaxed)),
-            ids: Arc::new(AtomicU64::new(1)),
-            links: links.clone(),
-        };
-        let frame_bytes = self.frame_bytes;
-        self.runtime.spawn(async move {
-            child
-                .read(frame_bytes, |said| {
-                    let all: Vec<Arc<Link>> = {
-                        let mut links = lock(&links);
-                        links.retain(|_, link| link.strong_count() > 0);
-                        links.values().filter_map(Weak::upgrade).collect()
-                    };
-                    hear_shared(&all, &said);
-                })
-                .await;
-            drop(counted);
-        });
-        Ok(shared)
-    }
-
     /// Ends links that nothing was asked on for long, and forgets those whose server is gone.
     pub(crate) fn sweep(&self) {
         let patience = match &self.settings.reach {
@@ -636,125 +385,6 @@ impl GatewayServer {
     pub(crate) fn recorded(&self) -> Result<Option<Arc<Situation>>, StoreError> {
         self.engine.recorded()
     }
-}
-
-/// Counts a process for as long as it runs.
-struct CountedChild(Arc<AtomicU32>);
-
-impl Drop for CountedChild {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// What a shared process says goes to the caller whose request it answers. Of what answers none, only changes of lists are
-/// heard: a process that several callers share must not tell one of them what another did.
-fn hear_shared(links: &[Arc<Link>], said: &Said<'_>) {
-    match said {
-        Said::Line(line, _) => {
-            for message in messages(line) {
-                hear_one_shared(links, message);
-            }
-        }
-        Said::TooLong(beginning, bytes) => {
-            for link in links {
-                link.session().server_said_too_much(beginning, b"", *bytes);
-            }
-        }
-        Said::End => links.iter().for_each(|link| link.close()),
-    }
-}
-
-fn hear_one_shared(links: &[Arc<Link>], message: &[u8]) {
-    let hearer = match whose(message) {
-        Whose::Request(id) => links.iter().find(|link| link.expects(&id)).or(links.first()),
-        Whose::Everyone => links.first(),
-        Whose::Nobody => None,
-    };
-    if let Some(link) = hearer {
-        link.hear(message, false);
-    }
-}
-
-fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String> {
-    let variable = |name: &str| std::env::var(name).ok();
-    match &settings.reach {
-        Reach::Command(CommandSettings { command, env, .. }) => {
-            let mut words = command.iter().map(OsString::from);
-            let program = words.next().ok_or("`command` is empty")?;
-            let mut environment = Vec::new();
-            for (name, secret) in env {
-                let value =
-                    secret.read(variable).map_err(|error| format!("`env.{name}`: {error}"))?;
-                environment.push((OsString::from(name), OsString::from(value)));
-            }
-            let arguments = words.collect();
-            Ok(Upstream::Stdio(StdioLaunch { program, arguments, environment, directory: None }))
-        }
-        Reach::Url(reached) => {
-            let UrlSettings { url, credentials, headers, allow_private, ca, .. } = &**reached;
-            if ca.is_some() {
-                return Err("`ca` is not available in this version; remove it".to_owned());
-            }
-            let url: EndpointUrl =
-                url.as_str().parse().map_err(|error| format!("`url`: {error}"))?;
-            let mut all = Vec::new();
-            let mut add = |name: &str, value: String| -> Result<(), String> {
-                let header =
-                    name.parse().map_err(|_| format!("`{name}` is not the name of a header"))?;
-                let mut value: http::HeaderValue = value
-                    .parse()
-                    .map_err(|_| format!("the value of `{name}` does not fit into a header"))?;
-                value.set_sensitive(true);
-                all.push((header, value));
-                Ok(())
-            };
-            for (name, secret) in headers {
-                let value =
-                    secret.read(variable).map_err(|error| format!("`headers.{name}`: {error}"))?;
-                add(name, value)?;
-            }
-            if let Credentials::Secret { secret, header, scheme } = credentials {
-                let value =
-                    secret.read(variable).map_err(|error| format!("`credentials`: {error}"))?;
-                let value = match scheme {
-                    Some(scheme) => format!("{scheme} {value}"),
-                    None => value,
-                };
-                add(header, value)?;
-            }
-            Ok(Upstream::Http(HttpEndpoint { url, headers: all, allow_private: *allow_private }))
-        }
-    }
-}
-
-fn header_names(settings: &ServerSettings) -> Vec<String> {
-    match &settings.reach {
-        Reach::Command(_) => Vec::new(),
-        Reach::Url(reached) => {
-            let UrlSettings { headers, credentials, .. } = &**reached;
-            let credential = match credentials {
-                Credentials::Secret { header, .. } => Some(header.clone()),
-                Credentials::None => None,
-            };
-            headers.keys().cloned().chain(credential).collect()
-        }
-    }
-}
-
-fn profile_of(settings: &ServerSettings) -> ServerProfile {
-    let trust = match settings.trust {
-        Trust::Internal => TrustLevel::Internal,
-        Trust::Verified => TrustLevel::Verified,
-        Trust::Community => TrustLevel::Community,
-        Trust::Unknown => TrustLevel::Unknown,
-    };
-    let has_secret = match &settings.reach {
-        Reach::Url(reached) => matches!(reached.credentials, Credentials::Secret { .. }),
-        Reach::Command(_) => false,
-    };
-    let token = if has_secret { TokenMode::Vault } else { TokenMode::None };
-    ServerProfile { trust, sandbox: None, token }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,0 +1,275 @@
+//! Opening a link to a server: to a remote one, to a process of the caller's own, or to one that callers share.
+
+use super::{GatewayServer, LinkError, LinkKey, ReadyLink, lock};
+use crate::child::{Child, ChildGuard, ChildInput, Said};
+use crate::greeting::{Era, Greeted, greet};
+use crate::link::{Link, LinkParts, Way};
+use crate::pending::{Listener, Pending, Whose, messages, whose};
+use engine::judge::Instance as EngineInstance;
+use engine::principal::Principal;
+use serde_json::json;
+use settings::gateway::{CommandSettings, Instance, Reach};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use wire::remote::{RemoteLimits, RemoteSession};
+use wire::{HttpEndpoint, StdioLaunch, Upstream};
+
+/// The most connections to one server that are kept without a request.
+const IDLE_CONNECTIONS: usize = 128;
+
+/// A process that several callers share.
+#[derive(Debug, Clone)]
+pub(super) struct SharedChild {
+    pub(super) input: ChildInput,
+    instance: EngineInstance,
+    ids: Arc<AtomicU64>,
+    links: Arc<Mutex<HashMap<u64, Weak<Link>>>>,
+}
+
+/// What a link leads to.
+struct FarEnd {
+    way: Way,
+    instance: EngineInstance,
+    /// Links to one process number their requests together.
+    ids: Arc<AtomicU64>,
+}
+
+impl FarEnd {
+    fn new(way: Way, instance: EngineInstance) -> FarEnd {
+        FarEnd { way, instance, ids: Arc::new(AtomicU64::new(1)) }
+    }
+}
+
+impl GatewayServer {
+    /// A link at whose other end there is nothing: every request is refused with the reason why the server is not admitted.
+    fn open_nowhere(
+        self: &Arc<Self>,
+        principal: Principal,
+        pending: Arc<Pending>,
+    ) -> Result<Arc<Link>, LinkError> {
+        let end = FarEnd::new(Way::Child(ChildInput::nowhere()), self.new_instance());
+        self.join(end, principal, pending, Box::from(*b"{}"))
+    }
+
+    fn new_instance(&self) -> EngineInstance {
+        EngineInstance(self.next_instance.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn join(
+        &self,
+        end: FarEnd,
+        principal: Principal,
+        pending: Arc<Pending>,
+        offered: Box<[u8]>,
+    ) -> Result<Arc<Link>, LinkError> {
+        let FarEnd { way, instance, ids } = end;
+        Ok(Link::open(LinkParts {
+            server: self.engine.clone(),
+            instance,
+            principal,
+            way,
+            pending,
+            offered,
+            ids,
+            runtime: self.runtime.clone(),
+        })?)
+    }
+
+    pub(super) async fn open_unguarded(
+        self: &Arc<Self>,
+        key: &LinkKey,
+        principal: Principal,
+        listener: Box<Listener>,
+    ) -> Result<Arc<ReadyLink>, LinkError> {
+        let pending = Arc::new(Pending::new(listener));
+        let asks_as = principal.clone();
+        let is_unstarted = !self.may_start().await;
+        let (link, child) = match (&self.upstream, &self.settings.reach) {
+            (Upstream::Stdio(_), _) if is_unstarted => {
+                (self.open_nowhere(principal, pending)?, None)
+            }
+            (Upstream::Http(endpoint), _) => {
+                (self.open_remote(endpoint, principal, pending, key).await?, None)
+            }
+            (Upstream::Stdio(launch), Reach::Command(command)) => match command.instance {
+                Instance::Shared => {
+                    (self.open_shared(launch, principal, pending, key).await?, None)
+                }
+                Instance::Principal | Instance::Session => {
+                    let (link, child) =
+                        self.open_child(launch, command, principal, pending, key)?;
+                    (link, Some(child))
+                }
+            },
+            (Upstream::Stdio(_), Reach::Url(_)) => {
+                return Err(LinkError::NotStarted(std::io::ErrorKind::InvalidInput.into()));
+            }
+        };
+        let capabilities = serde_json::from_slice(&key.capabilities).unwrap_or_else(|_| json!({}));
+        let spoken = self.eras.load(Ordering::Relaxed);
+        match greet(&link, key.era, spoken, &capabilities).await {
+            Ok(Greeted { era, spoken }) => {
+                self.eras.store(spoken, Ordering::Relaxed);
+                if era == Era::Sessions {
+                    link.listen(&self.runtime);
+                } else if self.engine.permits_use(&asks_as) {
+                    link.subscribe(&self.runtime);
+                }
+                Ok(Arc::new(ReadyLink { link, era, _child: child, is_unstarted }))
+            }
+            Err(refused) => {
+                link.close();
+                Err(LinkError::Refused(refused))
+            }
+        }
+    }
+
+    async fn open_remote(
+        self: &Arc<Self>,
+        endpoint: &HttpEndpoint,
+        principal: Principal,
+        pending: Arc<Pending>,
+        key: &LinkKey,
+    ) -> Result<Arc<Link>, LinkError> {
+        let limits = RemoteLimits {
+            frame_bytes: self.frame_bytes,
+            idle_connections: IDLE_CONNECTIONS,
+            ..RemoteLimits::default()
+        };
+        let first = self
+            .remote
+            .get_or_try_init(|| RemoteSession::open(endpoint, limits, self.tls_key.clone()))
+            .await
+            .map_err(|error| LinkError::NotReached(Arc::new(error)))?;
+        let way = Way::Remote(Arc::new(first.another()));
+        let end = FarEnd::new(way, EngineInstance::default());
+        self.join(end, principal, pending, key.capabilities.clone())
+    }
+
+    /// A process for one caller alone.
+    fn open_child(
+        self: &Arc<Self>,
+        launch: &StdioLaunch,
+        command: &CommandSettings,
+        principal: Principal,
+        pending: Arc<Pending>,
+        key: &LinkKey,
+    ) -> Result<(Arc<Link>, ChildGuard), LinkError> {
+        let running = self.children.fetch_add(1, Ordering::AcqRel);
+        let counted = CountedChild(self.children.clone());
+        if running as usize >= command.max_instances {
+            return Err(LinkError::TooMany(command.max_instances));
+        }
+        let child = Child::start(launch).map_err(LinkError::NotStarted)?;
+        let end = FarEnd::new(Way::Child(child.input.clone()), self.new_instance());
+        let link = self.join(end, principal, pending, key.capabilities.clone())?;
+        let (weak, group, guard) = (Arc::downgrade(&link), child.group(), child.guard());
+        let frame_bytes = self.frame_bytes;
+        self.runtime.spawn(async move {
+            child
+                .read(frame_bytes, |said| {
+                    let Some(link) = weak.upgrade() else { return group.terminate() };
+                    match said {
+                        Said::Line(line, has_more) => link.hear(line, has_more),
+                        Said::TooLong(beginning, bytes) => {
+                            link.session().server_said_too_much(beginning, b"", bytes);
+                        }
+                        Said::End => link.close(),
+                    }
+                })
+                .await;
+            drop(counted);
+        });
+        Ok((link, guard))
+    }
+
+    /// A link to the process that all callers share.
+    async fn open_shared(
+        self: &Arc<Self>,
+        launch: &StdioLaunch,
+        principal: Principal,
+        pending: Arc<Pending>,
+        key: &LinkKey,
+    ) -> Result<Arc<Link>, LinkError> {
+        let mut running = self.shared_child.lock().await;
+        let is_gone = |child: &SharedChild| child.input.is_closed();
+        if running.as_ref().is_none_or(is_gone) {
+            *running = Some(self.start_shared(launch).map_err(LinkError::NotStarted)?);
+        }
+        let Some(SharedChild { input, instance, ids, links }) = running.clone() else {
+            return Err(LinkError::NotStarted(std::io::ErrorKind::BrokenPipe.into()));
+        };
+        drop(running);
+        let end = FarEnd { way: Way::Child(input), instance, ids };
+        let link = self.join(end, principal, pending, key.capabilities.clone())?;
+        lock(&links).insert(link.session().key().0, Arc::downgrade(&link));
+        Ok(link)
+    }
+
+    fn start_shared(self: &Arc<Self>, launch: &StdioLaunch) -> std::io::Result<SharedChild> {
+        self.children.fetch_add(1, Ordering::AcqRel);
+        let counted = CountedChild(self.children.clone());
+        let child = Child::start(launch)?;
+        let links: Arc<Mutex<HashMap<u64, Weak<Link>>>> = Arc::default();
+        let shared = SharedChild {
+            input: child.input.clone(),
+            instance: self.new_instance(),
+            ids: Arc::new(AtomicU64::new(1)),
+            links: links.clone(),
+        };
+        let frame_bytes = self.frame_bytes;
+        self.runtime.spawn(async move {
+            child
+                .read(frame_bytes, |said| {
+                    let all: Vec<Arc<Link>> = {
+                        let mut links = lock(&links);
+                        links.retain(|_, link| link.strong_count() > 0);
+                        links.values().filter_map(Weak::upgrade).collect()
+                    };
+                    hear_shared(&all, &said);
+                })
+                .await;
+            drop(counted);
+        });
+        Ok(shared)
+    }
+}
+
+/// Counts a process for as long as it runs.
+struct CountedChild(Arc<AtomicU32>);
+
+impl Drop for CountedChild {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What a shared process says goes to the caller whose request it answers. Of what answers none, only changes of lists are
+/// heard: a process that several callers share must not tell one of them what another did.
+fn hear_shared(links: &[Arc<Link>], said: &Said<'_>) {
+    match said {
+        Said::Line(line, _) => {
+            for message in messages(line) {
+                hear_one_shared(links, message);
+            }
+        }
+        Said::TooLong(beginning, bytes) => {
+            for link in links {
+                link.session().server_said_too_much(beginning, b"", *bytes);
+            }
+        }
+        Said::End => links.iter().for_each(|link| link.close()),
+    }
+}
+
+fn hear_one_shared(links: &[Arc<Link>], message: &[u8]) {
+    let hearer = match whose(message) {
+        Whose::Request(id) => links.iter().find(|link| link.expects(&id)).or(links.first()),
+        Whose::Everyone => links.first(),
+        Whose::Nobody => None,
+    };
+    if let Some(link) = hearer {
+        link.hear(message, false);
+    }
+}
