@@ -10,7 +10,9 @@ use crate::place::{ClassNumber, Place};
 use crate::policies::Policies;
 use crate::request::{AccessDecision, AccessRequest, AdminTarget, DenyReason};
 use crate::target::{Target, TargetMaker};
-use cedar_policy::{Authorizer, Context, Decision, Entities, Entity, PolicyId, Request, Response};
+use cedar_policy::{
+    Authorizer, Context, Decision, Entities, Entity, PartialEntityUid, PolicyId, Request, Response,
+};
 use std::sync::Arc;
 
 /// What is known of a class of targets for one caller, whatever the arguments are.
@@ -148,7 +150,8 @@ impl Policies {
         };
         let failed = || ClassOutcome::Decided(AccessDecision::error(Some(Arc::clone(reader))));
         let Some((principal, entities)) = self.entities(caller, target) else { return failed() };
-        let ids = (principal, target.action.clone(), target.resource.clone());
+        let resource = PartialEntityUid::from_concrete(target.resource.clone());
+        let ids = (principal, target.action.clone(), resource);
         match outline(&target.relevant.set, ids, &entities, &place.schema) {
             Ok(outline) => self.outcome_of(&outline),
             Err(_) => failed(),

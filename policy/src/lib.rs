@@ -27,6 +27,7 @@ mod target;
 mod texts;
 mod typing;
 mod unknown_names;
+mod unseen;
 mod visible;
 mod vocabulary;
 

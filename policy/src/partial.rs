@@ -21,10 +21,18 @@ pub(crate) struct Outline {
 #[error("the policies cannot be evaluated for this tool: {0}")]
 pub(crate) struct OutlineError(String);
 
+impl Outline {
+    /// Whether some arguments, and some resource where that is unknown, may lead to a permit.
+    pub(crate) fn could_permit(&self) -> bool {
+        let is_denied = !self.matching_forbids.is_empty() || !self.failing.is_empty();
+        !is_denied && (self.open_permits || !self.matching_permits.is_empty())
+    }
+}
+
 /// Evaluates with the whole context unknown. Every policy has to fit the schema of the action.
 pub(crate) fn outline(
     policies: &PolicySet,
-    (principal, action, resource): (EntityUid, EntityUid, EntityUid),
+    (principal, action, resource): (EntityUid, EntityUid, PartialEntityUid),
     entities: &Entities,
     schema: &Schema,
 ) -> Result<Outline, OutlineError> {
@@ -32,7 +40,7 @@ pub(crate) fn outline(
     let request = PartialRequest::new(
         PartialEntityUid::from_concrete(principal),
         action,
-        PartialEntityUid::from_concrete(resource),
+        resource,
         None,
         schema,
     )

@@ -40,11 +40,17 @@ pub struct Policies {
 pub(crate) struct Caches {
     pub decisions: Cache<(IdentityKey, u64, ClassNumber), ClassOutcome>,
     pub visible: Cache<(IdentityKey, u64), Arc<VisibleSet>>,
+    /// Whether anything of a server that was never observed could be permitted.
+    pub unseen: Cache<(IdentityKey, u64), bool>,
 }
 
 impl Caches {
     fn new(decisions: usize, visible: usize) -> Caches {
-        Caches { decisions: Cache::new(decisions), visible: Cache::new(visible) }
+        Caches {
+            decisions: Cache::new(decisions),
+            visible: Cache::new(visible),
+            unseen: Cache::new(visible),
+        }
     }
 }
 

@@ -17,13 +17,7 @@ pub(crate) struct ScopeTarget<'a> {
 /// Whether the action and resource parts of the scope leave room for a match. A policy for which this says no evaluates to
 /// false for every principal, without an error. Errs on the side of yes.
 pub(crate) fn concerns(source: &PolicySource, target: &ScopeTarget<'_>, kinds: &Kinds) -> bool {
-    let is_action = |id: &EntityUid| id == target.action || Some(id) == target.action_group;
-    let action = match source.policy.action_constraint() {
-        ActionConstraint::Any => true,
-        ActionConstraint::Eq(id) => id == *target.action,
-        ActionConstraint::In(ids) => ids.iter().any(is_action),
-    };
-    action
+    concerns_action(source, target.action, target.action_group)
         && match source.policy.resource_constraint() {
             ResourceConstraint::Any => true,
             ResourceConstraint::Eq(id) => id == *target.resource,
@@ -33,6 +27,19 @@ pub(crate) fn concerns(source: &PolicySource, target: &ScopeTarget<'_>, kinds: &
                 is_type(&of, target) && may_be_in(&id, target, kinds)
             }
         }
+}
+
+/// The same by the action part of the scope alone.
+pub(crate) fn concerns_action(
+    source: &PolicySource,
+    action: &EntityUid,
+    group: Option<&EntityUid>,
+) -> bool {
+    match source.policy.action_constraint() {
+        ActionConstraint::Any => true,
+        ActionConstraint::Eq(id) => id == *action,
+        ActionConstraint::In(ids) => ids.iter().any(|id| id == action || Some(id) == group),
+    }
 }
 
 fn is_type(of: &EntityTypeName, target: &ScopeTarget<'_>) -> bool {
