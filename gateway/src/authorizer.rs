@@ -49,6 +49,11 @@ impl PolicyAuthorizer {
     pub(crate) fn visible_set(&self, caller: &Caller, server: &ServerId) -> Arc<VisibleSet> {
         self.policies.load().visible(caller, server.as_str())
     }
+
+    /// Whether a caller could be permitted anything of a server of which nothing is known yet.
+    pub(crate) fn could_use(&self, caller: &Caller, server: &ServerId) -> bool {
+        self.policies.load().could_use(caller, server.as_str())
+    }
 }
 
 /// Whether a caller may see an entry of a list.

@@ -135,6 +135,29 @@ impl Catalog {
         })
     }
 
+    /// Whether a caller may find anything in a scope: by what was accepted of its servers, or by the policies alone where
+    /// nothing was accepted yet.
+    pub(crate) fn may_find(
+        &self,
+        scope: &Scope,
+        caller: &Caller,
+        policies: &PolicyAuthorizer,
+    ) -> bool {
+        self.in_scope(scope, caller.identity().org.as_deref()).any(|(id, known)| {
+            let is_accepted = known.situation.as_ref().is_some_and(|known| known.view.has_lists());
+            if !is_accepted {
+                return policies.could_use(caller, id);
+            }
+            let visible = policies.visible_set(caller, id);
+            match scope {
+                Scope::All | Scope::Server(_) => !visible.is_empty(),
+                Scope::Set(_) => visible
+                    .tools()
+                    .any(|tool| self.has(scope, &known.server.settings, ListKind::Tools, tool)),
+            }
+        })
+    }
+
     /// Whether a tool of a server is found in a scope under its name there.
     fn has(&self, scope: &Scope, settings: &ServerSettings, kind: ListKind, name: &str) -> bool {
         match scope {

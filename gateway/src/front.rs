@@ -283,17 +283,15 @@ impl Node {
         named.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Whether there is such a path for this caller. A server that it may not use is not told from one that does not exist.
+    /// Whether there is such a path for this caller. A server or a set that it may not use is not told from one that does not
+    /// exist.
     fn has_scope(&self, scope: &Scope, caller: &Caller) -> bool {
         let catalog = self.catalog();
         match scope {
             Scope::All => true,
-            Scope::Server(id) => catalog.servers.get(id).is_some_and(|known| {
-                known.server.settings.serves(caller.identity().org.as_deref())
-                    && (known.situation.is_none()
-                        || !self.shared.authorizer.visible_set(caller, id).is_empty())
-            }),
-            Scope::Set(id) => catalog.toolsets.contains_key(id),
+            Scope::Server(_) | Scope::Set(_) => {
+                catalog.may_find(scope, caller, &self.shared.authorizer)
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 mod admin;
 mod asking;
 mod authorizer;
+mod call_slots;
 mod catalog;
 mod child;
 mod cluster_key;
@@ -21,6 +22,7 @@ mod metrics;
 mod node;
 mod pending;
 pub mod policies;
+mod recheck;
 mod reload;
 mod reply;
 mod request_state;

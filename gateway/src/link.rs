@@ -5,6 +5,7 @@
 //! after its decision was written.
 
 use crate::asking::is_offered;
+use crate::call_slots::CallSlot;
 use crate::greeting::{META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
 use crate::pending::{Answer, Happening, Pending, PendingOutlet, Slot, hear_for, number};
 use bytes::Bytes;
@@ -200,6 +201,7 @@ impl Link {
             is_answered: false,
             ending,
             headers: surroundings.headers.clone(),
+            call_slot: None,
         };
         let trace_id = surroundings.trace_id.as_deref();
         self.session.client_said_in(&frame(number), false, trace_id);
@@ -296,6 +298,8 @@ pub(crate) struct LinkRequest {
     ending: Ending,
     /// Headers that go to a remote server with it.
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// Its place among the calls in flight, until it is answered or given up.
+    call_slot: Option<CallSlot>,
 }
 
 /// What a request gives, one after the other; the answer is the last.
@@ -308,6 +312,16 @@ pub(crate) enum Given {
 impl LinkRequest {
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
+    }
+
+    /// Has it take a place among the calls in flight.
+    pub(crate) fn take_slot(&mut self, slot: Option<CallSlot>) {
+        self.call_slot = slot;
+    }
+
+    /// Gives its place to the request that goes on in its stead.
+    pub(crate) fn give_slot(&mut self, next: &mut LinkRequest) {
+        next.call_slot = self.call_slot.take();
     }
 
     /// The client has cancelled it: it is not carried on.
@@ -391,6 +405,7 @@ impl Drop for LinkRequest {
                     is_answered: false,
                     ending: Ending::Cancels,
                     headers: Vec::new(),
+                    call_slot: self.call_slot.take(),
                 };
                 runtime.spawn(async move {
                     rest.answer().await;

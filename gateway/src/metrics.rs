@@ -39,6 +39,7 @@ pub(crate) struct ServerNumbers {
     pub(crate) id: String,
     pub(crate) links: u64,
     pub(crate) children: u64,
+    pub(crate) calls: u64,
     pub(crate) is_breaker_open: bool,
 }
 
@@ -57,6 +58,7 @@ pub(crate) struct Scrape {
     pub(crate) sessions_begun: u64,
     pub(crate) streams: u64,
     pub(crate) in_flight: u64,
+    pub(crate) rechecks: Vec<(&'static str, u64)>,
     pub(crate) servers: Vec<ServerNumbers>,
     pub(crate) statuses: BTreeMap<&'static str, u64>,
 }
@@ -78,6 +80,7 @@ impl Scrape {
             sessions_begun: node.sessions.begun(),
             streams: node.sessions.open_streams() as u64,
             in_flight: node.flight_count() as u64,
+            rechecks: node.rechecks.counts().collect(),
             servers,
             statuses: node.statuses(),
         }
@@ -101,6 +104,11 @@ impl Collector for Scrape {
             encoder.encode_descriptor("outcomes", OUTCOMES, None, MetricType::Counter)?;
         for (status, count) in &self.outcomes {
             counter(family.encode_family(&[("status", *status)])?, *count)?;
+        }
+        let mut family =
+            encoder.encode_descriptor("rechecks", RECHECKS, None, MetricType::Counter)?;
+        for (outcome, count) in &self.rechecks {
+            counter(family.encode_family(&[("outcome", *outcome)])?, *count)?;
         }
         let kind = MetricType::Histogram;
         let mut family = encoder.encode_descriptor("latency_seconds", LATENCY, None, kind)?;
@@ -136,14 +144,18 @@ impl Collector for Scrape {
 
 const REQUESTS: &str = "Requests of callers by method and decision";
 const OUTCOMES: &str = "Requests that were passed on, by how they ended";
+const RECHECKS: &str = "Looks at servers by schedule, by what was found";
 const LATENCY: &str = "Time a request took in the gateway (ours) and with its server (theirs)";
 
 impl Scrape {
     fn encode_servers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Number = fn(&ServerNumbers) -> u64;
-        let numbers: [(&str, &str, Number); 3] = [
+        let numbers: [(&str, &str, Number); 4] = [
             ("links", "Open links of callers to a server", |server| server.links),
             ("children", "Running processes of a server", |server| server.children),
+            ("server_calls_in_flight", "Calls that a server has not answered yet", |server| {
+                server.calls
+            }),
             ("breaker_open", "1 while a server that failed is left alone", |server| {
                 u64::from(server.is_breaker_open)
             }),

@@ -2,6 +2,7 @@
 
 use crate::asking::{self, Questions};
 use crate::authorizer::PolicyAuthorizer;
+use crate::call_slots::CallSlots;
 use crate::catalog::{Catalog, CatalogServer};
 use crate::cluster_key;
 use crate::counts::Counts;
@@ -12,6 +13,7 @@ use crate::link::Ending;
 use crate::mcp::Visit;
 use crate::pending::{Listener, Unasked};
 use crate::policies::{self, PolicyFilesError};
+use crate::recheck::Rechecks;
 use crate::resources::{Remark, Shared};
 use crate::sealed::{SealError, Sealer};
 use crate::server::{GatewayServer, ServerError};
@@ -91,6 +93,8 @@ pub struct Node {
     pub(crate) started_at: Timestamp,
     /// Readings of the ledger that may go on at once.
     pub(crate) ledger_readers: Semaphore,
+    pub(crate) call_slots: Arc<CallSlots>,
+    pub(crate) rechecks: Rechecks,
     in_flight: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
     /// Counts how often it changed who may call.
     pub(crate) keys_changed: watch::Sender<u64>,
@@ -215,6 +219,8 @@ impl Node {
             counts,
             started_at: now(),
             ledger_readers: Semaphore::new(1),
+            call_slots: Arc::default(),
+            rechecks: Rechecks::default(),
             in_flight: Arc::default(),
             keys_changed: watch::Sender::new(0),
             stop: watch::Sender::new(false),
@@ -330,6 +336,8 @@ impl Node {
         let unseen: Vec<Arc<GatewayServer>> = catalog
             .in_scope(&visit.scope, visit.org())
             .filter(|(_, known)| known.situation.is_none())
+            // INVARIANT: a caller has only servers started that some policy could let it use.
+            .filter(|(id, _)| self.shared.authorizer.could_use(&visit.caller, id))
             .map(|(_, known)| known.server.clone())
             .collect();
         if unseen.is_empty() {

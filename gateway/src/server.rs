@@ -3,6 +3,7 @@
 mod configured;
 mod opening;
 
+use crate::call_slots::ServerCalls;
 use crate::child::ChildGuard;
 use crate::greeting::{Era, Ungreeted};
 use crate::link::Link;
@@ -111,6 +112,8 @@ pub(crate) struct GatewayServer {
     failed_at: Mutex<Option<Instant>>,
     next_instance: AtomicU64,
     children: Arc<AtomicU32>,
+    /// Calls of all callers that it has not answered yet.
+    pub(crate) calls: ServerCalls,
     is_closed: AtomicBool,
     /// What a program has to pass before it is started, where admission is configured.
     start_check: Option<StartCheck>,
@@ -202,6 +205,7 @@ impl GatewayServer {
             failed_at: Mutex::default(),
             next_instance: AtomicU64::new(1),
             children: Arc::default(),
+            calls: ServerCalls::default(),
             is_closed: AtomicBool::new(false),
             start_check,
             is_vouched,
@@ -242,6 +246,7 @@ impl GatewayServer {
             id: self.settings.id.to_string(),
             links: lock(&self.links).len() as u64,
             children: self.children.load(Ordering::Relaxed).into(),
+            calls: self.calls.load(Ordering::Relaxed) as u64,
             is_breaker_open: self.is_breaker_open(),
         }
     }
@@ -304,7 +309,7 @@ impl GatewayServer {
         opened
     }
 
-    fn is_breaker_open(&self) -> bool {
+    pub(crate) fn is_breaker_open(&self) -> bool {
         self.failures.load(Ordering::Relaxed) >= BREAKER_FAILURES
             && lock(&self.failed_at).is_some_and(|at| at.elapsed() < BREAKER_PAUSE)
     }

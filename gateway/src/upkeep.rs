@@ -23,6 +23,7 @@ const KEY_SETS: Duration = Duration::from_secs(300);
 impl Node {
     pub(crate) fn start_upkeep(self: &Arc<Self>, store: Witnessed) -> Result<(), StartError> {
         self.follow_store(store)?;
+        self.start_rechecks();
         self.every(SWEEP, |node| async move {
             node.catalog().servers.values().for_each(|known| known.server.sweep());
         });

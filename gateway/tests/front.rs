@@ -13,6 +13,8 @@ mod attacks;
 mod drift;
 #[path = "front/hostile.rs"]
 mod hostile;
+#[path = "front/load.rs"]
+mod load;
 #[path = "front/nodes.rs"]
 mod nodes;
 #[path = "front/profile.rs"]

@@ -24,8 +24,12 @@ use mistake::{Mistakes, Place};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tables::GatewayFile;
 use url::Url;
+
+/// How often servers are looked at without a call if the file does not say.
+const RECHECK_SECONDS: u64 = 600;
 
 pub use change::ServerChanges;
 pub use front::{FrontSettings, GatewayLimits, Transport};
@@ -49,6 +53,8 @@ pub struct GatewaySettings {
     pub posture: Option<Posture>,
     pub first_use: FirstUsePolicy,
     pub drift_scope: DriftScope,
+    /// How often servers are looked at without a call; 0 for never.
+    pub recheck_seconds: u64,
     /// What counts for all servers; each server's settings have it with its own keys over it.
     pub admission: Admission,
     pub relist: Relist,
@@ -130,6 +136,13 @@ impl GatewaySettings {
         warnings
     }
 
+    /// How often a server is looked at without a call; `None` for never. A server that needs a caller's credentials is
+    /// looked at within that caller's requests only.
+    pub fn recheck_interval(&self, server: &ServerSettings) -> Option<Duration> {
+        let seconds = server.recheck_seconds.unwrap_or(self.recheck_seconds);
+        (seconds > 0 && server.has_own_credentials()).then(|| Duration::from_secs(seconds))
+    }
+
     /// The keys that the engine reads for `run`, as they count for one server here.
     pub fn engine_keys(&self, server: &ServerSettings) -> Keys {
         Keys {
@@ -190,6 +203,7 @@ fn from_file(
         posture: file.gateway.posture,
         first_use: file.gateway.first_use,
         drift_scope: file.gateway.drift_scope,
+        recheck_seconds: file.gateway.recheck_seconds.map_or(RECHECK_SECONDS, |seconds| seconds.0),
         admission,
         relist: file.relist,
         guard: file.guard,

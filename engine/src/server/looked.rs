@@ -1,6 +1,6 @@
 //! A look at a server outside every session: an administrator asked for it, or a schedule did.
 
-use super::Server;
+use super::{Known, Server};
 use crate::judge::{Instance, Seen};
 use crate::recorder::now;
 use contract::client::ClientCapabilities;
@@ -37,7 +37,13 @@ impl Server {
             return Err(LookError::Quarantined);
         }
         judge.take_in(&seen, surface, now())?;
-        Ok(judge.status()?)
+        let status = judge.status()?;
+        drop(judge);
+        if status == ServerStatus::Changed {
+            // INVARIANT: what was found here is held for the next call: no call is decided on what a session saw before.
+            self.views().iter().for_each(|view| view.change(Known::outdate));
+        }
+        Ok(status)
     }
 }
 

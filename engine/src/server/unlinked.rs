@@ -56,7 +56,15 @@ impl Server {
 
     /// Refuses a request because its server cannot be reached.
     pub fn refuse_unreached(&self, request: &Unlinked<'_>, words: &str) -> Vec<u8> {
-        let reason = ReasonCode::UpstreamUnreachable;
+        self.refuse_for(request, ReasonCode::UpstreamUnreachable, words)
+    }
+
+    /// Refuses a request because as many are in flight as may be.
+    pub fn refuse_busy(&self, request: &Unlinked<'_>, words: &str) -> Vec<u8> {
+        self.refuse_for(request, ReasonCode::RateLimited, words)
+    }
+
+    fn refuse_for(&self, request: &Unlinked<'_>, reason: ReasonCode, words: &str) -> Vec<u8> {
         self.errors.note(reason, request.call.bytes as u64);
         let denial = Denial::new(reason, words);
         self.refuse_unlinked(request, &Decided::from(Ruling::Deny(denial)))

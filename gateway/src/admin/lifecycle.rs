@@ -5,15 +5,12 @@ use super::AdminVisit;
 use super::body::{ApproveBody, Reviewed, read};
 use super::refusal::AdminError;
 use crate::server::GatewayServer;
-use contract::surface::Entry;
 use engine::acts::{self, Decided, Quarantine, Review, Shared};
-use engine::origin::observed_origin;
 use engine::server::looked_surface;
 use gate::server::{ServerId, ServerStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::Store;
-use wire::{ObserveError, ObserveLimits, Observed};
 
 impl AdminVisit {
     pub(super) fn approve(&self, id: &ServerId, body: &[u8]) -> Result<Value, AdminError> {
@@ -69,7 +66,7 @@ impl AdminVisit {
                 Ok(Value::Null)
             })
             .await?;
-        let (observed, origin) = self.look(&server).await?;
+        let (observed, origin) = self.node.look(&server).await?;
         self.blocking(move |visit| {
             let surface = looked_surface(&observed, origin)?;
             let mut store = visit.node.shared.open_store()?;
@@ -89,10 +86,8 @@ impl AdminVisit {
         if server.engine.status()? == ServerStatus::Quarantined {
             return Err(engine::server::LookError::Quarantined.into());
         }
-        let (observed, origin) = self.look(&server).await?;
+        let status = self.node.recheck(&server).await?;
         self.blocking(move |visit| {
-            let status = server.engine.take_in(&observed, origin)?;
-            visit.node.refresh();
             let data = json!({"status": status});
             let recorder = &visit.node.shared.recorder;
             visit.by(|by| recorder.event(id.as_str(), "server.recheck", Some(by.name), &data));
@@ -108,24 +103,6 @@ impl AdminVisit {
         match known.server.may_be_contacted(known.situation.as_deref()).await {
             true => Ok(known.server.clone()),
             false => Err(AdminError::Conflict(format!("server `{id}` is not admitted"))),
-        }
-    }
-
-    /// Starts or reaches the server with the gateway's own credentials, apart from all callers.
-    async fn look(&self, server: &Arc<GatewayServer>) -> Result<(Observed, Entry), AdminError> {
-        let observed = wire::observe(server.upstream(), &ObserveLimits::default(), &|_| {}).await;
-        let observed = observed
-            .map_err(|error: ObserveError| AdminError::Unreached(error.without_stderr()))?;
-        let (node, server) = (self.node.clone(), server.clone());
-        let tls_key = observed.tls_key.clone();
-        let origin = tokio::task::spawn_blocking(move || {
-            let kept = node.shared.home.path().join("digests.json");
-            let key = &node.shared.launch_key;
-            observed_origin(server.upstream(), key, tls_key.as_deref(), Some(&kept))
-        });
-        match origin.await {
-            Ok(Ok(origin)) => Ok((observed, origin)),
-            Ok(Err(_)) | Err(_) => Err(AdminError::Internal),
         }
     }
 }

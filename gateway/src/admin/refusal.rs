@@ -1,5 +1,6 @@
 //! Why a request to the admin API was not done: its status, a reason code for programs, a sentence for people.
 
+use crate::recheck::NoLook;
 use crate::reply::{self, Reply};
 use bytes::Bytes;
 use engine::acts::ActError;
@@ -43,6 +44,16 @@ pub(super) enum AdminError {
     Unreached(String),
     #[error("the request failed inside the gateway")]
     Internal,
+}
+
+impl From<NoLook> for AdminError {
+    fn from(error: NoLook) -> AdminError {
+        match error {
+            NoLook::Unreached(why) => AdminError::Unreached(why),
+            NoLook::Look(error) => AdminError::Look(error),
+            NoLook::Internal => AdminError::Internal,
+        }
+    }
 }
 
 impl AdminError {

@@ -27,7 +27,7 @@ impl AdminVisit {
         let mut servers = Vec::new();
         for (id, known) in catalog.servers.iter().filter(|(id, _)| access.has(id)) {
             let review = self.review(&store, id)?;
-            servers.push(summary(known, &review, &store)?);
+            servers.push(summary(&self.node, known, &review, &store)?);
         }
         let is_incident = store.incident()?.incident.is_some();
         Ok(json!({"incident": is_incident, "servers": servers}))
@@ -58,7 +58,7 @@ impl AdminVisit {
         }
         let unreadable: Vec<_> =
             judgement.unreadable.iter().map(|words| text.unreadable(words)).collect();
-        let mut document = summary(known, &review, &store)?;
+        let mut document = summary(&self.node, known, &review, &store)?;
         if let Value::Object(members) = &mut document {
             members.insert("waiting".to_owned(), waiting.into());
             members.insert("unreadable".to_owned(), json!(unreadable));
@@ -135,7 +135,12 @@ impl Node {
 }
 
 /// How a server stands, with the names that `status --json` has.
-fn summary(known: &CatalogServer, review: &Review, store: &Witnessed) -> Result<Value, AdminError> {
+fn summary(
+    node: &Node,
+    known: &CatalogServer,
+    review: &Review,
+    store: &Witnessed,
+) -> Result<Value, AdminError> {
     let settings = &known.server.settings;
     let snapshot = &review.server.snapshot;
     let (server, observation) = (snapshot.server.as_ref(), snapshot.observation.as_ref());
@@ -174,6 +179,8 @@ fn summary(known: &CatalogServer, review: &Review, store: &Witnessed) -> Result<
         "links": numbers.links,
         "children": numbers.children,
         "breaker": if numbers.is_breaker_open { "open" } else { "closed" },
+        "calls_in_flight": numbers.calls,
+        "rechecked_at": node.rechecks.last(&settings.id),
         "lost": review.server.pins().lost,
     }))
 }

@@ -4,6 +4,7 @@ use super::rounds::{Rounds, UNOFFERED, asks_unoffered, input_required};
 use super::{
     Asked, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Visit, decode_header, with_result_type,
 };
+use crate::call_slots::{CallSlot, SlotLimits};
 use crate::catalog::{Catalog, CatalogServer, Scope};
 use crate::frame::{self, Edits, member, quoted};
 use crate::greeting::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
@@ -122,6 +123,10 @@ impl Node {
         {
             return refusal;
         }
+        let slot = match self.call_slot(&visit, &server, &unlinked) {
+            Ok(slot) => slot,
+            Err(refusal) => return *refusal,
+        };
         let ready = match open {
             Some(ready) => ready,
             None => match self.start(&visit, &server, &key, &unlinked).await {
@@ -141,12 +146,13 @@ impl Node {
             trace_id: visit.trace_id.clone(),
             headers: forwarded(&visit.forwardable, &server),
         };
-        let request = ready.link.ask_in(&surroundings, token, ending, |number| {
+        let mut request = ready.link.ask_in(&surroundings, token, ending, |number| {
             let own = Own { name: name.as_deref(), state: state.as_deref() };
             let frame = rewritten(asked, own, number, token, (era, &key.capabilities));
             sent = may_ask.then(|| frame.clone());
             frame
         });
+        request.take_slot(Some(slot));
         let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token));
         self.carry(visit, asked.id.into(), request, binding, rounds).await
     }
@@ -171,6 +177,26 @@ impl Node {
         let scope = Scope::Server(found.server.server.id().clone());
         self.see_unseen(&Visit { scope, ..visit.clone() }, START_PATIENCE).await;
         Some(self.catalog())
+    }
+
+    /// A place among the calls in flight. Where there is none, a caller that may not make the call does not learn that the
+    /// server is busy.
+    fn call_slot(
+        &self,
+        visit: &Visit,
+        server: &GatewayServer,
+        unlinked: &Unlinked<'_>,
+    ) -> Result<CallSlot, Box<Reply>> {
+        let limits = &self.shared.settings().front.limits;
+        let limits =
+            SlotLimits { per_caller: limits.calls_per_caller, per_server: limits.calls_per_server };
+        self.call_slots.take(&visit.principal_id, &server.calls, limits).map_err(|full| {
+            let words = format!("○ holdpoint — {full}; try again once one of them is answered");
+            let engine = &server.engine;
+            let unpermitted = engine.refuse_unpermitted(unlinked);
+            let refusal = unpermitted.unwrap_or_else(|| engine.refuse_busy(unlinked, &words));
+            Box::new(reply::json(StatusCode::OK, [refusal.into()]))
+        })
     }
 
     /// Opens the link to a server for a caller that may make the call.
@@ -290,7 +316,8 @@ impl Node {
                             }
                             (Some(rounds), Some(session)) if asks => {
                                 match node.next_round(rounds, &answer, session, &sender).await {
-                                    Ok(next) => {
+                                    Ok(mut next) => {
+                                        request.give_slot(&mut next);
                                         request = next;
                                         continue;
                                     }

@@ -1,6 +1,6 @@
 //! A server that changes behind the gateway.
 
-use crate::stage::{Setting, Stage, tool};
+use crate::stage::{Setting, Stage, tool, until};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -27,4 +27,40 @@ async fn a_changed_tool_is_held_for_every_caller_and_others_go_on() {
     assert!(other.get("result").is_some(), "{other}");
     let listed = stage.ask("ada", &ada, "tools/list", &json!({})).await;
     assert!(!listed.to_string().contains(text), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_no_server_announces_is_held_by_the_schedule_before_anyone_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = folder.path().join("started");
+    // Calls do not list again, so that only the schedule can find the change. The second server was never observed.
+    let server = format!(
+        "[[server]]\nid = \"unseen\"\ntrust = \"internal\"\ncommand = [\"touch\", \"{}\"]\n[relist]\nmax_age = 3600",
+        marker.display()
+    );
+    let (gateway, server) = ("recheck_seconds = 1", server.as_str());
+    let policies = "@id(\"reports\")\npermit(principal, action in Action::\"call\", resource in Server::\"reports\");";
+    let stage = Stage::open(Setting { gateway, server, policies, ..Setting::default() }).await;
+    let ada = stage.begin("/mcp", "ada").await;
+    let arguments = json!({"path": "a"});
+    let called = stage.call("ada", &ada, "reports__read_report", &arguments).await;
+    assert!(called.get("result").is_some(), "{called}");
+    let same = "holdpoint_rechecks_total{outcome=\"same\"}";
+    until("the schedule looks", async || stage.metric(same).await >= 1.0).await;
+    assert_eq!(stage.metric("holdpoint_servers{status=\"changed\"}").await, 0.0);
+    stage.script.lock().unwrap().tools[0] = tool("read_report", "Sends reports to the author.");
+    until("the schedule finds the change", async || {
+        stage.metric("holdpoint_servers{status=\"changed\"}").await == 1.0
+    })
+    .await;
+    assert_eq!(stage.script.lock().unwrap().count("tools/call"), 1);
+    let held = stage.call("ada", &ada, "reports__read_report", &arguments).await;
+    assert_eq!(held["error"]["code"], -32010, "{held}");
+    assert_eq!(stage.script.lock().unwrap().count("tools/call"), 1);
+    let is_event = |line: &serde_json::Value| line["name"] == "server.recheck";
+    until("the look is recorded", async || stage.receipts().iter().any(is_event)).await;
+    let events: Vec<_> = stage.receipts().into_iter().filter(is_event).collect();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0]["data"]["status"], "changed", "{events:?}");
+    assert!(!marker.exists(), "a server that was never observed was started by the schedule");
 }

@@ -1,6 +1,6 @@
 //! Where a caller comes in: all servers as one, one server, a set of tools, a tenant; and what goes along.
 
-use crate::stage::{Setting, Stage, tool};
+use crate::stage::{Answer, Setting, Stage, tool};
 use serde_json::{Value, json};
 
 fn names(listed: &Value) -> Vec<String> {
@@ -117,4 +117,80 @@ async fn a_batch_is_answered_as_one_in_the_revision_that_has_them() {
     let many = |count: usize| json!((0..count).map(call).collect::<Vec<_>>()).to_string();
     assert_eq!(stage.post("/mcp", "ada", &headers, &many(50)).await.status, 200);
     assert_eq!(stage.post("/mcp", "ada", &headers, &many(51)).await.status, 400);
+}
+
+/// What tells one answer from another. The date does not.
+fn look(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
+    let headers = answer.headers.iter().filter(|(name, _)| *name != "date");
+    let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+    let headers = headers.map(|(name, value)| (name.to_string(), text(value)));
+    (answer.status, headers.collect(), answer.body.clone())
+}
+
+const WRITERS: &str = "@id(\"writers\")\npermit(principal in Group::\"writers\", action, resource in Server::\"reports\");";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_or_set_that_a_caller_may_not_use_is_not_told_from_none() {
+    let server = "[[toolset]]\nid = \"reading\"\ntools = [\"reports__read_report\"]";
+    let stage = Stage::open(Setting { server, policies: WRITERS, ..Setting::default() }).await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }})
+    .to_string();
+    // First while the server was never observed, then once it was.
+    for _ in 0..2 {
+        let nothing = stage.post("/servers/nothing/mcp", "eve", &[], &initialize).await;
+        assert_eq!(nothing.status, 404);
+        for path in ["/servers/reports/mcp", "/sets/reading/mcp", "/sets/nothing/mcp"] {
+            let answer = stage.post(path, "eve", &[], &initialize).await;
+            assert_eq!(look(&answer), look(&nothing), "{path}");
+        }
+        assert_eq!(stage.script.lock().unwrap().asked.len(), 0, "nothing is started for eve");
+        for path in ["/servers/reports/mcp", "/sets/reading/mcp"] {
+            assert_eq!(stage.post(path, "ada", &[], &initialize).await.status, 200, "{path}");
+        }
+        let all = at(&stage, "/mcp", "tools/list", json!({})).await;
+        assert_eq!(names(&all), ["reports__read_report"]);
+        stage.script.lock().unwrap().asked.clear();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_not_started_by_guessing_its_name() {
+    let stage = Stage::open(Setting { policies: WRITERS, ..Setting::default() }).await;
+    let eve = stage.begin("/mcp", "eve").await;
+    let asked = || stage.script.lock().unwrap().asked.len();
+    let listed = stage.ask("eve", &eve, "tools/list", &json!({})).await;
+    assert_eq!(names(&listed), Vec::<String>::new());
+    let guessed = stage.call("eve", &eve, "reports__read_report", &json!({})).await;
+    let unknown = stage.call("eve", &eve, "nothing__read_report", &json!({})).await;
+    for answer in [&guessed, &unknown] {
+        assert_eq!(answer["error"]["data"]["reason"], "unknown_tool", "{answer}");
+        assert_eq!(answer["error"]["data"].get("server"), None, "{answer}");
+    }
+    assert_eq!(asked(), 0, "nothing is asked of the server");
+    let ada = stage.begin("/mcp", "ada").await;
+    let called = stage.call("ada", &ada, "reports__read_report", &json!({"path": "a"})).await;
+    assert!(called.get("result").is_some(), "{called}");
+    assert!(asked() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_caller_sees_first_is_pinned_for_all_or_waits_for_a_person() {
+    let refused = |answer: &Value| answer["error"]["data"]["reason"].as_str().map(str::to_owned);
+    for (first_use, expected) in [("trust", None), ("approve", Some("unknown_tool"))] {
+        let gateway = format!("first_use = \"{first_use}\"");
+        let server = "[relist]\nmax_age = 0";
+        let stage = Stage::open(Setting { gateway: &gateway, server, ..Setting::default() }).await;
+        let ada = stage.begin("/mcp", "ada").await;
+        let first = stage.call("ada", &ada, "reports__read_report", &json!({"path": "a"})).await;
+        assert_eq!(refused(&first).as_deref(), expected, "{first_use}: {first}");
+        // What nobody accepted is in no inventory, so that no policy can permit it. Eve meets what ada saw: another text of the same tool is a change for her too.
+        stage.script.lock().unwrap().tools[0] = tool("read_report", "Sends reports to the author.");
+        let eve = stage.begin("/mcp", "eve").await;
+        let second = stage.call("eve", &eve, "reports__read_report", &json!({"path": "a"})).await;
+        assert!(second.get("error").is_some(), "{first_use}: {second}");
+        let listed = stage.ask("eve", &eve, "tools/list", &json!({})).await;
+        assert!(!listed.to_string().contains("to the author"), "{first_use}: {listed}");
+    }
 }

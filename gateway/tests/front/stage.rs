@@ -27,6 +27,24 @@ pub(crate) struct Script {
     pub(crate) asked: Vec<(String, http::HeaderMap, Value)>,
     /// What it answers to a method instead of what it usually does: a status, a media type and a body.
     pub(crate) instead: BTreeMap<String, (u16, &'static str, String)>,
+    /// Calls wait for a permit of this before they are answered.
+    pub(crate) gate: Option<Arc<tokio::sync::Semaphore>>,
+}
+
+impl Script {
+    /// How often it was asked this.
+    pub(crate) fn count(&self, method: &str) -> usize {
+        self.asked.iter().filter(|(asked, ..)| asked == method).count()
+    }
+}
+
+/// Waits until something holds. A test fails if it does not within 20 seconds.
+pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while !holds().await {
+        assert!(std::time::Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 pub(crate) fn tool(name: &str, description: &str) -> Value {
@@ -228,6 +246,13 @@ impl Stage {
         self.ask(sub, session, "tools/call", &json!({"name": tool, "arguments": arguments})).await
     }
 
+    /// The value of a metric.
+    pub(crate) async fn metric(&self, name: &str) -> f64 {
+        let text = self.send("GET", "/metrics", &[], "").await.body;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
+    }
+
     /// Every line of the ledger.
     pub(crate) fn receipts(&self) -> Vec<Value> {
         let mut lines = Vec::new();
@@ -326,8 +351,15 @@ async fn respond(
     let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let method = message["method"].as_str().unwrap_or_default().to_owned();
-    let mut script = script.lock().expect("a lock");
-    script.asked.push((method.clone(), parts.headers.clone(), message.clone()));
+    let gate = {
+        let mut script = script.lock().expect("a lock");
+        script.asked.push((method.clone(), parts.headers.clone(), message.clone()));
+        script.gate.clone().filter(|_| method == "tools/call")
+    };
+    if let Some(gate) = gate {
+        gate.acquire().await.expect("a permit").forget();
+    }
+    let script = script.lock().expect("a lock");
     if let Some((status, media, body)) = script.instead.get(&method) {
         let body = body.replace("\"ID\"", &message["id"].to_string());
         let mut response = plain(*status, media, body);

@@ -46,6 +46,10 @@ pub struct GatewayLimits {
     /// Without progress.
     pub call_timeout_seconds: u64,
     pub call_max_seconds: u64,
+    /// Calls of one caller that servers have not answered yet.
+    pub calls_per_caller: usize,
+    /// The same of one server, of all callers.
+    pub calls_per_server: usize,
 }
 
 impl FrontSettings {
@@ -268,6 +272,8 @@ fn limits(table: &LimitsTable, place: &Place, mistakes: &mut Mistakes<'_>) -> Ga
         sessions: table.sessions.map_or(10_000, crate::value::Whole::to_usize),
         call_timeout_seconds: table.call_timeout_seconds.map_or(60, |seconds| seconds.0),
         call_max_seconds: table.call_max_seconds.map_or(600, |seconds| seconds.0),
+        calls_per_caller: table.calls_per_caller.map_or(256, crate::value::Whole::to_usize),
+        calls_per_server: table.calls_per_server.map_or(4_096, crate::value::Whole::to_usize),
     };
     if limits.call_timeout_seconds > limits.call_max_seconds {
         mistakes.add(

@@ -33,6 +33,8 @@ pub struct ServerSettings {
     pub orgs: Option<BTreeSet<String>>,
     /// That of the top with what is said for this server over it.
     pub admission: Admission,
+    /// What it has instead of the gateway's `recheck_seconds`.
+    pub recheck_seconds: Option<u64>,
 }
 
 /// How a server is reached.
@@ -80,6 +82,16 @@ pub enum Credentials {
 }
 
 impl ServerSettings {
+    /// Whether it can be reached with the gateway's own credentials, without a caller's.
+    pub fn has_own_credentials(&self) -> bool {
+        match &self.reach {
+            Reach::Command(_) => true,
+            Reach::Url(reached) => match &reached.credentials {
+                Credentials::None | Credentials::Secret { .. } => true,
+            },
+        }
+    }
+
     pub fn risk_of(&self, tool: &str) -> Risk {
         self.tool_risk.get(tool).copied().unwrap_or(self.risk)
     }

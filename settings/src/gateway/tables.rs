@@ -50,6 +50,7 @@ tables! {
         posture: Option<Posture>,
         first_use: FirstUsePolicy,
         drift_scope: DriftScope,
+        recheck_seconds: Option<Whole<0, { 7 * DAY }>>,
         tls: Option<TlsTable>,
         limits: LimitsTable,
         store_loss: Option<Parsed<StoreLoss>>,
@@ -66,6 +67,8 @@ tables! {
         sessions: Option<Whole<1, 1_000_000>>,
         call_timeout_seconds: Option<Whole<1, DAY>>,
         call_max_seconds: Option<Whole<1, DAY>>,
+        calls_per_caller: Option<Whole<1, 1_000_000>>,
+        calls_per_server: Option<Whole<1, 1_000_000>>,
     }
     AuthTable {
         issuer: Vec<IssuerTable>,
@@ -116,6 +119,7 @@ tables! {
         forward_headers: Vec<String>,
         ca: Option<SecretName>,
         allow_private: Option<bool>,
+        recheck_seconds: Option<Whole<0, { 7 * DAY }>>,
         attestation: Option<Text>,
         program_digest: Option<Parsed<Digest>>,
         package: Option<Text>,

@@ -90,6 +90,7 @@ fn server(
         names: table.names.clone(),
         orgs,
         admission,
+        recheck_seconds: table.recheck_seconds.map(|seconds| seconds.0),
     })
 }
 
