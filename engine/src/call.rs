@@ -20,6 +20,21 @@ pub struct Call<'a> {
     pub depth: usize,
 }
 
+impl<'a> Call<'a> {
+    /// A request about a subject of which nothing else is known.
+    pub fn about(subject: Subject<'a>) -> Call<'a> {
+        Call {
+            method: "",
+            kind: Method::Other,
+            target: None,
+            subject,
+            arguments: None,
+            bytes: 0,
+            depth: 0,
+        }
+    }
+}
+
 /// The entry of the server's surface that a call is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
@@ -34,8 +49,22 @@ pub enum Subject<'a> {
     #[default]
     Server,
     Entry(Target<'a>),
+    /// A task, which a call of this tool with these arguments made. What may be done with the task is what may be called.
+    Task {
+        tool: &'a str,
+        arguments: Option<&'a [u8]>,
+    },
     /// An entry that cannot be read in one way.
     Unclear,
+}
+
+/// What is known of a request apart from its message.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestContext<'a> {
+    /// The trace that it belongs to.
+    pub trace_id: Option<&'a str>,
+    /// What it is about, where its own parameters do not tell.
+    pub subject: Option<Subject<'a>>,
 }
 
 impl<'a> Subject<'a> {
@@ -72,6 +101,12 @@ fn completed(reference: &[u8]) -> Option<Target<'_>> {
 
 fn resource(key: &str) -> Target<'_> {
     Target { entry_type: EntryType::Resource, key }
+}
+
+/// The task that a request of the tasks extension names.
+pub fn task_of<'a>(method: &str, params: Option<&'a [u8]>) -> Option<&'a str> {
+    method.strip_prefix("tasks/")?;
+    only_member(params?, "taskId").and_then(plain_text)
 }
 
 /// The raw value of a member, if there is exactly one whose name could be taken for this one.

@@ -9,7 +9,7 @@ mod checks;
 pub use authorization::{Authorization, Authorizer, Unauthorized};
 pub use checks::PreflightLimits;
 
-use crate::call::{Call, Method};
+use crate::call::{Call, Method, Subject};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
@@ -138,12 +138,14 @@ enum Concerns {
     /// Everything but the handshake and `ping`, which go up even while a server is stopped.
     Server,
     ListsAndUses,
+    /// Uses, and whatever goes on with one.
     Uses,
     ToolCalls,
 }
 
 impl Concerns {
-    fn include(self, method: Method) -> bool {
+    fn include(self, call: &Call<'_>) -> bool {
+        let method = call.kind;
         match self {
             Concerns::Everything => true,
             Concerns::Server => match method {
@@ -151,7 +153,9 @@ impl Concerns {
                 Method::List(_) | Method::Use(_) | Method::Other => true,
             },
             Concerns::ListsAndUses => matches!(method, Method::List(_) | Method::Use(_)),
-            Concerns::Uses => matches!(method, Method::Use(_)),
+            Concerns::Uses => {
+                matches!(method, Method::Use(_)) || matches!(call.subject, Subject::Task { .. })
+            }
             Concerns::ToolCalls => matches!(method, Method::Use(EntryType::Tool)),
         }
     }
@@ -211,7 +215,7 @@ impl Path {
         let question = Question { call, principal, situation, held_tools, now };
         let mut permitted_by = None;
         for (concerns, check) in &self.checks {
-            if !concerns.include(call.kind) {
+            if !concerns.include(call) {
                 continue;
             }
             match check.check(&question) {

@@ -3,7 +3,7 @@
 //! Arguments, results and credentials never come here but to be hashed and measured.
 
 use crate::admission::{Admittance, CallRuling};
-use crate::call::Call;
+use crate::call::{Call, Subject};
 use crate::decide::Ruling;
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
@@ -127,10 +127,13 @@ impl Recorder {
         };
         // INVARIANT: an unaccepted name may be an argument in disguise, as the URI of a resource that no list has.
         let is_accepted = drift.as_ref().is_some_and(|drift| drift.before.is_some());
-        let name = call.target.map(|target| match is_accepted {
-            true => Cow::Borrowed(target.key),
-            false => Cow::Owned(shown_name(target.key, false)),
-        });
+        let name = match (call.target, call.subject) {
+            (Some(target), _) if is_accepted => Some(Cow::Borrowed(target.key)),
+            (Some(target), _) => Some(Cow::Owned(shown_name(target.key, false))),
+            // The call that made the task was allowed, so that the name was accepted.
+            (None, Subject::Task { tool, .. }) => Some(Cow::Borrowed(tool)),
+            (None, Subject::Server | Subject::Entry(_) | Subject::Unclear) => None,
+        };
         let reasons = ruling.reason().map(ReasonCode::as_str);
         let key = self.receipts.args_key();
         let args_hash = call.arguments.map(|arguments| key.hash(arguments));

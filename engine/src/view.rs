@@ -93,6 +93,8 @@ pub struct View {
     mirrorings: HashMap<Box<str>, Mirroring>,
     /// The accepted instructions, unless nothing of the server may be used.
     instructions: Option<Box<str>>,
+    /// The accepted capabilities of the server, as JSON.
+    capabilities: Option<Box<str>>,
 }
 
 impl View {
@@ -131,7 +133,9 @@ impl View {
             Some(_) => None,
             None => handshake::accepted_instructions(book, surface, judgement),
         };
+        let capabilities = handshake::accepted_capabilities(book, surface, judgement);
         View {
+            capabilities,
             places,
             lists,
             unreadable,
@@ -191,6 +195,11 @@ impl View {
     /// Why a list cannot be shown, where it could not be read.
     pub fn unreadable(&self, list: ListKind) -> Option<&Arc<Standing>> {
         self.unreadable.get(&list)
+    }
+
+    /// What the server can do, as JSON, as far as it was accepted.
+    pub fn capabilities(&self) -> Option<&str> {
+        self.capabilities.as_deref()
     }
 
     /// What the server says of itself as a whole, as far as it was accepted.

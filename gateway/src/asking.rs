@@ -3,6 +3,8 @@
 
 use crate::frame::{Edits, member};
 use crate::link::Link;
+use crate::node::Node;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -41,6 +43,42 @@ pub(crate) fn is_offered(capabilities: &[u8], method: &str) -> bool {
     member(capabilities, capability).is_some()
 }
 
+/// A server's message as the client gets it.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub(crate) message: Vec<u8>,
+    /// The number of the question that it asks.
+    pub(crate) question: Option<u64>,
+}
+
+/// The questions that belong to one request of a client. They end with it, answered or not.
+#[derive(Debug)]
+pub(crate) struct AskedFor {
+    node: Arc<Node>,
+    session: Option<u64>,
+    numbers: Vec<u64>,
+}
+
+impl AskedFor {
+    pub(crate) fn new(node: Arc<Node>, session: Option<u64>) -> AskedFor {
+        AskedFor { node, session, numbers: Vec::new() }
+    }
+
+    /// A server's message for the client of the request.
+    pub(crate) fn pass(&mut self, link: &Arc<Link>, message: &[u8]) -> Option<Vec<u8>> {
+        let Passed { message, question } = self.node.questions.pass(self.session, link, message)?;
+        self.numbers.extend(question);
+        Some(message)
+    }
+}
+
+impl Drop for AskedFor {
+    fn drop(&mut self) {
+        let Some(session) = self.session else { return };
+        self.numbers.iter().for_each(|number| self.node.questions.end(session, *number));
+    }
+}
+
 /// The questions of servers that clients have not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
@@ -74,9 +112,17 @@ impl Questions {
         session: Option<u64>,
         link: &Arc<Link>,
         message: &[u8],
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Passed> {
         let Ok(Scanned::Message(envelope)) = scan(message) else { return None };
-        let Kind::Request { id, method } = &envelope.kind else { return Some(message.to_vec()) };
+        let told = link.tasks().told(message);
+        let Kind::Request { id, method } = &envelope.kind else {
+            let message = self.with_our_id(session, link, &envelope, told.ok()?)?;
+            return Some(Passed { message, question: None });
+        };
+        let Ok(told) = told else {
+            refuse(link, id.raw());
+            return None;
+        };
         if method == "ping" {
             link.tell(&[br#"{"jsonrpc":"2.0","id":"#, id.raw(), br#","result":{}}"#].concat());
             return None;
@@ -88,9 +134,52 @@ impl Questions {
             refuse(link, id.raw());
             return None;
         };
-        let mut edits = Edits::of(message);
-        edits.replace(id.raw(), format!("\"hp-{number}\""));
+        let mut edits = Edits::of(&told);
+        if let Some(own) = member(&told, "id") {
+            edits.replace(own, format!("\"hp-{number}\""));
+        }
+        Some(Passed { message: edits.finish(), question: Some(number) })
+    }
+
+    /// A notification of the server's. One that cancels a question names it as the client knows it, and ends it.
+    fn with_our_id(
+        &self,
+        session: Option<u64>,
+        link: &Arc<Link>,
+        envelope: &Envelope<'_>,
+        told: Cow<'_, [u8]>,
+    ) -> Option<Vec<u8>> {
+        if !matches!(&envelope.kind, Kind::Notification { method } if method == "notifications/cancelled")
+        {
+            return Some(told.into_owned());
+        }
+        let cancelled = envelope.params.as_ref()?.request_id?;
+        let mut open = self.open();
+        let key = open.iter().find_map(|(key, question)| match question {
+            Question::Server { link: asking, id }
+                if Some(key.0) == session
+                    && id == cancelled
+                    && asking.ptr_eq(&Arc::downgrade(link)) =>
+            {
+                Some(*key)
+            }
+            Question::Server { .. } | Question::Task(_) => None,
+        })?;
+        open.remove(&key);
+        let mut edits = Edits::of(&told);
+        let own = member(member(&told, "params")?, "requestId")?;
+        edits.replace(own, format!("\"hp-{}\"", key.1));
         Some(edits.finish())
+    }
+
+    /// The request that a question belongs to has ended: nobody will answer it.
+    fn end(&self, session: u64, number: u64) {
+        let ended = self.open().remove(&(session, number));
+        if let Some(Question::Server { link, id }) = ended
+            && let Some(link) = link.upgrade()
+        {
+            refuse(&link, &id);
+        }
     }
 
     /// Opens a question of the gateway's own. Returns its raw id, and what the client's whole answer comes through.
@@ -122,8 +211,13 @@ impl Questions {
         match question {
             Question::Server { link, id: own } => {
                 let Some(link) = link.upgrade() else { return };
-                let mut edits = Edits::of(envelope.raw);
-                edits.replace(id.raw(), own);
+                let Ok(answer) = link.tasks().asked(envelope.raw) else {
+                    return refuse(&link, &own);
+                };
+                let mut edits = Edits::of(&answer);
+                if let Some(id) = member(&answer, "id") {
+                    edits.replace(id, own);
+                }
                 link.tell(&edits.finish());
             }
             // A task that does not wait any more needs no answer.

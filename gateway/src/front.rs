@@ -244,6 +244,7 @@ impl Node {
             askable: Vec::new(),
             parameters: parameters(&parts.headers, era),
             asks_for_logs: false,
+            takes_tasks: false,
             takes_events: accepts(&parts.headers, "text/event-stream"),
             trace_id: trace_id(&parts.headers),
             forwardable: self.forwardable(&parts.headers),
@@ -263,6 +264,7 @@ impl Node {
                 };
                 if parts.method == Method::DELETE {
                     self.sessions.end(session.number);
+                    self.watches.end(session.number);
                     return reply::empty(StatusCode::NO_CONTENT);
                 }
                 visit.session = Some(session);

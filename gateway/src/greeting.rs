@@ -2,6 +2,7 @@
 
 use crate::frame::member;
 use crate::link::{Ending, Link};
+use crate::task_names::TASKS_EXTENSION;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
@@ -30,6 +31,8 @@ pub(crate) struct Greeted {
     pub(crate) era: Era,
     /// What is known of it from now on.
     pub(crate) spoken: u8,
+    /// Whether it has tasks in that era.
+    pub(crate) has_tasks: bool,
 }
 
 /// It does not speak this era.
@@ -76,7 +79,9 @@ pub(crate) async fn greet(
                 if *era == Era::Sessions {
                     link.tell(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
                 }
-                return Ok(Greeted { era: *era, spoken: spoken & !flag });
+                let capabilities = member(result, "capabilities").unwrap_or_default();
+                let has_tasks = has_tasks(capabilities, *era);
+                return Ok(Greeted { era: *era, spoken: spoken & !flag, has_tasks });
             }
             Ok(Scanned::Message(Envelope {
                 kind: Kind::Response { outcome: Outcome::Error(error), .. },
@@ -104,17 +109,31 @@ fn is_discovered(result: &[u8]) -> bool {
     versions.iter().any(|version| version == STATELESS)
 }
 
+/// Whether a server with these capabilities has tasks in an era.
+pub(crate) fn has_tasks(capabilities: &[u8], era: Era) -> bool {
+    let path: &[&str] = match era {
+        Era::Sessions => &["tasks", "requests", "tools", "call"],
+        Era::Stateless => &["extensions", TASKS_EXTENSION],
+    };
+    path.iter().try_fold(capabilities, |object, name| member(object, name)).is_some()
+}
+
 /// Whether an error says that the server does not know this greeting.
 fn is_of_another_era(era: Era, error: &Value) -> bool {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-    // A status without a JSON-RPC body comes as -32011 from the engine.
-    let is_unreachable =
-        code == -32011 && error.pointer("/data/reason") == Some(&json!("upstream_unreachable"));
+    // A status without a JSON-RPC body comes as -32011 from the engine, and so does a result that says nothing.
+    let is_because =
+        |reason: &str| code == -32011 && error.pointer("/data/reason") == Some(&json!(reason));
+    let is_unreachable = is_because("upstream_unreachable");
     match era {
         Era::Sessions => {
             matches!(code, -32601 | -32602 | -32600 | -32022 | -32020) || is_unreachable
         }
-        Era::Stateless => matches!(code, -32601 | -32602 | -32600 | -32000) || is_unreachable,
+        Era::Stateless => {
+            matches!(code, -32601 | -32602 | -32600 | -32000)
+                || is_unreachable
+                || is_because("upstream_unreadable")
+        }
     }
 }
 
@@ -143,4 +162,29 @@ fn greeting(era: Era, id: u64, capabilities: &Value) -> Vec<u8> {
         }),
     };
     message.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_tasks_in_the_era_that_it_says() {
+        let older = br#"{"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#;
+        let newer = br#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+        assert!(has_tasks(older, Era::Sessions) && !has_tasks(older, Era::Stateless));
+        assert!(has_tasks(newer, Era::Stateless) && !has_tasks(newer, Era::Sessions));
+        assert!(!has_tasks(br#"{"tasks":{"list":{}}}"#, Era::Sessions));
+        assert!(!has_tasks(b"", Era::Sessions));
+    }
+
+    #[test]
+    fn an_empty_result_is_no_answer_to_the_greeting() {
+        assert!(is_discovered(br#"{"supportedVersions":["2026-07-28"]}"#));
+        for other in
+            ["{}", r#"{"supportedVersions":["2025-11-25"]}"#, r#"{"resultType":"complete"}"#]
+        {
+            assert!(!is_discovered(other.as_bytes()), "{other}");
+        }
+    }
 }

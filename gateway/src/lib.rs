@@ -32,6 +32,9 @@ mod server;
 mod sessions;
 mod shutdown;
 mod strangers;
+mod task_id;
+mod task_names;
+mod unasked;
 mod upkeep;
 mod vouching;
 

@@ -6,9 +6,12 @@
 
 use crate::asking::is_offered;
 use crate::call_slots::CallSlot;
+use crate::frame::member;
 use crate::greeting::{META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
 use crate::pending::{Answer, Happening, Pending, PendingOutlet, Slot, hear_for, number};
+use crate::task_names::TaskNames;
 use bytes::Bytes;
+use engine::call::{RequestContext, Subject};
 use engine::errands::run_one;
 use engine::judge::Instance;
 use engine::outlet::{FreeMessage, Outgoing, ServerOutlet, outbound};
@@ -36,6 +39,9 @@ const MAX_OWN_MESSAGES: usize = 1_024;
 /// How often it is looked whether a link that is listened on has ended.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How long to wait before a server is asked again to tell of changed lists.
+const RESUBSCRIBE_PAUSE: Duration = Duration::from_secs(10);
+
 /// How requests reach the server.
 #[derive(Debug)]
 pub(crate) enum Way {
@@ -60,6 +66,10 @@ pub(crate) struct Link {
     opened: Instant,
     /// The request by which the server tells of changed lists.
     subscription: AtomicU64,
+    /// The tasks that were made on it.
+    tasks: TaskNames,
+    /// It is not idle before this moment, in milliseconds since it was opened: a process may work on a task meanwhile.
+    kept_until: AtomicU64,
 }
 
 /// What a link is made of.
@@ -112,6 +122,8 @@ impl Link {
             used_at: AtomicU64::new(0),
             opened: Instant::now(),
             subscription: AtomicU64::new(0),
+            tasks: TaskNames::default(),
+            kept_until: AtomicU64::new(0),
         });
         link.pending.belong_to(&link);
         if link.remote.is_some() {
@@ -156,7 +168,27 @@ impl Link {
             return None;
         }
         let used = Duration::from_millis(self.used_at.load(Ordering::Relaxed));
-        Some(self.opened.elapsed().saturating_sub(used))
+        let kept_until = Duration::from_millis(self.kept_until.load(Ordering::Relaxed));
+        let now = self.opened.elapsed();
+        (now >= kept_until).then(|| now.saturating_sub(used))
+    }
+
+    /// The tasks that were made on it.
+    pub(crate) fn tasks(&self) -> &TaskNames {
+        &self.tasks
+    }
+
+    /// Keeps it open for a while although nothing is asked on it.
+    pub(crate) fn keep_for(&self, time: Duration) {
+        let until = self.opened.elapsed().saturating_add(time).as_millis();
+        self.kept_until.fetch_max(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns once the server is gone.
+    pub(crate) async fn closed(&self) {
+        while !self.is_closed() {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     fn touch(&self) {
@@ -185,7 +217,7 @@ impl Link {
     /// The same for a request that belongs to a trace, or that headers of the client go on with.
     pub(crate) fn ask_in(
         self: &Arc<Self>,
-        surroundings: &Surroundings,
+        surroundings: &Surroundings<'_>,
         progress_token: Option<&[u8]>,
         ending: Ending,
         frame: impl FnOnce(u64) -> Vec<u8>,
@@ -203,8 +235,11 @@ impl Link {
             headers: surroundings.headers.clone(),
             call_slot: None,
         };
-        let trace_id = surroundings.trace_id.as_deref();
-        self.session.client_said_in(&frame(number), false, trace_id);
+        let context = RequestContext {
+            trace_id: surroundings.trace_id.as_deref(),
+            subject: surroundings.subject,
+        };
+        self.session.client_said_in(&frame(number), false, context);
         self.session.client_paused();
         request
     }
@@ -241,17 +276,28 @@ impl Link {
 
     /// Asks a server without sessions to tell when its lists change.
     pub(crate) fn subscribe(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
-        let mut request = self.ask(None, Ending::Cancels, |number| {
+        let link = self.clone();
+        let frame = |number: u64| {
             format!(
                 r#"{{"jsonrpc":"2.0","id":{number},"method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}},"_meta":{{"{META_VERSION}":"{STATELESS}","{META_CAPABILITIES}":{{}},"{META_CLIENT}":{{"name":"holdpoint-gateway","version":"{}"}}}}}}}}"#,
                 env!("CARGO_PKG_VERSION")
             )
             .into_bytes()
-        });
-        self.subscription.store(request.number, Ordering::Release);
+        };
         // The engine hears what comes; the answer is the end of the stream, or of the link.
         runtime.spawn(async move {
-            request.answer().await;
+            while !link.is_closed() {
+                let used_at = link.used_at.load(Ordering::Relaxed);
+                let mut request = link.ask(None, Ending::Cancels, frame);
+                link.subscription.store(request.number, Ordering::Release);
+                // The link is none the less idle for it.
+                link.used_at.store(used_at, Ordering::Relaxed);
+                let answer = request.answer().await;
+                if is_refusal(answer.bytes()) {
+                    return;
+                }
+                tokio::time::sleep(RESUBSCRIBE_PAUSE).await;
+            }
         });
     }
 
@@ -270,11 +316,19 @@ impl Drop for Link {
     }
 }
 
+/// Whether a server answered that it does not do what it was asked for. A stream that broke off is none.
+fn is_refusal(answer: &[u8]) -> bool {
+    let code = member(answer, "error").and_then(|error| member(error, "code"));
+    code.is_some_and(|code| code != b"-32011")
+}
+
 /// What of a client's HTTP request goes on with what it asks for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct Surroundings<'a> {
     pub(crate) trace_id: Option<String>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// What it is about, where its own parameters do not tell.
+    pub(crate) subject: Option<Subject<'a>>,
 }
 
 /// What becomes of a request whose client does not wait for it any more.

@@ -3,8 +3,11 @@
 pub(crate) mod forward;
 mod handshake;
 mod lists;
+mod rewrite;
 mod rounds;
 mod subscribe;
+mod tasks;
+pub(crate) mod watch;
 
 use crate::asking::askable;
 use crate::catalog::{Catalog, Scope};
@@ -37,6 +40,10 @@ pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// A version that is not spoken here.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
+/// The levels of log messages.
+const LOG_LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
 /// The body of a POST as it was read.
 pub(crate) type ScannedBody<'a> = Result<Scanned<'a>, ScanError>;
 
@@ -60,6 +67,8 @@ pub(crate) struct Visit {
     pub(crate) parameters: Vec<(http::HeaderName, http::HeaderValue)>,
     /// Of the stateless era: whether it asks for log messages.
     pub(crate) asks_for_logs: bool,
+    /// Of the stateless era: whether the answer may be a task.
+    pub(crate) takes_tasks: bool,
     /// Whether the client takes a stream of events as the answer.
     pub(crate) takes_events: bool,
     pub(crate) trace_id: Option<String>,
@@ -233,6 +242,8 @@ impl Node {
             visit.askable = askable(given.unwrap_or(b"{}"));
             let level = asked.meta().and_then(|meta| frame::member(meta, META_LOG_LEVEL));
             visit.asks_for_logs = level.is_some();
+            visit.takes_tasks =
+                tasks::knows_tasks(given.unwrap_or(b"{}")) && tasks::may_make_task(asked);
         }
         let catalog = self.catalog();
         let list = ListKind::ALL.into_iter().find(|list| list.method() == asked.method);
@@ -242,25 +253,33 @@ impl Node {
         match (asked.method, visit.era) {
             ("initialize", Era::Sessions) => self.answer_initialize(&visit, asked, &catalog),
             ("server/discover", Era::Stateless) => self.answer_discover(&visit, asked, &catalog),
-            ("subscriptions/listen", Era::Stateless) => self.answer_listen(&visit, asked),
+            ("subscriptions/listen", Era::Stateless) => self.answer_listen(&visit, asked, &catalog),
             ("ping", Era::Sessions) => self.answer_own(&visit, asked, Bytes::from_static(b"{}")),
-            ("logging/setLevel", Era::Sessions) => {
-                self.answer_own(&visit, asked, Bytes::from_static(b"{}"))
-            }
+            ("logging/setLevel", Era::Sessions) => self.set_level(&visit, asked),
+            ("tasks/get" | "tasks/cancel", _)
+            | ("tasks/update", Era::Stateless)
+            | ("tasks/result", Era::Sessions) => self.answer_task(visit, asked, &catalog).await,
             ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _)
             | ("resources/subscribe" | "resources/unsubscribe", Era::Sessions) => {
                 // A server that was never observed has nothing that could be called yet.
                 let seen = self.see_called(&visit, asked, &catalog).await;
                 self.forward(visit, asked, seen.as_ref().unwrap_or(&catalog)).await
             }
-            _ => {
-                let status = match visit.era {
-                    Era::Sessions => StatusCode::OK,
-                    Era::Stateless => StatusCode::NOT_FOUND,
-                };
-                self.refuse(&visit, asked, status, METHOD_NOT_FOUND, "there is no such method here")
-            }
+            _ => self.refuse_method(&visit, asked),
         }
+    }
+
+    /// Remembers which log messages a session wants. Servers without sessions are told with each request.
+    fn set_level(&self, visit: &Visit, asked: Asked<'_>) -> Reply {
+        let level = asked.params().and_then(|params| params.level.as_deref());
+        let Some(level) = level.filter(|level| LOG_LEVELS.contains(level)) else {
+            let words = format!("the level has to be one of {}", LOG_LEVELS.join(", "));
+            return self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, &words);
+        };
+        if let Some(session) = &visit.session {
+            self.sessions.set_level(session.number, level);
+        }
+        self.answer_own(visit, asked, Bytes::from_static(b"{}"))
     }
 
     /// What every request of the stateless era has to carry.
@@ -460,7 +479,13 @@ pub(crate) fn check_headers(headers: &http::HeaderMap, body: &ScannedBody<'_>) -
         return mismatch("Mcp-Method");
     }
     let params = envelope.params.as_ref();
+    let task;
     let name = match Method::of(method) {
+        Method::Other if matches!(&**method, "tasks/get" | "tasks/update" | "tasks/cancel") => {
+            let raw = params.and_then(|params| frame::member(params.raw, "taskId"));
+            task = raw.and_then(|raw| serde_json::from_slice::<String>(raw).ok());
+            task.as_deref()
+        }
         Method::Use(contract::surface::EntryType::Resource) => {
             params.and_then(|params| params.uri.as_deref())
         }

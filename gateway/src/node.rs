@@ -1,6 +1,6 @@
 //! One gateway process: its servers, its catalog, its sessions, and how it starts, follows the store and ends.
 
-use crate::asking::{self, Questions};
+use crate::asking::Questions;
 use crate::authorizer::PolicyAuthorizer;
 use crate::call_slots::CallSlots;
 use crate::catalog::{Catalog, CatalogServer};
@@ -11,7 +11,7 @@ use crate::front_checks::FrontNames;
 use crate::identity::{Authenticator, IssuerError};
 use crate::link::Ending;
 use crate::mcp::Visit;
-use crate::pending::{Listener, Unasked};
+use crate::mcp::watch::Watches;
 use crate::policies::{self, PolicyFilesError};
 use crate::recheck::Rechecks;
 use crate::resources::{Remark, Shared};
@@ -87,6 +87,8 @@ pub struct Node {
     pub(crate) strangers: Strangers,
     /// What servers ask clients.
     pub(crate) questions: Questions,
+    /// What sessions subscribed to at servers without sessions.
+    pub(crate) watches: Watches,
     /// Where the gateway ends TLS itself.
     pub(crate) tls: Option<TlsFront>,
     pub(crate) counts: Arc<Counts>,
@@ -215,6 +217,7 @@ impl Node {
             names,
             strangers: Strangers::default(),
             questions: Questions::default(),
+            watches: Watches::default(),
             tls,
             counts,
             started_at: now(),
@@ -371,38 +374,6 @@ impl Node {
         let _ = tokio::time::timeout(patience, all).await;
         let node = self.clone();
         let _ = tokio::task::spawn_blocking(move || node.refresh()).await;
-    }
-
-    /// Hears what a server says to a caller without having been asked.
-    pub(crate) fn listener(
-        self: &Arc<Self>,
-        visit: &Visit,
-        server: &Arc<GatewayServer>,
-    ) -> Box<Listener> {
-        let (node, principal) = (Arc::downgrade(self), visit.principal_id);
-        let session = visit.session.as_ref().map(|session| session.number);
-        let server = server.id().clone();
-        Box::new(move |unasked: &Unasked<'_>| {
-            let Some(node) = node.upgrade() else { return };
-            match (unasked.id, &unasked.link) {
-                // A list that changed is told to every caller once the catalog has it.
-                _ if unasked.method.ends_with("/list_changed") => {}
-                (Some(id), Some(link)) => {
-                    let passed = node.questions.pass(session, link, unasked.bytes);
-                    let is_told = match (passed, session) {
-                        (Some(message), Some(session)) => {
-                            node.sessions.tell_session(session, &message)
-                        }
-                        (None, _) | (_, None) => true,
-                    };
-                    if !is_told {
-                        asking::refuse(link, id);
-                    }
-                }
-                (Some(_), None) => {}
-                (None, _) => node.sessions.tell_caller(&principal, &server, unasked.bytes),
-            }
-        })
     }
 
     pub(crate) fn refuse_nowhere(&self, unlinked: &Unlinked<'_>) -> Vec<u8> {

@@ -21,6 +21,9 @@ const MAX_WAITING_MESSAGES: usize = 1_000;
 /// The most bytes of such messages.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 
+/// The member of `_meta` that says which subscription a notification is for.
+pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
 /// What our own messages begin with, up to the id.
 const BEGINNING: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 
@@ -252,9 +255,12 @@ impl Pending {
             return self.progress(&envelope);
         }
         let heard_for = heard_for().and_then(|request| self.slot(request));
+        let meta = envelope.params.as_ref().and_then(|params| params.meta);
+        let subscription = meta.and_then(|meta| member(meta, SUBSCRIPTION_ID)).and_then(number);
         let slot = match &**method {
             method if method.ends_with("/list_changed") => None,
-            "notifications/resources/updated" => None,
+            _ if subscription.is_some() => subscription.and_then(|request| self.slot(request)),
+            "notifications/resources/updated" | "notifications/tasks" => None,
             // A process does not say which request it asks or logs for; it can only be the one that there is.
             _ => heard_for.or_else(|| self.only()),
         };

@@ -15,6 +15,7 @@ pub(crate) enum Purpose {
     Session,
     /// What a client of the stateless era gives back with its next try.
     RequestState,
+    Task,
 }
 
 impl Purpose {
@@ -22,6 +23,7 @@ impl Purpose {
         match self {
             Purpose::Session => b"holdpoint session 1",
             Purpose::RequestState => b"holdpoint request state 1",
+            Purpose::Task => b"holdpoint task 1",
         }
     }
 }

@@ -86,6 +86,8 @@ pub(crate) struct LinkKey {
 pub(crate) struct ReadyLink {
     pub(crate) link: Arc<Link>,
     pub(crate) era: Era,
+    /// Whether the server has tasks in that era.
+    pub(crate) has_tasks: bool,
     /// The process that is this link's alone ends with it.
     _child: Option<ChildGuard>,
     /// The program was not admitted, so that there is no process at the other end.
@@ -108,6 +110,8 @@ pub(crate) struct GatewayServer {
     shared_child: tokio::sync::Mutex<Option<SharedChild>>,
     /// What is known of the eras that it speaks, as [`greet`] has it.
     eras: AtomicU8,
+    /// The eras in which it has tasks, by the last greetings, as bits.
+    tasks: AtomicU8,
     failures: AtomicU32,
     failed_at: Mutex<Option<Instant>>,
     next_instance: AtomicU64,
@@ -201,6 +205,7 @@ impl GatewayServer {
             tls_key,
             shared_child: tokio::sync::Mutex::default(),
             eras: AtomicU8::new(0),
+            tasks: AtomicU8::new(0),
             failures: AtomicU32::new(0),
             failed_at: Mutex::default(),
             next_instance: AtomicU64::new(1),
@@ -277,6 +282,19 @@ impl GatewayServer {
             }
         }
         Err(LinkError::NotStarted(std::io::ErrorKind::BrokenPipe.into()))
+    }
+
+    fn note_tasks(&self, era: Era, has_tasks: bool) {
+        if has_tasks {
+            self.tasks.fetch_or(1 << era as u8, Ordering::Relaxed);
+        } else {
+            self.tasks.fetch_and(!(1 << era as u8), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it had tasks in an era when it was last greeted in it.
+    pub(crate) fn has_tasks(&self, era: Era) -> bool {
+        self.tasks.load(Ordering::Relaxed) & (1 << era as u8) != 0
     }
 
     fn forget(&self, key: &LinkKey, cell: &LinkCell) {

@@ -20,6 +20,8 @@ const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const STREAM_MESSAGES: usize = 256;
 /// The most sessions that were ended and are remembered until they would have expired.
 const MAX_TOMBSTONES: usize = 100_000;
+/// The most sessions whose log level is kept.
+const MAX_LEVELS: usize = 10_000;
 /// The most open streams of one caller.
 const MAX_STREAMS_PER_CALLER: usize = 32;
 
@@ -71,6 +73,8 @@ struct OpenStream {
 pub(crate) struct StreamFilter {
     /// `None`: every list.
     pub(crate) lists: Option<HashSet<ListKind>>,
+    /// The resources that it is told of.
+    pub(crate) resources: HashSet<String>,
     /// The raw id that notifications are marked with, where the client subscribed.
     pub(crate) subscription: Option<Vec<u8>>,
 }
@@ -84,6 +88,8 @@ pub(crate) struct Sessions {
     streams: Mutex<HashMap<u64, OpenStream>>,
     /// Sessions that were ended before they expired, and when they would have.
     tombstones: Mutex<HashMap<u64, u64>>,
+    /// The log levels that sessions have set.
+    levels: Mutex<HashMap<u64, Box<str>>>,
 }
 
 impl Sessions {
@@ -96,7 +102,20 @@ impl Sessions {
             next_stream: AtomicU64::new(0),
             streams: Mutex::default(),
             tombstones: Mutex::default(),
+            levels: Mutex::default(),
         }
+    }
+
+    /// Keeps the log level of a session. Past the limit servers without sessions are asked for no log messages.
+    pub(crate) fn set_level(&self, session: u64, level: &str) {
+        let mut levels = lock(&self.levels);
+        if levels.len() < MAX_LEVELS || levels.contains_key(&session) {
+            levels.insert(session, level.into());
+        }
+    }
+
+    pub(crate) fn level(&self, session: u64) -> Option<Box<str>> {
+        lock(&self.levels).get(&session).cloned()
     }
 
     /// How many sessions were begun here.
@@ -163,6 +182,7 @@ impl Sessions {
     /// Ends a session: its streams are closed and its id does not count any more.
     pub(crate) fn end(&self, number: u64) {
         lock(&self.streams).retain(|_, stream| stream.session != Some(number));
+        lock(&self.levels).remove(&number);
         let mut tombstones = lock(&self.tombstones);
         let now = now();
         if tombstones.len() >= MAX_TOMBSTONES {
@@ -249,6 +269,29 @@ impl Sessions {
         let streams = lock(&self.streams);
         let mut own = streams.values().filter(|stream| stream.session == Some(session));
         own.any(|stream| stream.sender.try_send(event.clone()).is_ok())
+    }
+
+    /// Tells the streams of one caller that asked for it that a resource changed.
+    pub(crate) fn tell_updated(
+        &self,
+        principal: &PrincipalId,
+        server: &gate::server::ServerId,
+        uri: &str,
+    ) {
+        let params = serde_json::json!({"uri": uri}).to_string();
+        lock(&self.streams).retain(|_, stream| {
+            let is_in = !matches!(&stream.scope, Scope::Server(only) if only != server);
+            let Some(id) = stream.filter.subscription.as_deref().filter(|_| is_in) else {
+                return !stream.sender.is_closed();
+            };
+            if stream.principal != *principal || !stream.filter.resources.contains(uri) {
+                return !stream.sender.is_closed();
+            }
+            let params = crate::mcp::watch::subscribed(params.as_bytes(), id);
+            let beginning =
+                br#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":"#;
+            stream.sender.try_send(crate::reply::event(&[beginning, &params, b"}"])).is_ok()
+        });
     }
 
     /// Sends a message of a server to the streams of one caller.
@@ -362,6 +405,7 @@ mod tests {
         let sessions = Sessions::new();
         let filter = StreamFilter {
             lists: Some(HashSet::from([ListKind::Prompts])),
+            resources: HashSet::new(),
             subscription: Some(b"7".to_vec()),
         };
         let (_keep, mut tools) =

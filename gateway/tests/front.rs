@@ -23,3 +23,5 @@ mod profile;
 mod scopes;
 #[path = "front/stage.rs"]
 mod stage;
+#[path = "front/tasks.rs"]
+mod tasks;

@@ -1,7 +1,7 @@
 //! A client's request as the scan found it: as spans of the message it came in, or as an owned copy that outlives the
 //! message. The copy keeps the spans, so a request that waits is not scanned again.
 
-use crate::call::{Call, Method, Subject, Target};
+use crate::call::{Call, Method, RequestContext, Subject, Target, task_of};
 use crate::outlet::Outgoing;
 use contract::surface::EntryId;
 use std::ops::Range;
@@ -22,6 +22,8 @@ pub struct ParsedRequest<'a> {
     pub protocol_version: Option<&'a str>,
     /// The trace that it belongs to.
     pub trace_id: Option<&'a str>,
+    /// What it is about, where its own parameters do not tell.
+    pub subject: Option<Subject<'a>>,
 }
 
 impl<'a> ParsedRequest<'a> {
@@ -51,16 +53,29 @@ impl<'a> ParsedRequest<'a> {
             cursor: params.and_then(|params| params.cursor),
             protocol_version,
             trace_id: None,
+            subject: None,
         }
+    }
+
+    /// The same with what is known of it apart from its message.
+    #[must_use]
+    pub fn in_context(mut self, context: RequestContext<'a>) -> ParsedRequest<'a> {
+        self.trace_id = context.trace_id;
+        if let Some(subject) = context.subject {
+            self.call.subject = subject;
+            self.subject = Some(subject);
+        }
+        self
     }
 
     /// The message to the server.
     pub fn outgoing(&self) -> Outgoing<'a> {
+        let target = self.call.target.map(|target| target.key);
         Outgoing {
             frame: self.frame,
             method: Some(self.call.method),
             id: Some(self.id.raw()),
-            name: self.call.target.map(|target| target.key),
+            name: target.or_else(|| task_of(self.call.method, self.params)),
             protocol_version: self.protocol_version,
             ..Outgoing::default()
         }
@@ -81,7 +96,43 @@ pub struct OwnedRequest {
     depth: usize,
     protocol_version: Option<Box<str>>,
     trace_id: Option<Box<str>>,
+    subject: Option<OwnedSubject>,
     begun: Instant,
+}
+
+/// A subject that outlives its message.
+#[derive(Debug)]
+enum OwnedSubject {
+    Server,
+    Entry(EntryId),
+    Task { tool: Box<str>, arguments: Option<Box<[u8]>> },
+    Unclear,
+}
+
+impl OwnedSubject {
+    fn of(subject: Subject<'_>) -> OwnedSubject {
+        match subject {
+            Subject::Server => OwnedSubject::Server,
+            Subject::Entry(Target { entry_type, key }) => {
+                OwnedSubject::Entry(EntryId::new(entry_type, key))
+            }
+            Subject::Task { tool, arguments } => {
+                OwnedSubject::Task { tool: tool.into(), arguments: arguments.map(Into::into) }
+            }
+            Subject::Unclear => OwnedSubject::Unclear,
+        }
+    }
+
+    fn as_subject(&self) -> Subject<'_> {
+        match self {
+            OwnedSubject::Server => Subject::Server,
+            OwnedSubject::Entry(entry) => Subject::Entry(target_of(entry)),
+            OwnedSubject::Task { tool, arguments } => {
+                Subject::Task { tool, arguments: arguments.as_deref() }
+            }
+            OwnedSubject::Unclear => Subject::Unclear,
+        }
+    }
 }
 
 impl OwnedRequest {
@@ -103,6 +154,7 @@ impl OwnedRequest {
             depth: call.depth,
             protocol_version: request.protocol_version.map(Into::into),
             trace_id: request.trace_id.map(Into::into),
+            subject: request.subject.map(OwnedSubject::of),
             begun,
         })
     }
@@ -134,7 +186,10 @@ impl OwnedRequest {
             method: &self.method,
             kind: self.kind,
             target: self.target.as_ref().map(target_of),
-            subject: Subject::of(&self.method, self.part(self.params.as_ref())),
+            subject: match &self.subject {
+                Some(subject) => subject.as_subject(),
+                None => Subject::of(&self.method, self.part(self.params.as_ref())),
+            },
             arguments: self.part(self.arguments.as_ref()),
             bytes: self.frame.len(),
             depth: self.depth,
@@ -151,6 +206,7 @@ impl OwnedRequest {
             cursor: self.part(self.cursor.as_ref()),
             protocol_version: self.protocol_version.as_deref(),
             trace_id: self.trace_id.as_deref(),
+            subject: self.subject.as_ref().map(OwnedSubject::as_subject),
         }
     }
 

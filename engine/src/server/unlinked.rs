@@ -2,7 +2,7 @@
 //! reached. Each has its decision in the ledger like any other.
 
 use super::Server;
-use crate::call::{Call, Method, Subject};
+use crate::call::{Call, Subject};
 use crate::decide::{Authorization, Decided, Denial, Ruling};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
@@ -39,15 +39,7 @@ impl Server {
 
     /// Whether the principal may use methods of the server that are about none of its entries.
     pub fn permits_use(&self, principal: &Principal) -> bool {
-        let call = Call {
-            method: "",
-            kind: Method::Other,
-            target: None,
-            subject: Subject::Server,
-            arguments: None,
-            bytes: 0,
-            depth: 0,
-        };
+        let call = Call::about(Subject::Server);
         self.path.authorizer().is_none_or(|authorizer| {
             let authorization = authorizer.authorize(principal, &self.id, &call);
             matches!(authorization, Authorization::Permit { .. })

@@ -3,7 +3,7 @@
 use super::asking::{Returned, capabilities_in};
 use super::boundary::{note_decided, trip};
 use super::{Met, Passage, Session};
-use crate::call::{Call, Method, Subject};
+use crate::call::{Call, Method, RequestContext, Subject};
 use crate::decide::{Denial, Ruling};
 use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
@@ -34,26 +34,26 @@ impl Session {
     /// Takes one frame of the client's. Where more of them were read already, what it leads to may wait for theirs,
     /// until [`Session::client_paused`] at the latest.
     pub fn client_said(&self, frame: &[u8], has_more: bool) {
-        self.client_said_in(frame, has_more, None);
+        self.client_said_in(frame, has_more, RequestContext::default());
     }
 
-    /// The same for a request that belongs to a trace.
-    pub fn client_said_in(&self, frame: &[u8], has_more: bool, trace_id: Option<&str>) {
+    /// The same, where more is known of a request than its message says.
+    pub fn client_said_in(&self, frame: &[u8], has_more: bool, context: RequestContext<'_>) {
         let begun = Instant::now();
         self.is_gathering.store(has_more, Ordering::SeqCst);
-        if self.contain(frame.len(), || self.read_from_client(frame, begun, trace_id)).is_none() {
+        if self.contain(frame.len(), || self.read_from_client(frame, begun, context)).is_none() {
             // Not even what it is could be told.
             let ids = ids_of_broken(frame);
             self.refuse_failed(ids.first().map_or(b"null", |id| id.raw()));
         }
     }
 
-    fn read_from_client(&self, frame: &[u8], begun: Instant, trace_id: Option<&str>) {
+    fn read_from_client(&self, frame: &[u8], begun: Instant, context: RequestContext<'_>) {
         match scan(frame) {
             Ok(Scanned::Message(envelope)) => {
                 // What passes keeps its bytes, white space around it too.
                 let envelope = Envelope { raw: frame, ..envelope };
-                self.take_one_from_client(&envelope, begun, trace_id);
+                self.take_one_from_client(&envelope, begun, context);
             }
             Ok(Scanned::Batch(batch)) => self.batch_from_client(&batch, begun),
             Err(error) => self.refuse_frame(&error, frame, begun),
@@ -88,7 +88,7 @@ impl Session {
         &self,
         envelope: &Envelope<'_>,
         begun: Instant,
-        trace_id: Option<&str>,
+        context: RequestContext<'_>,
     ) {
         let bytes = envelope.raw.len();
         if self.is_broken() {
@@ -99,7 +99,7 @@ impl Session {
             }
             return;
         }
-        let taken = self.contain(bytes, || self.take_from_client(envelope, begun, trace_id));
+        let taken = self.contain(bytes, || self.take_from_client(envelope, begun, context));
         if taken.is_none()
             && let Kind::Request { id, method } = &envelope.kind
         {
@@ -107,12 +107,17 @@ impl Session {
         }
     }
 
-    fn take_from_client(&self, envelope: &Envelope<'_>, begun: Instant, trace_id: Option<&str>) {
+    fn take_from_client(
+        &self,
+        envelope: &Envelope<'_>,
+        begun: Instant,
+        context: RequestContext<'_>,
+    ) {
         trip("client", envelope.raw);
         match &envelope.kind {
             Kind::Request { id, method } => match self.returned(envelope) {
-                None => self.request(envelope, (id, method), begun, Asking::Open, trace_id),
-                Some(returned) => self.take_returned(&returned, begun, trace_id),
+                None => self.request(envelope, (id, method), begun, Asking::Open, context),
+                Some(returned) => self.take_returned(&returned, begun, context),
             },
             Kind::Notification { method } => self.notification(envelope, method),
             Kind::Response { id: Some(id), .. } => self.answer_of_client(envelope, id),
@@ -122,10 +127,10 @@ impl Session {
     }
 
     /// A call that a client came back with after a person was asked about it.
-    fn take_returned(&self, returned: &Returned, begun: Instant, trace_id: Option<&str>) {
+    fn take_returned(&self, returned: &Returned, begun: Instant, context: RequestContext<'_>) {
         let Ok(Scanned::Message(envelope)) = scan(&returned.frame) else { return };
         if let Kind::Request { id, method } = &envelope.kind {
-            self.request(&envelope, (id, method), begun, returned.asking, trace_id);
+            self.request(&envelope, (id, method), begun, returned.asking, context);
         }
     }
 
@@ -135,14 +140,14 @@ impl Session {
         (id, method): (&Id<'_>, &str),
         begun: Instant,
         asking: Asking,
-        trace_id: Option<&str>,
+        context: RequestContext<'_>,
     ) {
         let params = envelope.params.as_ref();
         let version = params.and_then(|params| stateless_version(params));
         let request = ParsedRequest::of(envelope, id, method, version.as_deref());
-        let request = ParsedRequest { trace_id, ..request };
+        let request = request.in_context(context);
         let (call, sort) = (request.call, request.call.kind);
-        let (deadline, has_waited) = (self.deadline(sort, begun), false);
+        let (deadline, has_waited) = (self.deadline(&call, begun), false);
         let passage = Passage { request, begun, asking, deadline, has_waited };
         if let Err(reason) = self.prepare(&passage, params) {
             return self.deny(&id.to_owned(), method, envelope.raw.len(), reason, begun);
@@ -420,7 +425,9 @@ impl Session {
         }
         for element in &batch.elements {
             match &element.message {
-                Ok(envelope) if has_batches => self.take_one_from_client(envelope, begun, None),
+                Ok(envelope) if has_batches => {
+                    self.take_one_from_client(envelope, begun, RequestContext::default());
+                }
                 Ok(envelope) => {
                     if let Kind::Request { id, method } = &envelope.kind {
                         let reason = ReasonCode::BadFrame;

@@ -4,7 +4,7 @@ use super::Session;
 use super::state::SessionState;
 use super::stopped::without_words;
 use super::unadmitted::Keeping;
-use crate::call::Method;
+use crate::call::{Call, Method};
 use crate::judge::FirstUsePolicy;
 use crate::server::driver::SessionWake;
 use crate::view::{shaped_handshake, with_member};
@@ -138,9 +138,11 @@ impl Session {
 
     /// When the time of a request is over. A handshake has none here: a server that takes long to start may yet have to
     /// answer calls soon, and its time counts from when it was greeted.
-    pub(super) fn deadline(&self, sort: Method, begun: Instant) -> Option<Instant> {
-        match sort {
+    /// A subscription stays open for as long as the session does, and the result of a task is waited for until it is there.
+    pub(super) fn deadline(&self, call: &Call<'_>, begun: Instant) -> Option<Instant> {
+        match call.kind {
             Method::Handshake => None,
+            Method::Other if matches!(call.method, "subscriptions/listen" | "tasks/result") => None,
             Method::List(_) | Method::Use(_) | Method::Ping | Method::Other => {
                 begun.checked_add(self.server.settings.call_timeout?)
             }

@@ -78,6 +78,17 @@ pub(super) fn accepted_instructions(
     serde_json::from_str::<String>(raw).ok().map(Into::into)
 }
 
+/// The accepted capabilities, as JSON.
+pub(super) fn accepted_capabilities(
+    book: &PinBook,
+    surface: &Surface,
+    judgement: &SurfaceJudgement,
+) -> Option<Box<str>> {
+    let identity = accepted(book, surface, judgement, EntryType::Identity)?;
+    let capabilities = member(identity.as_bytes(), "capabilities")?;
+    std::str::from_utf8(capabilities).ok().map(Into::into)
+}
+
 /// The accepted definition of an entry that a server has one of: the one that it has now, or an earlier one.
 fn accepted<'a>(
     book: &'a PinBook,

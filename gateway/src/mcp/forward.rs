@@ -1,19 +1,24 @@
 //! Requests that go on to a server.
 
+use super::rewrite::{Own, rewritten};
 use super::rounds::{Rounds, UNOFFERED, asks_unoffered, input_required};
+use super::tasks::{NOT_THE_TASK, TaskPart, asks_for_task, made_task, may_make_task};
 use super::{
     Asked, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Visit, decode_header, with_result_type,
 };
+use crate::asking::AskedFor;
 use crate::call_slots::{CallSlot, SlotLimits};
 use crate::catalog::{Catalog, CatalogServer, Scope};
-use crate::frame::{self, Edits, member, quoted};
-use crate::greeting::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
-use crate::link::{Ending, Given, LinkRequest, Surroundings};
+use crate::frame::{self, Edits, member};
+use crate::greeting::Era;
+use crate::link::{Ending, Given, Link, LinkRequest, Surroundings};
 use crate::node::Node;
 use crate::pending::Answer;
 use crate::reply::{self, Reply};
 use crate::request_state::{self, StateBinding};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
+use crate::task_id::{MAX_TASK_ARGUMENTS_BYTES, TaskTicket};
+use crate::task_names::{TASKS_EXTENSION, related_task};
 use bytes::Bytes;
 use contract::json::Document;
 use contract::surface::{EntryId, EntryType, ListKind};
@@ -91,6 +96,13 @@ impl Node {
             trace_id: visit.trace_id.as_deref(),
             begun: visit.begun,
         };
+        let wants_task = visit.era == Era::Sessions && asks_for_task(asked);
+        if wants_task && !may_make_task(asked) {
+            let words = format!(
+                "a call that is made as a task has at most {MAX_TASK_ARGUMENTS_BYTES} bytes of arguments"
+            );
+            return self.refuse(&visit, asked, StatusCode::OK, INVALID_PARAMS, &words);
+        }
         let key = self.link_key(&visit, &server);
         let open = server.open_link_of(&key);
         let given = asked.params().and_then(|params| member(params.raw, "requestState"));
@@ -135,26 +147,76 @@ impl Node {
             },
         };
         let era = ready.era;
-        let token = asked.meta().and_then(|meta| member(meta, PROGRESS_TOKEN));
+        if wants_task && !(era == Era::Sessions && ready.has_tasks) {
+            return self.refuse_method(&visit, asked);
+        }
+        if (visit.era, era) == (Era::Sessions, Era::Stateless)
+            && matches!(asked.method, "resources/subscribe" | "resources/unsubscribe")
+        {
+            return self.answer_subscribe(visit, asked, &server, key).await;
+        }
+        let related = asked.params().and_then(|params| related_task(params.raw));
+        let related = related.map(|raw| self.own_task(&visit, &server, raw).map(|own| (raw, own)));
+        if matches!(related, Some(None)) {
+            return self.refuse_task(&visit, asked, ReasonCode::UnknownTool);
+        }
+        let task = if wants_task || (visit.takes_tasks && asked.method == "tools/call") {
+            let tool = unlinked.call.target.map(|target| target.key.to_owned());
+            TaskPart::Makes(Box::new(TaskTicket {
+                server: server.id().clone(),
+                era,
+                tool: tool.unwrap_or_default(),
+                arguments: unlinked.call.arguments.map(<[u8]>::to_vec),
+                capabilities: key.capabilities.to_vec(),
+                task: String::new(),
+            }))
+        } else {
+            TaskPart::Nothing
+        };
+        let token = progress_token(asked);
         let ending = match visit.era {
             Era::Sessions => Ending::RunsOn,
             Era::Stateless => Ending::Cancels,
         };
         let mut sent = None;
         let may_ask = visit.era == Era::Sessions && era == Era::Stateless && visit.takes_events;
-        let surroundings = Surroundings {
-            trace_id: visit.trace_id.clone(),
-            headers: forwarded(&visit.forwardable, &server),
+        let level = match &visit.session {
+            Some(session) if era == Era::Stateless => self.sessions.level(session.number),
+            Some(_) | None => None,
         };
+        let surroundings = self.surroundings(&visit, &server);
         let mut request = ready.link.ask_in(&surroundings, token, ending, |number| {
-            let own = Own { name: name.as_deref(), state: state.as_deref() };
+            let related = related.flatten();
+            let (name, state, level) = (name.as_deref(), state.as_deref(), level.as_deref());
+            let own = Own { name, state, related, level };
             let frame = rewritten(asked, own, number, token, (era, &key.capabilities));
             sent = may_ask.then(|| frame.clone());
             frame
         });
         request.take_slot(Some(slot));
         let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token));
-        self.carry(visit, asked.id.into(), request, binding, rounds).await
+        let showing = Showing { binding, task };
+        self.carry(visit, asked.id.into(), request, showing, rounds).await
+    }
+
+    /// What of a client's HTTP request goes on to a server.
+    pub(super) fn surroundings<'a>(
+        &self,
+        visit: &Visit,
+        server: &GatewayServer,
+    ) -> Surroundings<'a> {
+        Surroundings {
+            trace_id: visit.trace_id.clone(),
+            headers: forwarded(&visit.forwardable, server),
+            subject: None,
+        }
+    }
+
+    /// The server's own id of a task that a request belongs to, if the task is the caller's and that server's.
+    fn own_task(&self, visit: &Visit, server: &GatewayServer, raw: &[u8]) -> Option<String> {
+        let id: String = serde_json::from_slice(raw).ok()?;
+        let ticket = TaskTicket::open(&self.shared.sealer, &visit.principal_id, &id)?;
+        (ticket.server == *server.id() && ticket.era == visit.era).then_some(ticket.task)
     }
 
     /// Has a server looked at that a request is about and that was never observed. Returns the catalog with it.
@@ -181,7 +243,7 @@ impl Node {
 
     /// A place among the calls in flight. Where there is none, a caller that may not make the call does not learn that the
     /// server is busy.
-    fn call_slot(
+    pub(super) fn call_slot(
         &self,
         visit: &Visit,
         server: &GatewayServer,
@@ -200,7 +262,7 @@ impl Node {
     }
 
     /// Opens the link to a server for a caller that may make the call.
-    async fn start(
+    pub(super) async fn start(
         self: &Arc<Self>,
         visit: &Visit,
         server: &Arc<GatewayServer>,
@@ -220,17 +282,17 @@ impl Node {
     }
 
     /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.
-    async fn carry(
+    pub(super) async fn carry(
         self: &Arc<Self>,
         visit: Visit,
         id: Vec<u8>,
         mut request: LinkRequest,
-        binding: Option<StateBinding>,
+        showing: Showing,
         mut rounds: Option<Rounds>,
     ) -> Reply {
         let session = visit.session.as_ref().map(|session| session.number);
         // Where neither end is of the stateless era, no answer asks for anything.
-        let may_ask = binding.is_some() || rounds.is_some();
+        let may_ask = showing.binding.is_some() || rounds.is_some();
         let guard = self.in_flight(&visit, &id);
         let limit = Duration::from_secs(self.shared.settings().front.limits.call_max_seconds);
         let over = tokio::time::sleep(limit);
@@ -263,10 +325,8 @@ impl Node {
                 }
                 Given::Answer(answer) => {
                     let status = status_of(&answer, visit.era);
-                    return reply::json(
-                        status,
-                        self.shown(&answer, &id, binding.as_ref(), visit.era),
-                    );
+                    let shown = self.shown(&visit, request.link(), &answer, &id, &showing);
+                    return reply::json(status, shown);
                 }
                 Given::Message(message) if visit.hears(&message) => {
                     break Given::Message(message);
@@ -282,6 +342,7 @@ impl Node {
         let over = tokio::time::sleep_until(over.deadline());
         tokio::spawn(async move {
             tokio::pin!(over);
+            let mut asked_for = AskedFor::new(node.clone(), session);
             let mut given = Some(first);
             loop {
                 let next = match given.take() {
@@ -303,7 +364,7 @@ impl Node {
                     None => reply::KEEP_ALIVE,
                     Some(Given::Message(message)) if !visit.hears(&message) => continue,
                     Some(Given::Message(message)) => {
-                        match node.questions.pass(session, request.link(), &message) {
+                        match asked_for.pass(request.link(), &message) {
                             Some(message) => reply::event(&[&message]),
                             None => continue,
                         }
@@ -315,7 +376,14 @@ impl Node {
                                 reply::event(&[&frame::error(&id, -32603, UNOFFERED)])
                             }
                             (Some(rounds), Some(session)) if asks => {
-                                match node.next_round(rounds, &answer, session, &sender).await {
+                                // A question ends with the request that it belongs to.
+                                let next = tokio::select! {
+                                    next = node.next_round(rounds, &answer, session, &sender) => next,
+                                    () = guard.cancelled() => return,
+                                    () = sender.closed() => return,
+                                    () = &mut over => Err(TOOK_TOO_LONG),
+                                };
+                                match next {
                                     Ok(mut next) => {
                                         request.give_slot(&mut next);
                                         request = next;
@@ -327,7 +395,8 @@ impl Node {
                                 }
                             }
                             _ => {
-                                let parts = node.shown(&answer, &id, binding.as_ref(), visit.era);
+                                let parts =
+                                    node.shown(&visit, request.link(), &answer, &id, &showing);
                                 let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
                                 reply::event(&parts)
                             }
@@ -422,14 +491,17 @@ impl Node {
     /// An answer as the client gets it: under the client's own id, and with what its era needs.
     fn shown(
         &self,
+        visit: &Visit,
+        link: &Link,
         answer: &Answer,
         id: &[u8],
-        binding: Option<&StateBinding>,
-        era: Era,
+        Showing { binding, task }: &Showing,
     ) -> Vec<Bytes> {
-        let Some(binding) = binding.filter(|_| era == Era::Stateless) else {
+        let has_task = !matches!(task, TaskPart::Nothing);
+        let binding = binding.as_ref().filter(|_| visit.era == Era::Stateless);
+        if binding.is_none() && !has_task {
             return answer.with_id(id).into();
-        };
+        }
         let Ok(Scanned::Message(Envelope {
             kind: Kind::Response { outcome: Outcome::Result(result), .. },
             ..
@@ -437,6 +509,16 @@ impl Node {
         else {
             return answer.with_id(id).into();
         };
+        let whose = (&visit.principal_id, visit.era);
+        match self.shown_task(link, result, task, whose) {
+            Some(Ok(result)) => return answered(id, result.into()),
+            Some(Err(words)) => return vec![frame::error(id, -32603, words).into()],
+            None => {}
+        }
+        let Some(binding) = binding else { return answer.with_id(id).into() };
+        if made_task(result, visit.era).is_some() {
+            return vec![frame::error(id, -32603, NOT_THE_TASK).into()];
+        }
         let sealed = request_state::seal(&self.shared.sealer, binding, result);
         let has_type = member(result, "resultType").is_some();
         let is_read = member(result, "contents").is_some();
@@ -449,8 +531,7 @@ impl Node {
         if is_read {
             result = private(&result);
         }
-        let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
-        vec![beginning.into(), result, Bytes::from_static(b"}")]
+        answered(id, result)
     }
 
     /// Whether the headers that a tool's definition asks for say what the arguments say.
@@ -497,12 +578,15 @@ impl Node {
             Reach::Command(command) => command.instance == Instance::Session,
             Reach::Url(_) => is_trusted,
         };
-        let askable = match (&visit.session, visit.era) {
+        let mut askable = match (&visit.session, visit.era) {
             (Some(session), Era::Sessions) if is_own && is_trusted => session.askable.clone(),
             (None, Era::Stateless) if is_trusted => visit.askable.clone(),
             _ => b"{}".to_vec(),
         };
         let asks = askable != b"{}";
+        if visit.takes_tasks {
+            askable = with_tasks(&askable);
+        }
         let is_command = matches!(settings.reach, Reach::Command(_));
         let session = own.filter(|_| is_own && (asks || is_command));
         LinkKey {
@@ -512,6 +596,32 @@ impl Node {
             era: visit.era,
         }
     }
+}
+
+/// What the answer to a request is made of before the client gets it.
+#[derive(Debug, Default)]
+pub(super) struct Showing {
+    /// What a `requestState` in it is bound to.
+    pub(super) binding: Option<StateBinding>,
+    pub(super) task: TaskPart,
+}
+
+/// The raw token by which a request asks for progress.
+pub(super) fn progress_token(asked: Asked<'_>) -> Option<&[u8]> {
+    asked.meta().and_then(|meta| member(meta, PROGRESS_TOKEN))
+}
+
+fn answered(id: &[u8], result: Bytes) -> Vec<Bytes> {
+    let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
+    vec![beginning.into(), result, Bytes::from_static(b"}")]
+}
+
+/// Capabilities with the tasks extension among them.
+fn with_tasks(capabilities: &[u8]) -> Vec<u8> {
+    let mut edits = Edits::of(capabilities);
+    let extension = format!(r#"{{"{TASKS_EXTENSION}":{{}}}}"#);
+    edits.insert(capabilities, "extensions", extension.as_bytes());
+    edits.finish()
 }
 
 /// The headers of a client that go on to a server: the trace, and what the operator configured for that server.
@@ -527,7 +637,7 @@ fn forwarded(
 }
 
 /// Whether two readers could take the arguments or `_meta` for different ones.
-fn is_ambiguous(asked: Asked<'_>) -> bool {
+pub(super) fn is_ambiguous(asked: Asked<'_>) -> bool {
     let arguments = asked.params().and_then(|params| params.arguments);
     let parts = [arguments, asked.meta()].into_iter().flatten();
     let is_folded = |(name, _): (Cow<'_, str>, &[u8])| {
@@ -548,88 +658,6 @@ fn reference(params: &[u8]) -> Option<EntryId> {
         "ref/resource" => Some(EntryId::new(EntryType::Resource, text("uri")?)),
         _ => None,
     }
-}
-
-/// What a server calls things, where the client calls them otherwise.
-#[derive(Debug, Clone, Copy)]
-struct Own<'a> {
-    name: Option<&'a str>,
-    /// The server's own `requestState`, as raw JSON.
-    state: Option<&'a [u8]>,
-}
-
-/// The request as the server gets it: with our number as its id and progress token, under the server's own name, and in the
-/// era that the server speaks.
-fn rewritten(
-    asked: Asked<'_>,
-    Own { name, state }: Own<'_>,
-    number: u64,
-    token: Option<&[u8]>,
-    (to, capabilities): (Era, &[u8]),
-) -> Vec<u8> {
-    let mut edits = Edits::of(asked.envelope.raw);
-    let number = number.to_string();
-    edits.replace(asked.id, number.clone());
-    if let Some(token) = token {
-        edits.replace(token, number);
-    }
-    let params = asked.params().map(|params| params.raw);
-    if let (Some(given), Some(state)) =
-        (params.and_then(|params| member(params, "requestState")), state)
-    {
-        edits.replace(given, state);
-    }
-    if let (Some(params), Some(name)) = (params, name) {
-        let own = match asked.method {
-            "completion/complete" => member(params, "ref").and_then(|about| member(about, "name")),
-            _ => member(params, "name"),
-        };
-        if let Some(own) = own {
-            edits.replace(own, quoted(name));
-        }
-    }
-    // The engine reads what these are about without escapes.
-    let subject: &[&str] = match asked.method {
-        "completion/complete" => &["type", "uri"],
-        "resources/subscribe" | "resources/unsubscribe" => &["uri"],
-        _ => &[],
-    };
-    let about = match asked.method {
-        "completion/complete" => params.and_then(|params| member(params, "ref")),
-        _ => params,
-    };
-    for raw in subject.iter().filter_map(|name| member(about?, name)) {
-        if let (true, Ok(text)) = (raw.contains(&b'\\'), serde_json::from_slice::<String>(raw)) {
-            edits.replace(raw, quoted(&text));
-        }
-    }
-    if to == Era::Stateless {
-        let client =
-            format!(r#"{{"name":"holdpoint-gateway","version":"{}"}}"#, env!("CARGO_PKG_VERSION"));
-        let version = format!("\"{STATELESS}\"");
-        let capabilities = String::from_utf8_lossy(capabilities);
-        let own = [
-            (META_VERSION, version.as_str()),
-            (META_CAPABILITIES, &*capabilities),
-            (META_CLIENT, &client),
-        ];
-        match (asked.meta(), params) {
-            (Some(meta), _) => {
-                for (name, value) in own {
-                    match member(meta, name) {
-                        Some(given) => edits.replace(given, value),
-                        None => edits.insert(meta, name, value.as_bytes()),
-                    }
-                }
-            }
-            (None, Some(params)) => {
-                let members = own.map(|(name, value)| format!("\"{name}\":{value}")).join(",");
-                edits.insert(params, "_meta", format!("{{{members}}}").as_bytes());
-            }
-            (None, None) => {}
-        }
-    }
-    edits.finish()
 }
 
 /// Whether two header values say the same: numbers may be spelled differently, and text may be encoded.

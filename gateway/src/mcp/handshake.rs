@@ -4,9 +4,10 @@ use super::{Asked, Visit, offered};
 use crate::asking::askable;
 use crate::catalog::Catalog;
 use crate::frame::member;
-use crate::greeting::{NEWEST_WITH_SESSIONS, STATELESS};
+use crate::greeting::{Era, NEWEST_WITH_SESSIONS, STATELESS};
 use crate::node::Node;
 use crate::reply::Reply;
+use crate::task_names::TASKS_EXTENSION;
 use contract::surface::ListKind;
 use http::HeaderValue;
 use serde_json::{Map, Value, json};
@@ -98,12 +99,24 @@ impl Node {
             capabilities.insert("prompts".to_owned(), changes.clone());
         }
         if has(ListKind::Resources) || has(ListKind::ResourceTemplates) {
-            capabilities.insert("resources".to_owned(), changes);
+            let resources = json!({"listChanged": true, "subscribe": true});
+            capabilities.insert("resources".to_owned(), resources);
         }
         if has(ListKind::Prompts) || has(ListKind::ResourceTemplates) {
             capabilities.insert("completions".to_owned(), json!({}));
         }
         capabilities.insert("logging".to_owned(), json!({}));
+        // A list of tasks would tell which there are, so that there is none.
+        match visit.era {
+            _ if !catalog.has_tasks(&visit.scope, visit.org(), visit.era) => {}
+            Era::Sessions => {
+                let tasks = json!({"cancel": {}, "requests": {"tools": {"call": {}}}});
+                capabilities.insert("tasks".to_owned(), tasks);
+            }
+            Era::Stateless => {
+                capabilities.insert("extensions".to_owned(), json!({TASKS_EXTENSION: {}}));
+            }
+        }
         Value::Object(capabilities)
     }
 }

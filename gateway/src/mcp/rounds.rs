@@ -63,7 +63,12 @@ pub(super) fn input_required(answer: &[u8]) -> Option<&[u8]> {
 
 /// Whether an answer asks the client for something that the server was not offered.
 pub(super) fn asks_unoffered(link: &Link, answer: &[u8]) -> bool {
-    let wanted = input_required(answer).and_then(|result| member(result, "inputRequests"));
+    input_required(answer).is_some_and(|result| asks_for_unoffered(link, result))
+}
+
+/// The same for a result, or the parameters of a notification.
+pub(super) fn asks_for_unoffered(link: &Link, result: &[u8]) -> bool {
+    let wanted = member(result, "inputRequests");
     members(wanted.unwrap_or_default()).any(|(_, request)| {
         let method = member(request, "method");
         let method = method.and_then(|raw| serde_json::from_slice::<String>(raw).ok());

@@ -109,14 +109,15 @@ impl GatewayServer {
         let capabilities = serde_json::from_slice(&key.capabilities).unwrap_or_else(|_| json!({}));
         let spoken = self.eras.load(Ordering::Relaxed);
         match greet(&link, key.era, spoken, &capabilities).await {
-            Ok(Greeted { era, spoken }) => {
+            Ok(Greeted { era, spoken, has_tasks }) => {
                 self.eras.store(spoken, Ordering::Relaxed);
+                self.note_tasks(era, has_tasks);
                 if era == Era::Sessions {
                     link.listen(&self.runtime);
                 } else if self.engine.permits_use(&asks_as) {
                     link.subscribe(&self.runtime);
                 }
-                Ok(Arc::new(ReadyLink { link, era, _child: child, is_unstarted }))
+                Ok(Arc::new(ReadyLink { link, era, has_tasks, _child: child, is_unstarted }))
             }
             Err(refused) => {
                 link.close();

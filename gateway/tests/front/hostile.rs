@@ -168,6 +168,6 @@ async fn a_server_asks_a_client_only_what_it_was_offered() {
             .count()
     };
     testing::wait_until("refusals and answers to the server", || {
-        answered("q", "error") == 2 && answered("p", "result") == 3
+        answered("q", "error") == 3 && answered("p", "result") == 3
     });
 }

@@ -215,6 +215,74 @@ impl Stage {
         Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
     }
 
+    /// Posts a body and reads the stream that answers it.
+    pub(crate) async fn listen(
+        &self,
+        path: &str,
+        sub: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Events {
+        let mut all = headers.to_vec();
+        all.push(("content-type", "application/json"));
+        self.stream("POST", path, sub, &all, body).await
+    }
+
+    /// Opens the stream of a session.
+    pub(crate) async fn open_stream(
+        &self,
+        path: &str,
+        sub: &str,
+        headers: &[(&str, &str)],
+    ) -> Events {
+        self.stream("GET", path, sub, headers, "").await
+    }
+
+    async fn stream(
+        &self,
+        method: &str,
+        path: &str,
+        sub: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Events {
+        let stream = TcpStream::connect(self.address).await.expect("a connection");
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
+        let connection = tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        let mut request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", self.address.to_string())
+            .header("accept", "application/json, text/event-stream")
+            .header("authorization", format!("Bearer {}", self.key(sub)));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body.to_owned()))).expect("a request");
+        let response = sender.send_request(request).await.expect("a response");
+        let status = response.status().as_u16();
+        Events {
+            status,
+            body: response.into_body(),
+            text: String::new(),
+            heard: Vec::new(),
+            last_id: None,
+            connection,
+            _sender: sender,
+        }
+    }
+
+    /// Has other policies count from now on.
+    pub(crate) fn replace_policies(&self, policies: &str) {
+        let folder = self.directory.path();
+        std::fs::write(folder.join("p.cedar"), policies).expect("a policy");
+        let settings = read(&self.configuration, folder, &self.address.to_string());
+        self.node.reload(settings).expect("new settings");
+    }
+
     /// Begins a session of the older era.
     pub(crate) async fn begin(&self, path: &str, sub: &str) -> String {
         let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
@@ -272,6 +340,58 @@ impl Stage {
     /// The decision of a refusal or of the newest call of a tool.
     pub(crate) fn decisions(&self) -> Vec<Value> {
         self.receipts().into_iter().filter(|line| line["record"] == "decision").collect()
+    }
+}
+
+/// A stream of events that is being read.
+pub(crate) struct Events {
+    pub(crate) status: u16,
+    body: hyper::body::Incoming,
+    text: String,
+    heard: Vec<Value>,
+    /// The id of the last event that had one.
+    pub(crate) last_id: Option<String>,
+    connection: tokio::task::JoinHandle<()>,
+    _sender: hyper::client::conn::http1::SendRequest<Full<Bytes>>,
+}
+
+impl Events {
+    /// The next message.
+    pub(crate) async fn next(&mut self) -> Value {
+        let next = tokio::time::timeout(Duration::from_secs(30), self.read());
+        next.await.expect("in time").expect("a message")
+    }
+
+    /// The next message; `None` at the end of the stream.
+    pub(crate) async fn read(&mut self) -> Option<Value> {
+        loop {
+            while let Some((event, rest)) = self.text.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.text = rest;
+                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+                self.last_id = field("id: ").map(str::to_owned).or(self.last_id.take());
+                let data = field("data: ").filter(|data| !data.is_empty());
+                if let Some(data) = data {
+                    let message: Value = serde_json::from_str(data).expect("JSON");
+                    self.heard.push(message.clone());
+                    return Some(message);
+                }
+            }
+            let frame = self.body.frame().await?.ok()?;
+            let data = frame.into_data().unwrap_or_default();
+            self.text.push_str(&String::from_utf8_lossy(&data));
+        }
+    }
+
+    /// All messages that were read so far.
+    pub(crate) fn heard(&self) -> &[Value] {
+        &self.heard
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.connection.abort();
     }
 }
 

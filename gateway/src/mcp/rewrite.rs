@@ -1,0 +1,99 @@
+//! A request as the server gets it.
+
+use super::Asked;
+use crate::frame::{Edits, member, quoted};
+use crate::greeting::{
+    Era, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_VERSION, STATELESS,
+};
+
+/// What a server calls things, where the client calls them otherwise.
+#[derive(Debug)]
+pub(super) struct Own<'a> {
+    pub(super) name: Option<&'a str>,
+    /// The server's own `requestState`, as raw JSON.
+    pub(super) state: Option<&'a [u8]>,
+    /// The raw id of the task that the request belongs to, and the server's own.
+    pub(super) related: Option<(&'a [u8], String)>,
+    /// The log level of a session, where the server is told with each request.
+    pub(super) level: Option<&'a str>,
+}
+
+/// The request as the server gets it: with our number as its id and progress token, under the server's own name, and in the
+/// era that the server speaks.
+pub(super) fn rewritten(
+    asked: Asked<'_>,
+    Own { name, state, related, level }: Own<'_>,
+    number: u64,
+    token: Option<&[u8]>,
+    (to, capabilities): (Era, &[u8]),
+) -> Vec<u8> {
+    let mut edits = Edits::of(asked.envelope.raw);
+    let number = number.to_string();
+    edits.replace(asked.id, number.clone());
+    if let Some(token) = token {
+        edits.replace(token, number);
+    }
+    if let Some((given, own)) = related {
+        edits.replace(given, quoted(&own));
+    }
+    let params = asked.params().map(|params| params.raw);
+    if let (Some(given), Some(state)) =
+        (params.and_then(|params| member(params, "requestState")), state)
+    {
+        edits.replace(given, state);
+    }
+    if let (Some(params), Some(name)) = (params, name) {
+        let own = match asked.method {
+            "completion/complete" => member(params, "ref").and_then(|about| member(about, "name")),
+            _ => member(params, "name"),
+        };
+        if let Some(own) = own {
+            edits.replace(own, quoted(name));
+        }
+    }
+    // The engine reads what these are about without escapes.
+    let subject: &[&str] = match asked.method {
+        "completion/complete" => &["type", "uri"],
+        "resources/subscribe" | "resources/unsubscribe" => &["uri"],
+        _ => &[],
+    };
+    let about = match asked.method {
+        "completion/complete" => params.and_then(|params| member(params, "ref")),
+        _ => params,
+    };
+    for raw in subject.iter().filter_map(|name| member(about?, name)) {
+        if let (true, Ok(text)) = (raw.contains(&b'\\'), serde_json::from_slice::<String>(raw)) {
+            edits.replace(raw, quoted(&text));
+        }
+    }
+    if to == Era::Stateless {
+        let client =
+            format!(r#"{{"name":"holdpoint-gateway","version":"{}"}}"#, env!("CARGO_PKG_VERSION"));
+        let version = format!("\"{STATELESS}\"");
+        let capabilities = String::from_utf8_lossy(capabilities);
+        let level = level.map(|level| format!("\"{level}\""));
+        let mut own = vec![
+            (META_VERSION, version.as_str()),
+            (META_CAPABILITIES, &*capabilities),
+            (META_CLIENT, &client),
+        ];
+        own.extend(level.as_deref().map(|level| (META_LOG_LEVEL, level)));
+        match (asked.meta(), params) {
+            (Some(meta), _) => {
+                for (name, value) in own {
+                    match member(meta, name) {
+                        Some(given) => edits.replace(given, value),
+                        None => edits.insert(meta, name, value.as_bytes()),
+                    }
+                }
+            }
+            (None, Some(params)) => {
+                let members = own.iter().map(|(name, value)| format!("\"{name}\":{value}"));
+                let members = members.collect::<Vec<_>>().join(",");
+                edits.insert(params, "_meta", format!("{{{members}}}").as_bytes());
+            }
+            (None, None) => {}
+        }
+    }
+    edits.finish()
+}

@@ -1,0 +1,84 @@
+//! What a server says to a caller without having been asked, and who is told of it.
+
+use crate::asking;
+use crate::frame::member;
+use crate::mcp::Visit;
+use crate::node::Node;
+use crate::pending::{Listener, Unasked};
+use crate::server::GatewayServer;
+use crate::sessions::PrincipalId;
+use contract::surface::EntryType;
+use engine::call::{Call, Subject, Target};
+use engine::decide::{Authorization, Authorizer};
+use engine::principal::Principal;
+use gate::server::ServerId;
+use std::sync::Arc;
+
+/// Whose link it is that something is heard on.
+struct Hearer {
+    principal: Arc<Principal>,
+    principal_id: PrincipalId,
+    session: Option<u64>,
+    server: ServerId,
+}
+
+impl Node {
+    /// Hears what a server says to a caller without having been asked.
+    pub(crate) fn listener(
+        self: &Arc<Self>,
+        visit: &Visit,
+        server: &Arc<GatewayServer>,
+    ) -> Box<Listener> {
+        let node = Arc::downgrade(self);
+        let hearer = Hearer {
+            principal: visit.principal.clone(),
+            principal_id: visit.principal_id,
+            session: visit.session.as_ref().map(|session| session.number),
+            server: server.id().clone(),
+        };
+        Box::new(move |unasked: &Unasked<'_>| {
+            let Some(node) = node.upgrade() else { return };
+            match unasked.method {
+                // A list that changed is told to every caller once the catalog has it.
+                method if method.ends_with("/list_changed") => {}
+                // It is told on the stream of the subscription that asked for it, and on no other.
+                "notifications/tasks" => {}
+                "notifications/resources/updated" => node.tell_updated(&hearer, unasked),
+                _ => node.tell_unasked(&hearer, unasked),
+            }
+        })
+    }
+
+    fn tell_unasked(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
+        let Some(link) = &unasked.link else { return };
+        let Some(passed) = self.questions.pass(hearer.session, link, unasked.bytes) else { return };
+        match (unasked.id, hearer.session) {
+            (Some(id), Some(session)) => {
+                if !self.sessions.tell_session(session, &passed.message) {
+                    asking::refuse(link, id);
+                }
+            }
+            (Some(_), None) => {}
+            (None, _) => {
+                let (principal, server) = (&hearer.principal_id, &hearer.server);
+                self.sessions.tell_caller(principal, server, &passed.message);
+            }
+        }
+    }
+
+    /// A resource changed. Whoever may not read it does not learn that.
+    fn tell_updated(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
+        let Hearer { principal, principal_id, server, .. } = hearer;
+        let params = member(unasked.bytes, "params").unwrap_or_default();
+        let uri = member(params, "uri");
+        let uri = uri.and_then(|raw| serde_json::from_slice::<String>(raw).ok());
+        let Some(uri) = uri else { return };
+        let target = Target { entry_type: EntryType::Resource, key: &uri };
+        let call = Call::about(Subject::Entry(target));
+        let authorization = self.shared.authorizer.authorize(principal, server, &call);
+        if let Authorization::Permit { .. } = authorization {
+            self.sessions.tell_caller(principal_id, server, unasked.bytes);
+            self.sessions.tell_updated(principal_id, server, &uri);
+        }
+    }
+}
