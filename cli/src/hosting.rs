@@ -57,6 +57,7 @@ pub(crate) fn count_unguarded() -> usize {
     let is_unguarded = |server: &Server| match &server.state {
         WiringState::Unwired => true,
         WiringState::Wired { .. } => started(server) == Started::Other,
+        WiringState::Gateway { .. } => false,
         WiringState::Unguarded(_) => server.names_gate,
     };
     servers.filter(is_unguarded).count()

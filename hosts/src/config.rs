@@ -1,7 +1,7 @@
 //! Finding the files of hosts, and reading one.
 
 use crate::document::Syntax;
-use crate::launches::GuardedLaunch;
+use crate::launches::{FoundLaunch, GuardedLaunch};
 use crate::rewrite::{self, Manner, Server, TextError, WiringState};
 use crate::surroundings::{Surroundings, System};
 use crate::table::{Base, HOSTS, Host, OTHER, Place, Scope};
@@ -177,6 +177,16 @@ fn first_files(names: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
 }
 
 impl Config {
+    /// Whether it is the host's main file, whose servers are known by their names alone.
+    pub fn is_main(&self) -> bool {
+        self.scope == Scope::User && self.apart.is_none()
+    }
+
+    /// Whether the host reads servers from it that are reached over HTTP.
+    pub fn takes_http(&self) -> bool {
+        self.host.http.is_some()
+    }
+
     /// A file that a person named. Where it is one of a host's, it is that host's.
     pub fn named(
         path: &Path,
@@ -226,6 +236,12 @@ impl Config {
 }
 
 impl Config {
+    /// How every server of the file is started or reached, but for gateways. Values that may be secrets are left out.
+    pub fn launches(&self) -> Result<Vec<FoundLaunch>, ReadError> {
+        let text = text_of(read_bytes(&self.path)?)?;
+        Ok(rewrite::launches(&text, &self.manner())?)
+    }
+
     /// How the server with this id is started or reached behind its gate, as the file says it now.
     pub fn guarded_launch(&self, id: &str) -> Result<Option<GuardedLaunch>, ReadError> {
         let text = text_of(read_bytes(&self.path)?)?;

@@ -169,6 +169,41 @@ impl<'t> Editor<'t> {
         }
     }
 
+    /// Puts an item behind the others of a list.
+    pub(crate) fn append_item(&mut self, node: &Node, list: &List, item: &str) {
+        let Some(last) = list.items.last() else {
+            let at = node.span.start + 1;
+            self.replace(at..at, item);
+            return;
+        };
+        match list.style {
+            Style::Flow => {
+                let at = last.span.end;
+                self.replace(at..at, format!(", {item}"));
+            }
+            Style::Lines => {
+                let dash = self.dash(last);
+                let prefix = self.continued(self.line_prefix(dash));
+                let at = self.line_end(last.span.end);
+                self.replace(at..at, format!("{}{prefix}- {item}", self.newline(dash)));
+            }
+        }
+    }
+
+    /// Takes an item of a list away, with what kept it apart from the others.
+    pub(crate) fn remove_item(&mut self, list: &List, number: usize) {
+        let Some(item) = list.items.get(number) else { return };
+        let span = match (list.style, number.checked_sub(1).and_then(|at| list.items.get(at))) {
+            (Style::Flow, Some(previous)) => previous.span.end..item.span.end,
+            (Style::Flow, None) => item.span.start..self.behind_comma(item.span.end),
+            (Style::Lines, _) => {
+                let line = self.line_start(self.dash(item));
+                self.before_newline(line)..item.span.end
+            }
+        };
+        self.replace(span, "");
+    }
+
     /// Takes the first items of a list away.
     pub(crate) fn remove_words(&mut self, list: &List, count: usize) {
         let (Some(first), Some(last)) =

@@ -124,6 +124,23 @@ impl Program<'_> {
     }
 }
 
+/// What the entry of a gateway is called.
+pub(crate) const GATEWAY_NAME: &str = "holdpoint";
+
+/// The address of a gateway, where an entry leads to one: it is called as `wire` calls it, and starts nothing.
+pub(crate) fn gateway_address<'d>(entry: &Entry<'d>, shape: &Shape) -> Option<&'d str> {
+    let is_named = entry.name == GATEWAY_NAME && !entry.is_repeated;
+    if !is_named || entry.map.member(shape.command).is_some() || has_command(entry) {
+        return None;
+    }
+    let mut addresses = shape.addresses.iter();
+    addresses.find_map(|address| entry.map.member(address.member)?.node.text())
+}
+
+fn has_command(entry: &Entry<'_>) -> bool {
+    entry.map.members.iter().any(|member| member.key.eq_ignore_ascii_case("command"))
+}
+
 /// Reads an entry by the shape that its host gives it.
 pub(crate) fn launch<'d>(entry: &Entry<'d>, shape: &Shape) -> Result<Launch<'d>, Reason> {
     let is_scattered = entry.map.is_dotted && entry.map.style == Style::Flow;

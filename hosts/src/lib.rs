@@ -32,9 +32,11 @@ pub use entry::Reason;
 pub use guard::is_own_variable;
 pub use identity::MAX_ID;
 pub use journal::{JournalError, redact_journal};
-pub use launches::GuardedLaunch;
+pub use launches::{FoundLaunch, FoundReach, GuardedLaunch};
 pub use place::{MAX_PROJECTS, MAX_SERVERS, PlaceError};
-pub use rewrite::{Choice, Part, Server, TextError, WiringState};
+pub use rewrite::{
+    Choice, GatewayEntry, GatewayError, GatewayKey, Part, Server, TextError, WiringState,
+};
 pub use surroundings::{Surroundings, System};
 pub use table::{Host, Scope};
 pub use wired_entry::{WiredEntry, wired_entry};

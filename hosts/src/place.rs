@@ -120,7 +120,8 @@ fn servers_at<'d>(
     if is_fit && !node.is_shared { Ok(Some(node)) } else { Err(PlaceError::NotServers(name())) }
 }
 
-fn is_entry(map: &Map, shape: &Shape) -> bool {
+/// Whether a map is a server rather than a part that has servers.
+pub(crate) fn is_entry(map: &Map, shape: &Shape) -> bool {
     let is_launch = |node: &Node| matches!(node.value, Value::Text(_) | Value::List(_));
     map.node(shape.command).is_some_and(is_launch)
         || shape.addresses.iter().any(|address| map.node(address.member).is_some_and(is_launch))

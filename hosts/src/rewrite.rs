@@ -3,19 +3,21 @@
 //! INVARIANT: what is handed out was read again and says the same as before but for the entries that were meant.
 
 mod expect;
+mod gateway;
 mod ownership;
 
 use crate::document::{Map, Node, Syntax, SyntaxError, Value, parse};
 use crate::edit::Editor;
-use crate::entry::{self, Entry, Launch, Reason, launch};
+use crate::entry::{self, Entry, GATEWAY_NAME, Launch, Reason, launch};
 use crate::guard::{self, Behind, Guarded, is_program};
 use crate::identity::server_id;
 use crate::inverse::Inverse;
-use crate::launches::GuardedLaunch;
+use crate::launches::{FoundLaunch, GuardedLaunch};
 use crate::place::{PlaceError, Step, entries};
 use crate::table::Host;
 use crate::unwire;
 use crate::wire::{self, Gate, Kept};
+pub use gateway::{GatewayEntry, GatewayError, GatewayKey, add_gateway};
 use ownership::Ownership;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -59,6 +61,8 @@ pub struct Choice {
     pub is_open: bool,
     /// Entries whose program is gone are pointed to ours.
     pub gone: BTreeSet<String>,
+    /// Points hosts at this gateway instead of putting a gate in front of their servers.
+    pub gateway: Option<GatewayEntry>,
     /// Gates that a person wrote are taken away as well, without being named: nothing is left that could start them.
     pub by_hand: bool,
 }
@@ -88,6 +92,16 @@ pub struct Server {
     pub names_gate: bool,
 }
 
+impl Server {
+    /// Whether its calls pass a gate or a gateway.
+    pub fn is_guarded(&self) -> bool {
+        match self.state {
+            WiringState::Wired { .. } | WiringState::Gateway { .. } => true,
+            WiringState::Unwired | WiringState::Unguarded(_) => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WiringState {
     /// Could be wired.
@@ -105,6 +119,8 @@ pub enum WiringState {
         /// The file that the host reads more variables from, as the entry names it.
         env_file: Option<String>,
     },
+    /// Leads to a gateway, which guards what is behind it.
+    Gateway { url: String },
     /// Is left as it is.
     Unguarded(Reason),
 }
@@ -175,6 +191,9 @@ fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Ser
 
 fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<String>, WiringState) {
     let shape = manner.host.shape;
+    if let Some(url) = entry::gateway_address(entry, shape) {
+        return (None, WiringState::Gateway { url: url.to_owned() });
+    }
     match launch(entry, shape) {
         Err(reason) => (None, WiringState::Unguarded(reason)),
         Ok(Launch::Remote(remote)) => match remote.obstacle(shape, is_open) {
@@ -424,6 +443,14 @@ pub(crate) fn guarded_launch(
     }))
 }
 
+/// How every server of a text is started or reached, but for gateways.
+pub(crate) fn launches(text: &str, manner: &Manner<'_>) -> Result<Vec<FoundLaunch>, TextError> {
+    let (_, body) = split_mark(text);
+    let root = parse(manner.syntax, body)?;
+    let found = entries(root.as_ref(), manner.host)?;
+    Ok(found.iter().filter_map(|entry| FoundLaunch::of(entry, manner.host.shape)).collect())
+}
+
 /// The names of the variables that the entry with this id gives to its gate. `None` if no entry or several have the id, or
 /// the host reads more variables from another file.
 pub(crate) fn variables_of(
@@ -467,6 +494,14 @@ pub fn unwire(
     choice: &Choice,
     wirings: Option<&[Wiring]>,
 ) -> Result<Rewritten, TextError> {
+    let removed = gateway::remove_gateway(text, manner, wirings.unwrap_or_default())?;
+    if let Some((without, server)) = removed.filter(|(_, server)| choice.takes(server)) {
+        let mut rest = unwire(&without, manner, choice, wirings)?;
+        let added = String::new();
+        rest.parts.push(vec![Part { removed: format!("{GATEWAY_NAME} …"), added }]);
+        rest.changed.push(server);
+        return Ok(rest);
+    }
     let all = unwire_chosen(text, manner, choice, wirings, |_| true);
     if all != Err(TextError::Unsafe) {
         return all;

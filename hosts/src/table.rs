@@ -12,6 +12,39 @@ pub struct Host {
     pub(crate) places: &'static [Place],
     pub(crate) layouts: &'static [Layout],
     pub(crate) shape: &'static Shape,
+    /// How it is pointed at a gateway; `None` if its file has no servers that are reached over HTTP.
+    pub(crate) http: Option<&'static HttpForm>,
+}
+
+/// What an entry looks like that is reached over streamable HTTP, beside its address.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HttpForm {
+    /// What the entry says of its kind, where the host needs that.
+    pub(crate) kind: Option<&'static str>,
+    /// Members that the host needs, with their values in JSON.
+    pub(crate) members: &'static [(&'static str, &'static str)],
+    /// The member that has the headers in it, where they are not the entry's own.
+    pub(crate) headers_in: Option<&'static str>,
+    pub(crate) reference: KeyReference,
+}
+
+/// How a value of an entry names a variable that the host reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyReference {
+    /// `${NAME}`
+    Braces,
+    /// `${env:NAME}`
+    Environment,
+    /// `{env:NAME}`
+    Curly,
+    /// `${{ secrets.NAME }}`
+    Secrets,
+    /// `${NAME}`, and a list of the names that the host looks up.
+    Listed(&'static str),
+    /// The member of [`Shape::bearer`], which names the variable.
+    Bearer,
+    /// It cannot.
+    Nothing,
 }
 
 /// Whom a file is for.
@@ -195,6 +228,36 @@ const OPENCODE: Shape = Shape {
     ..EXPANDING
 };
 
+const HTTP: HttpForm =
+    HttpForm { kind: None, members: &[], headers_in: None, reference: KeyReference::Nothing };
+const HTTP_TYPED: HttpForm = HttpForm { kind: Some("http"), ..HTTP };
+const HTTP_BRACES: HttpForm = HttpForm { reference: KeyReference::Braces, ..HTTP };
+const HTTP_ENVIRONMENT: HttpForm = HttpForm { reference: KeyReference::Environment, ..HTTP };
+const HTTP_CLAUDE_CODE: HttpForm = HttpForm { kind: Some("http"), ..HTTP_BRACES };
+const HTTP_VS_CODE: HttpForm = HttpForm { kind: Some("http"), ..HTTP_ENVIRONMENT };
+const HTTP_CLINE: HttpForm = HttpForm { kind: Some("streamableHttp"), ..HTTP };
+const HTTP_ROO: HttpForm = HttpForm { kind: Some("streamable-http"), ..HTTP_ENVIRONMENT };
+const HTTP_CODEX: HttpForm = HttpForm { reference: KeyReference::Bearer, ..HTTP };
+const HTTP_CONTINUE: HttpForm = HttpForm {
+    kind: Some("streamable-http"),
+    headers_in: Some("requestOptions"),
+    reference: KeyReference::Secrets,
+    ..HTTP
+};
+const HTTP_GOOSE: HttpForm = HttpForm {
+    kind: Some("streamable_http"),
+    members: &[("name", "\"holdpoint\""), ("enabled", "true"), ("timeout", "300")],
+    reference: KeyReference::Listed("env_keys"),
+    ..HTTP
+};
+const HTTP_OPENCODE: HttpForm = HttpForm {
+    kind: Some("remote"),
+    members: &[("enabled", "true")],
+    reference: KeyReference::Curly,
+    ..HTTP
+};
+const HTTP_COPILOT: HttpForm = HttpForm { members: &[("tools", "[\"*\"]")], ..HTTP_TYPED };
+
 const MCP_SERVERS: &[Layout] = &[Layout::Named(&["mcpServers"])];
 const VS_CODE: &[Layout] = &[
     Layout::Named(&["servers"]),
@@ -244,6 +307,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: MCP_SERVERS,
         shape: &PLAIN,
+        http: None,
     },
     Host {
         id: "claude-code",
@@ -254,6 +318,7 @@ pub const HOSTS: &[Host] = &[
             Layout::PerProject { outer: "projects", inner: &["mcpServers"] },
         ],
         shape: &EXPANDING,
+        http: Some(&HTTP_CLAUDE_CODE),
     },
     Host {
         id: "cursor",
@@ -261,6 +326,7 @@ pub const HOSTS: &[Host] = &[
         places: &[home(".cursor/mcp.json"), project(".cursor/mcp.json")],
         layouts: MCP_SERVERS,
         shape: &EXPANDING,
+        http: Some(&HTTP_ENVIRONMENT),
     },
     Host {
         id: "vscode",
@@ -274,6 +340,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: VS_CODE,
         shape: &EXPANDING,
+        http: Some(&HTTP_VS_CODE),
     },
     Host {
         id: "vscode-insiders",
@@ -285,6 +352,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: VS_CODE,
         shape: &EXPANDING,
+        http: Some(&HTTP_VS_CODE),
     },
     Host {
         id: "cline",
@@ -307,6 +375,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: MCP_SERVERS,
         shape: &CLINE,
+        http: Some(&HTTP_CLINE),
     },
     Host {
         id: "roo",
@@ -328,6 +397,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: MCP_SERVERS,
         shape: &PLAIN,
+        http: Some(&HTTP_ROO),
     },
     Host {
         id: "windsurf",
@@ -339,6 +409,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: MCP_SERVERS,
         shape: &WINDSURF,
+        http: Some(&HTTP_ENVIRONMENT),
     },
     Host {
         id: "zed",
@@ -350,6 +421,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: &[Layout::Named(&["context_servers"])],
         shape: &PLAIN,
+        http: Some(&HTTP),
     },
     Host {
         id: "codex",
@@ -357,6 +429,7 @@ pub const HOSTS: &[Host] = &[
         places: &[variable("CODEX_HOME", ".codex", "config.toml"), project(".codex/config.toml")],
         layouts: &[Layout::Named(&["mcp_servers"])],
         shape: &CODEX,
+        http: Some(&HTTP_CODEX),
     },
     Host {
         id: "gemini",
@@ -364,6 +437,7 @@ pub const HOSTS: &[Host] = &[
         places: &[home(".gemini/settings.json"), project(".gemini/settings.json")],
         layouts: MCP_SERVERS,
         shape: &GEMINI,
+        http: Some(&HTTP_BRACES),
     },
     Host {
         id: "qwen",
@@ -371,6 +445,7 @@ pub const HOSTS: &[Host] = &[
         places: &[home(".qwen/settings.json"), project(".qwen/settings.json")],
         layouts: MCP_SERVERS,
         shape: &GEMINI,
+        http: Some(&HTTP_BRACES),
     },
     Host {
         id: "continue",
@@ -382,6 +457,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: &[Layout::Listed(&["mcpServers"]), Layout::Named(&["mcpServers"])],
         shape: &PLAIN,
+        http: Some(&HTTP_CONTINUE),
     },
     Host {
         id: "goose",
@@ -389,6 +465,7 @@ pub const HOSTS: &[Host] = &[
         places: &[configuration("goose/config.yaml"), windows("Block/goose/config/config.yaml")],
         layouts: &[Layout::Named(&["extensions"])],
         shape: &GOOSE,
+        http: Some(&HTTP_GOOSE),
     },
     Host {
         id: "opencode",
@@ -411,6 +488,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: &[Layout::Named(&["mcp", "servers"]), Layout::Named(&["mcp"])],
         shape: &OPENCODE,
+        http: Some(&HTTP_OPENCODE),
     },
     Host {
         id: "lm-studio",
@@ -418,6 +496,7 @@ pub const HOSTS: &[Host] = &[
         places: &[home(".lmstudio/mcp.json"), home(".cache/lm-studio/mcp.json")],
         layouts: MCP_SERVERS,
         shape: &PLAIN,
+        http: Some(&HTTP),
     },
     Host {
         id: "junie",
@@ -425,6 +504,7 @@ pub const HOSTS: &[Host] = &[
         places: &[home(".junie/mcp/mcp.json"), project(".junie/mcp/mcp.json")],
         layouts: MCP_SERVERS,
         shape: &PLAIN,
+        http: Some(&HTTP),
     },
     Host {
         id: "amazon-q",
@@ -440,6 +520,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: MCP_SERVERS,
         shape: &PLAIN,
+        http: Some(&HTTP_TYPED),
     },
     Host {
         id: "warp",
@@ -447,6 +528,7 @@ pub const HOSTS: &[Host] = &[
         places: &[home(".warp/.mcp.json"), project(".warp/.mcp.json")],
         layouts: MCP_SERVERS,
         shape: &EXPANDING,
+        http: Some(&HTTP),
     },
     Host {
         id: "kiro",
@@ -459,6 +541,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: MCP_SERVERS,
         shape: &PLAIN,
+        http: Some(&HTTP_BRACES),
     },
     Host {
         id: "copilot-cli",
@@ -469,6 +552,7 @@ pub const HOSTS: &[Host] = &[
         ],
         layouts: MCP_SERVERS,
         shape: &COPILOT,
+        http: Some(&HTTP_COPILOT),
     },
     Host {
         id: "witsy",
@@ -476,6 +560,7 @@ pub const HOSTS: &[Host] = &[
         places: &[application("Witsy/settings.json")],
         layouts: MCP_SERVERS,
         shape: &PLAIN,
+        http: None,
     },
 ];
 
@@ -508,6 +593,7 @@ pub(crate) static OTHER: Host = Host {
         Layout::Named(&["mcp_servers"]),
     ],
     shape: &PLAIN,
+    http: Some(&HTTP_TYPED),
 };
 
 /// The host with this id.

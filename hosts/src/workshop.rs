@@ -5,7 +5,7 @@ use crate::guard;
 use crate::journal::{Journal, JournalError, hash};
 use crate::replace::{ReplaceError, Swap, check_file, replace, sweep};
 use crate::rewrite::{
-    self, Choice, Manner, Part, Rewritten, Server, TextError, Wiring, WiringState,
+    self, Choice, GatewayError, Manner, Part, Rewritten, Server, TextError, Wiring, WiringState,
 };
 use crate::table;
 use std::collections::BTreeSet;
@@ -55,6 +55,11 @@ impl Plan {
     pub fn is_empty(&self) -> bool {
         self.before == self.after
     }
+
+    /// Whether the host is pointed at a gateway.
+    pub fn is_for_gateway(&self) -> bool {
+        self.aim == Aim::Wire && self.choice.gateway.is_some()
+    }
 }
 
 /// What was done.
@@ -73,6 +78,8 @@ pub enum WireError {
     Read { path: PathBuf, source: ReadError },
     #[error("`{}` {source}", path.display())]
     Replace { path: PathBuf, source: ReplaceError },
+    #[error("`{}`: {source}", path.display())]
+    Gateway { path: PathBuf, source: GatewayError },
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("`{}` is being written by another program: nothing was changed", path.display())]
@@ -141,12 +148,17 @@ impl Workshop {
         };
         let servers = rewrite::servers(&before, &manner).map_err(wrong)?;
         let mut choice = choice.clone();
-        let rewritten = match aim {
-            Aim::Wire => {
+        let rewritten = match (aim, &choice.gateway) {
+            (Aim::Wire, Some(gateway)) => {
+                let path = config.path.clone();
+                rewrite::add_gateway(&before, &manner, gateway)
+                    .map_err(|source| WireError::Gateway { path, source })?
+            }
+            (Aim::Wire, None) => {
                 choice.gone = self.gone(&servers);
                 rewrite::wire(&before, &manner, &choice).map_err(wrong)?
             }
-            Aim::Unwire => self.unwired(config, &before, &choice)?,
+            (Aim::Unwire, _) => self.unwired(config, &before, &choice)?,
         };
         let Rewritten { text: after, changed, wirings, parts } = rewritten;
         let is_changed = |server: &Server| changed.iter().any(|other| other.id == server.id);
@@ -292,7 +304,7 @@ impl Workshop {
     fn gone(&self, servers: &[Server]) -> BTreeSet<String> {
         let programs = servers.iter().filter_map(|server| match &server.state {
             WiringState::Wired { program, .. } => Some(program),
-            WiringState::Unwired | WiringState::Unguarded(_) => None,
+            WiringState::Unwired | WiringState::Gateway { .. } | WiringState::Unguarded(_) => None,
         });
         programs.filter(|program| self.is_gone(Path::new(program))).cloned().collect()
     }
@@ -368,7 +380,7 @@ fn without_programs(servers: &[Server]) -> Vec<Server> {
 }
 
 fn is_remembered(server: &Server, wirings: &[Wiring]) -> bool {
-    matches!(server.state, WiringState::Wired { .. })
+    matches!(server.state, WiringState::Wired { .. } | WiringState::Gateway { .. })
         && wirings.iter().any(|wiring| wiring.id == server.id)
 }
 

@@ -97,6 +97,7 @@ fn what_is_read_of_each_file() {
                     let state = match &server.state {
                         WiringState::Unwired => "can be wired".to_owned(),
                         WiringState::Wired { program, .. } => format!("wired with {program}"),
+                        WiringState::Gateway { url } => format!("leads to {url}"),
                         WiringState::Unguarded(reason) => format!("{} ({reason})", reason.code()),
                     };
                     let project =

@@ -38,7 +38,7 @@ pub(crate) struct GatewayCommand {
 pub(crate) enum GatewaySubcommand {
     /// Write a commented gateway.toml and policies to begin with
     #[command(
-        after_help = "Examples:\n  holdpoint gateway init\n  holdpoint gateway init --config /etc/holdpoint/gateway.toml\n\nNothing is overwritten. Servers of the hosts on this machine are named in a comment; their secrets are not copied."
+        after_help = "Examples:\n  holdpoint gateway init\n  holdpoint gateway init --config /etc/holdpoint/gateway.toml\n\nNothing is overwritten. Each server of the hosts on this machine gets a table, with its secrets as names of variables,\nand a policy by which a group may use it. What only you can say, such as whom you trust, is printed."
     )]
     Init,
     /// Have the running gateway read its settings and policies again

@@ -3,6 +3,7 @@
 use clap::Args;
 use hosts::Host;
 use hosts::table::{HOSTS, host};
+use settings::SecretName;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -25,6 +26,15 @@ pub(crate) struct WireCommand {
     /// The program that the entries start [default: this one]
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<PathBuf>,
+    /// Point hosts at this gateway: one entry is added to each host's file
+    #[arg(long, value_name = "URL", conflicts_with_all = ["no_sign_in", "program", "server"])]
+    pub(crate) gateway: Option<String>,
+    /// The key for the gateway, as `env:VARIABLE` or `file:PATH` [default: none is written]
+    #[arg(long, value_name = "SOURCE", requires = "gateway")]
+    pub(crate) key: Option<SecretName>,
+    /// Write the key itself into files of hosts that cannot name a variable
+    #[arg(long, requires = "key")]
+    pub(crate) write_key: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `holdpoint gateway`: one authenticated door in front of all servers.
 
+mod found;
 mod init;
 mod process_file;
 mod reload;

@@ -143,6 +143,9 @@ fn line(server: &Server, pins: Option<&Pins>) -> String {
             Started::Other => styled(RED, "wired to another program: holdpoint doctor"),
             Started::Nothing => styled(RED, "wired, and its program is gone: holdpoint doctor"),
         },
+        WiringState::Gateway { url } => {
+            styled(GREEN, format!("leads to the gateway at {}", wiring::origin(url)))
+        }
         WiringState::Unguarded(reason) if server.names_gate => {
             styled(RED, format!("names holdpoint, but {reason}: holdpoint doctor"))
         }
@@ -163,7 +166,8 @@ fn line(server: &Server, pins: Option<&Pins>) -> String {
             format!("  {}, {} pinned{waiting}", pins.status, count(pins.tools, "tool", "tools"))
         }
     };
-    let id = if matches!(server.state, WiringState::Unguarded(_)) { "" } else { &server.id };
+    let has_id = matches!(server.state, WiringState::Unwired | WiringState::Wired { .. });
+    let id = if has_id { server.id.as_str() } else { "" };
     let id = if id.is_empty() { String::new() } else { format!("  {}", styled(DIM, id)) };
     format!("    {}{project}{id}  {state}{pins}", screen::name(&server.name))
 }

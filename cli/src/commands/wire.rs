@@ -1,10 +1,13 @@
-//! `holdpoint wire`: puts the gate in front of the servers in hosts' configuration files.
+//! `holdpoint wire`: puts the gate in front of the servers in hosts' configuration files, or points hosts at a gateway.
 
 use crate::arguments::Options;
 use crate::arguments::hosts::WireCommand;
 use crate::commands::wiring;
 use crate::failure::{Exit, Failure};
-use hosts::{Aim, Choice};
+use crate::screen;
+use hosts::{Aim, Choice, Config, GatewayEntry, GatewayKey};
+use settings::SecretName;
+use wire::EndpointUrl;
 
 pub(crate) fn run(command: &WireCommand, options: &Options) -> Result<Exit, Failure> {
     let selection = &command.selection;
@@ -13,10 +16,61 @@ pub(crate) fn run(command: &WireCommand, options: &Options) -> Result<Exit, Fail
     let configs = wiring::keep_apart(configs, options)?;
     let workshop =
         wiring::workshop(options, command.program.as_deref())?.searching(std::env::var_os("PATH"));
+    let gateway = command.gateway.as_deref().map(|url| entry(url, command)).transpose()?;
+    let configs = match &gateway {
+        Some(_) if selection.config.is_none() => files_for_a_gateway(configs, options),
+        _ => configs,
+    };
     let choice = Choice {
         servers: selection.server.clone(),
         is_open: command.no_sign_in,
+        gateway,
         ..Choice::default()
     };
     wiring::run(Aim::Wire, &workshop, &configs, &choice, selection, options)
+}
+
+/// The entry that is added: the gateway's own path, or the one that was named.
+fn entry(url: &str, command: &WireCommand) -> Result<GatewayEntry, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("`--gateway`: {error}"));
+    let trimmed = url.trim_end_matches('/');
+    let has_path = trimmed.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+    let url = if has_path { trimmed.to_owned() } else { format!("{trimmed}/mcp") };
+    // Nothing is reached: the address has to be one that could be.
+    let _: EndpointUrl = url.parse().map_err(|error| wrong(&error))?;
+    let read = |key: &SecretName| {
+        let value = key.read(|name| std::env::var(name).ok());
+        value.map_err(|error| Failure::usage(format!("`--key`: {error}")))
+    };
+    let key = match (&command.key, command.write_key) {
+        (None, _) => GatewayKey::None,
+        (Some(SecretName::Env(name)), false) => GatewayKey::Variable(name.clone()),
+        (Some(key @ SecretName::Env(name)), true) => {
+            GatewayKey::Literal { variable: Some(name.clone()), key: read(key)?.trim().to_owned() }
+        }
+        (Some(key), true) => {
+            GatewayKey::Literal { variable: None, key: read(key)?.trim().to_owned() }
+        }
+        (Some(_), false) => {
+            return Err(Failure::usage(
+                "hosts can name a variable only: use `--key env:NAME`, or `--write-key` to write the key itself into their files",
+            ));
+        }
+    };
+    Ok(GatewayEntry { url, key })
+}
+
+/// One file of each host: its main one. A file of a project is shared with others, and has to be named with `--config`.
+fn files_for_a_gateway(configs: Vec<Config>, options: &Options) -> Vec<Config> {
+    let (able, unable): (Vec<Config>, Vec<Config>) =
+        configs.into_iter().filter(Config::is_main).partition(Config::takes_http);
+    if !options.quiet {
+        for config in unable {
+            screen::remark(format!(
+                "{}: reads no HTTP servers from its file, so add the gateway in {} itself",
+                config.host.title, config.host.title
+            ));
+        }
+    }
+    able
 }

@@ -91,12 +91,15 @@ pub(crate) struct ServerDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) project: Option<String>,
     pub(crate) id: String,
-    /// unwired, wired or unguarded
+    /// unwired, wired, gateway or unguarded
     pub(crate) state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) program: Option<String>,
+    /// The address of a gateway, up to where a secret may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gateway: Option<String>,
 }
 
 impl ServerDocument {
@@ -104,7 +107,12 @@ impl ServerDocument {
         let (state, reason, program) = match &server.state {
             WiringState::Unwired => ("unwired", None, None),
             WiringState::Wired { program, .. } => ("wired", None, Some(program.clone())),
+            WiringState::Gateway { .. } => ("gateway", None, None),
             WiringState::Unguarded(reason) => ("unguarded", Some(reason.code()), None),
+        };
+        let gateway = match &server.state {
+            WiringState::Gateway { url } => Some(origin(url)),
+            WiringState::Unwired | WiringState::Wired { .. } | WiringState::Unguarded(_) => None,
         };
         ServerDocument {
             name: server.name.clone(),
@@ -113,8 +121,17 @@ impl ServerDocument {
             state,
             reason,
             program,
+            gateway,
         }
     }
+}
+
+/// The beginning of an address. There may be a key in its path or query.
+pub(crate) fn origin(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}")
 }
 
 pub(crate) const fn scope_name(scope: Scope) -> &'static str {
@@ -176,6 +193,7 @@ impl Outcome {
 /// The servers of a plan as they are once it is carried out.
 fn changed(plan: &Plan) -> Vec<ServerDocument> {
     let state = match plan.aim {
+        Aim::Wire if plan.is_for_gateway() => "gateway",
         Aim::Wire => "wired",
         Aim::Unwire => "unwired",
     };
@@ -210,7 +228,10 @@ pub(crate) fn run(
             if options.json {
                 return Err(Failure::usage("`--json` does not ask: add `--yes` or `--dry-run`"));
             }
-            ask(aim, servers, files)?;
+            match &choice.gateway {
+                Some(gateway) => ask_about_gateway(&gateway.url, files)?,
+                None => ask(aim, servers, files)?,
+            }
         }
         let mut witness = Witness::open(options)?;
         witness.need_person(outcomes.iter().filter_map(Outcome::plan))?;
@@ -305,13 +326,22 @@ fn ask(aim: Aim, servers: usize, files: usize) -> Result<(), Failure> {
         Aim::Wire => "Put Holdpoint in front of",
         Aim::Unwire => "Take Holdpoint away from",
     };
+    let (servers, files) = (count(servers, "server", "servers"), count(files, "file", "files"));
+    ask_whether(&format!("{act} {servers} in {files}?"))
+}
+
+fn ask_about_gateway(url: &str, files: usize) -> Result<(), Failure> {
+    let files = count(files, "file", "files");
+    ask_whether(&format!("Add the gateway at {} to {files}?", origin(url)))
+}
+
+fn ask_whether(question: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::usage(
             "there is no terminal to ask at: `--dry-run` shows the plan, `--yes` carries it out",
         ));
     }
-    let (servers, files) = (count(servers, "server", "servers"), count(files, "file", "files"));
-    screen::ask(format!("{act} {servers} in {files}? [y/N] "));
+    screen::ask(format!("{question} [y/N] "));
     match crate::approver::read_line()?.to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Failure::held("nothing was changed")),
@@ -346,7 +376,9 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
         .unchanged
         .iter()
         .filter(is_chosen)
-        .filter(|server| !matches!(server.state, WiringState::Wired { .. }))
+        .filter(|server| !server.is_guarded())
+        // Other servers stay as they are where a host is only pointed at a gateway.
+        .filter(|_| choice.gateway.is_none())
         .collect();
     let by_hand = left_by_hand(plan, choice);
     let is_left = match plan.aim {
@@ -374,7 +406,7 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
             let why = match &server.state {
                 WiringState::Unguarded(reason) => reason.to_string(),
                 WiringState::Unwired => "cannot be changed on its own, not guarded".to_owned(),
-                WiringState::Wired { .. } => continue,
+                WiringState::Wired { .. } | WiringState::Gateway { .. } => continue,
             };
             screen::say(format!("    {}  {}", screen::readable(&server.name), styled(YELLOW, why)));
         }
@@ -424,6 +456,19 @@ fn conclude(aim: Aim, outcomes: &[Outcome], selection: &Selection) {
     } else if selection.dry_run {
         screen::say(format!("would {verb} {amount}; nothing was changed"));
     } else {
+        let is_pointed = outcomes.iter().filter_map(Outcome::plan).any(Plan::is_for_gateway);
+        if is_pointed {
+            screen::say(format!(
+                "{} {}",
+                styled(GREEN.bold(), "pointed at the gateway:"),
+                count(files, "host", "hosts")
+            ));
+            screen::say(styled(
+                DIM,
+                "restart your hosts; other servers in their files are reached as before",
+            ));
+            return;
+        }
         screen::say(format!("{} {amount}", styled(GREEN.bold(), format!("{verb}d"))));
         if aim == Aim::Wire {
             screen::say(styled(DIM, "restart your hosts, then: holdpoint status"));
@@ -436,12 +481,14 @@ fn exit(outcomes: &[Outcome]) -> Exit {
     let mut exit = Exit::Fine;
     for outcome in outcomes {
         match outcome {
-            Outcome::Failed(_, WireError::Read { .. } | WireError::Program { .. })
-                if exit == Exit::Fine =>
-            {
-                exit = Exit::Usage;
+            Outcome::Failed(
+                _,
+                WireError::Read { .. } | WireError::Program { .. } | WireError::Gateway { .. },
+            ) => {
+                if exit == Exit::Fine {
+                    exit = Exit::Usage;
+                }
             }
-            Outcome::Failed(_, WireError::Read { .. } | WireError::Program { .. }) => {}
             Outcome::Failed(..) => exit = Exit::Internal,
             Outcome::Planned(_) | Outcome::Done(..) => {}
         }

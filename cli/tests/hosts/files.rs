@@ -343,3 +343,55 @@ fn an_entry_with_any_option_of_run_is_recognized() {
         assert!(found.len() == 1 && found[0].ends_with(" wired"), "{option}: {found:?}");
     }
 }
+
+#[test]
+fn hosts_are_pointed_at_a_gateway_and_back() {
+    let (bench, cursor, codex) = two();
+    let desktop = place(&bench, ".config/Claude/claude_desktop_config.json", "{}");
+    let zed = place(&bench, ".config/zed/settings.json", "{}");
+    let project = place(&bench, ".mcp.json", "{}");
+    let pointing = ["wire", "--gateway", "https://mcp.example.com", "--key", "env:TEAM_KEY"];
+    let plan = bench.run(pointing.iter().chain(&["--dry-run"])).exits(2);
+    assert!(plan.out.contains("Bearer ${env:TEAM_KEY}"), "{}", plan.out);
+    assert!(plan.err.contains("Claude Desktop: reads no HTTP servers"), "{}", plan.err);
+    assert!(plan.err.contains("cannot name a variable in a header"), "{}", plan.err);
+    assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
+    let only = |words: &[&'static str]| {
+        let words = ["wire", "cursor", "codex"].iter().chain(&pointing[1..]).chain(words);
+        bench.run(words.copied().collect::<Vec<_>>())
+    };
+    only(&["--yes"]).exits(0).says("pointed at the gateway: 2 hosts");
+    assert!(read(&codex).ends_with(
+        "[mcp_servers.holdpoint]\nurl = \"https://mcp.example.com/mcp\"\nbearer_token_env_var = \"TEAM_KEY\"\n"
+    ));
+    let hosts = bench.run(["hosts", "--json"]).exits(0).json();
+    assert!(states(&hosts).contains(&"cursor.holdpoint gateway".to_owned()), "{hosts}");
+    bench.run(["hosts"]).exits(0).says("leads to the gateway at https://mcp.example.com");
+    only(&["--yes"]).exits(0).says("nothing to wire");
+    // A gate is put in front of the others only.
+    bench.run(["wire", "--yes"]).exits(0).says("wired 3 servers in 2 files");
+    bench.run(["unwire", "--yes"]).exits(0);
+    assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
+    for path in [&desktop, &zed, &project] {
+        assert_eq!(read(path), "{}");
+    }
+}
+
+#[test]
+fn a_key_is_written_into_a_file_only_if_a_person_says_so() {
+    let bench = Bench::new();
+    let zed = place(&bench, ".config/zed/settings.json", "{}");
+    let key = bench.file("key", "hp_s3cr3t");
+    let source = format!("file:{}", key.display());
+    let words =
+        ["wire", "--yes", "--gateway", "https://mcp.example.com/servers/a/mcp", "--key", &source];
+    bench.run(words).exits(2).says("hosts can name a variable only");
+    assert_eq!(read(&zed), "{}");
+    let said = bench.run(words.iter().chain(&["--write-key"])).exits(0);
+    assert!(!said.out.contains("s3cr3t") && !said.err.contains("s3cr3t"), "{}", said.out);
+    assert!(read(&zed).contains("Bearer hp_s3cr3t"), "{}", read(&zed));
+    bench.run(["unwire", "--yes"]).exits(0);
+    assert_eq!(read(&zed), "{}");
+    bench.run(["wire", "--yes", "--gateway", "ftp://x"]).exits(2).says("`--gateway`");
+    bench.run(["wire", "--write-key", "--gateway", "https://x"]).exits(2);
+}

@@ -81,11 +81,16 @@ fn look_at_file(
     };
     let guarded = named(&|server| matches!(server.state, WiringState::Wired { .. }));
     let unwired = named(&|server| server.state == WiringState::Unwired);
+    let has_gateway =
+        servers.iter().any(|server| matches!(server.state, WiringState::Gateway { .. }));
     if !unwired.is_empty() {
         let (verb, names) = (if unwired.len() == 1 { "is" } else { "are" }, list(&unwired));
         let sentence = format!("{title}: {names} {verb} not guarded (`{path}`)");
         let fix = format!("holdpoint wire --config {}", shell::path(&config.path));
         findings.push(Finding::new(Code::HostUnwired, sentence).fixed_by(fix));
+    } else if guarded.is_empty() && has_gateway {
+        let sentence = format!("{title}: reaches servers through a gateway (`{path}`)");
+        findings.push(Finding::new(Code::HostGuarded, sentence));
     } else if !guarded.is_empty() {
         let number = count(guarded.len(), "server", "servers");
         let sentence = format!("{title}: {number} guarded (`{path}`)");

@@ -1,7 +1,9 @@
 //! `holdpoint gateway init`: a commented `gateway.toml` and a folder of policies to begin with. Nothing is overwritten.
 
+use super::found::{self, FoundServer};
 use crate::arguments::Options;
 use crate::failure::{Exit, Failure};
+use crate::report::count;
 use crate::{gateway_file, hosting, screen};
 use policy::STARTER_POLICIES;
 use settings::gateway::starter;
@@ -16,42 +18,72 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
         Home::open(home)?;
     }
     let folder = path.parent().unwrap_or(Path::new("")).join("policies");
-    let text = format!("{}{}", starter(), found_servers());
+    let found = found::servers(&hosting::files_of_hosts().unwrap_or_default());
+    let text = with_servers(starter(), &found);
     // The settings come first: if they are there already, nothing is written at all.
     write_new(&path, &text)?;
     std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
     for (name, policy) in STARTER_POLICIES {
+        let is_for_examples = name == "server-team.cedar" && !found.is_empty();
         let policy_path = folder.join(name);
-        if !policy_path.exists() {
+        if !is_for_examples && !policy_path.exists() {
             write_new(&policy_path, policy)?;
         }
     }
+    let policies: String =
+        found.iter().filter(|server| server.is_complete()).map(FoundServer::policy).collect();
+    if !policies.is_empty() && !folder.join(SERVER_POLICIES).exists() {
+        let heading = "// Who may use the servers that `gateway init` found. Change the groups to those that you have.\n";
+        write_new(&folder.join(SERVER_POLICIES), &format!("{heading}{policies}"))?;
+    }
     if !options.quiet {
         screen::say(format!("{} and {} are written", path.display(), folder.display()));
-        screen::say(
-            "next: add a `[[server]]`, `holdpoint gateway --check`, `holdpoint key create --sub NAME`",
-        );
+        tell_what_is_left(&path, &found);
     }
     Ok(Exit::Fine)
 }
 
-/// Names the servers of this user's hosts. Their launches are not copied: they may have secrets in them.
-fn found_servers() -> String {
-    let files = hosting::files_of_hosts().unwrap_or_default();
-    let mut lines = Vec::new();
-    for config in &files {
-        for server in config.servers().unwrap_or_default() {
-            let name: String = server.name.chars().filter(|c| !c.is_control()).collect();
-            lines.push(format!("#   {name}  ({}, {})\n", config.host.title, config.path.display()));
-        }
+/// The policies for the servers that were found.
+const SERVER_POLICIES: &str = "servers.cedar";
+
+/// The file to begin with, and the servers of this machine's hosts.
+fn with_servers(starter: &str, found: &[FoundServer]) -> String {
+    if found.is_empty() {
+        return starter.to_owned();
     }
-    if lines.is_empty() {
-        return String::new();
+    let heading = "\n# Servers of the hosts on this machine. Their secrets are not copied: each is the variable that is named.\n";
+    let tables: String = found.iter().map(|server| format!("\n{}", server.table())).collect();
+    format!("{starter}{heading}{tables}")
+}
+
+/// Says in words what a person has to do before the gateway starts.
+fn tell_what_is_left(path: &Path, found: &[FoundServer]) {
+    if found.is_empty() {
+        screen::say(
+            "next: add a `[[server]]`, `holdpoint gateway --check`, `holdpoint key create --sub NAME`",
+        );
+        return;
     }
-    format!(
-        "\n# Servers of hosts on this machine. Give each a `[[server]]` as above, with its variables as \"env:NAME\" or\n# \"file:PATH\", never their values. A command of trust `community` or `unknown` needs a sandbox, which this version\n# does not have: it starts only with `danger_unconfined = true`, with all rights of the gateway.\n{}",
-        lines.concat()
-    )
+    let complete = found.iter().filter(|server| server.is_complete()).count();
+    let servers =
+        count(complete, "server of this machine's hosts is", "servers of this machine's hosts are");
+    screen::say(format!("{servers} in it"));
+    let left = found.len() - complete;
+    if left > 0 {
+        let more = count(left, "more is", "more are");
+        screen::say(format!("{more} in comments: each says what is left to you"));
+    }
+    if let Err(failure) = gateway_file::read(path) {
+        screen::say("left to fill in:");
+        screen::say(failure.to_string());
+    }
+    let complete = found.iter().filter(|server| server.is_complete());
+    let variables: Vec<String> = complete.flat_map(FoundServer::variables).collect();
+    if !variables.is_empty() {
+        screen::say(format!("variables that the gateway needs: {}", variables.join(", ")));
+    }
+    screen::say("next: `holdpoint gateway --check`, `holdpoint key create --sub NAME --group …`");
+    screen::say("then, on each machine: `holdpoint wire --gateway URL --key env:NAME`");
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {

@@ -156,6 +156,7 @@ impl Lookout {
         for server in servers {
             let known = known(config, server);
             let is_added = match server.state {
+                WiringState::Gateway { .. } => false,
                 WiringState::Wired { .. } => {
                     self.memory.is_wired(&known);
                     false
