@@ -77,6 +77,7 @@ fn is_fault(reason: ReasonCode) -> bool {
         | ReasonCode::UpstreamUnreachable
         | ReasonCode::UpstreamUnreadable
         | ReasonCode::Timeout
+        | ReasonCode::CredentialUnavailable
         | ReasonCode::Internal
         | ReasonCode::LedgerUnavailable
         | ReasonCode::AmbiguousMessage
@@ -93,6 +94,7 @@ fn is_fault(reason: ReasonCode) -> bool {
         | ReasonCode::SchemaViolation
         | ReasonCode::TooDeep
         | ReasonCode::RateLimited
+        | ReasonCode::PassthroughBlocked
         | ReasonCode::KillSwitch
         | ReasonCode::SessionQuarantined => false,
     }

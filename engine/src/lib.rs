@@ -7,6 +7,7 @@ pub mod admission;
 mod anchor;
 pub mod batches;
 pub mod call;
+pub mod credentials;
 pub mod decide;
 pub mod document;
 pub mod errands;

@@ -19,6 +19,8 @@ pub enum ReasonCode {
     PayloadTooLarge,
     TooDeep,
     RateLimited,
+    PassthroughBlocked,
+    CredentialUnavailable,
     KillSwitch,
     SessionQuarantined,
     UpstreamUnreachable,
@@ -46,6 +48,8 @@ impl ReasonCode {
             ReasonCode::PayloadTooLarge => "payload_too_large",
             ReasonCode::TooDeep => "too_deep",
             ReasonCode::RateLimited => "rate_limited",
+            ReasonCode::PassthroughBlocked => "passthrough_blocked",
+            ReasonCode::CredentialUnavailable => "credential_unavailable",
             ReasonCode::KillSwitch => "kill_switch",
             ReasonCode::SessionQuarantined => "session_quarantined",
             ReasonCode::UpstreamUnreachable => "upstream_unreachable",
@@ -69,6 +73,7 @@ impl ReasonCode {
             | ReasonCode::Forbidden
             | ReasonCode::PolicyError
             | ReasonCode::ApprovalRequired
+            | ReasonCode::CredentialUnavailable
             | ReasonCode::KillSwitch
             | ReasonCode::SessionQuarantined
             | ReasonCode::UpstreamUnreachable
@@ -79,6 +84,7 @@ impl ReasonCode {
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
             | ReasonCode::RateLimited
+            | ReasonCode::PassthroughBlocked
             | ReasonCode::UpstreamUnreadable
             | ReasonCode::Timeout
             | ReasonCode::AmbiguousMessage
@@ -117,6 +123,8 @@ impl ReasonCode {
             | ReasonCode::SchemaViolation
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
+            | ReasonCode::PassthroughBlocked
+            | ReasonCode::CredentialUnavailable
             | ReasonCode::KillSwitch
             | ReasonCode::SessionQuarantined => 1013,
             ReasonCode::ApprovalRequired => 1014,

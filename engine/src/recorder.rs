@@ -4,6 +4,7 @@
 
 use crate::admission::{Admittance, CallRuling};
 use crate::call::{Call, Subject};
+use crate::credentials::TokenUse;
 use crate::decide::Ruling;
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
@@ -15,7 +16,7 @@ use gate::verdict::SurfacedVerdict;
 use ledger::record::{
     self as record, Admission, AdmissionVerdict, Approval, BeforeAfter, Decision, Digest32, Drift,
     Event, Latency, Mcp, Outcome, OutcomeStatus, ReceiptId, Request, RulingResult, Text,
-    TokenHandling, Words,
+    TokenHandling, TokenMode, Words,
 };
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,7 +120,7 @@ impl Recorder {
     ) -> Result<Recorded, Unrecorded> {
         let receipt_id = self.next_id()?;
         let Circumstances { situation, principal, .. } = about;
-        let profile = situation.profile;
+        let profile = &situation.profile;
         let drift = Drifted::of(call, ruling, situation);
         let admission = match &situation.admission {
             Admittance::NotAsked | Admittance::Unknown => None,
@@ -169,11 +170,7 @@ impl Recorder {
                     Ruling::Deny(_) => RulingResult::Deny,
                 },
             },
-            token_handling: TokenHandling {
-                audience: None,
-                mode: profile.token,
-                passthrough_detected: false,
-            },
+            token_handling: token_handling(ruling, &profile.token),
             sandbox: profile.sandbox,
             approval: about.approval,
             drift: drift.as_ref().map(|drift| drift.to_record(about.view_age)),
@@ -267,6 +264,28 @@ impl Recorder {
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// What becomes of tokens in a call: one that is refused is shown to no server.
+fn token_handling<'a>(ruling: &Ruling, token: &'a TokenUse) -> TokenHandling<'a> {
+    let nothing = TokenHandling {
+        audience: None,
+        mode: TokenMode::None,
+        passthrough_detected: false,
+        source: None,
+    };
+    match ruling {
+        Ruling::Allow => TokenHandling {
+            audience: token.audience.as_deref().map(Text),
+            mode: token.mode,
+            source: Some(token.source),
+            ..nothing
+        },
+        Ruling::Deny(denial) if denial.reason == ReasonCode::PassthroughBlocked => {
+            TokenHandling { mode: TokenMode::Blocked, ..nothing }
+        }
+        Ruling::Deny(_) | Ruling::Hold(_) => nothing,
+    }
 }
 
 fn microseconds(duration: Duration) -> u64 {

@@ -589,6 +589,9 @@ fn words_of(reason: ReasonCode) -> &'static str {
         ReasonCode::LedgerUnavailable => {
             "○ holdpoint — the call could not be recorded, so it was not made. A person finds out why with `holdpoint doctor`."
         }
+        ReasonCode::CredentialUnavailable => {
+            "○ holdpoint — the server does not accept the gateway's credential for you"
+        }
         ReasonCode::RateLimited => "○ holdpoint — too many requests wait at once; try again",
         ReasonCode::AmbiguousMessage => {
             "○ holdpoint — two readers could take this message for different ones, so it was not passed on"
@@ -606,6 +609,7 @@ fn words_of(reason: ReasonCode) -> &'static str {
         | ReasonCode::ApprovalRequired
         | ReasonCode::SchemaViolation
         | ReasonCode::TooDeep
+        | ReasonCode::PassthroughBlocked
         | ReasonCode::KillSwitch
         | ReasonCode::SessionQuarantined
         | ReasonCode::Internal => {

@@ -1,12 +1,13 @@
 //! What a call is decided on: one value that is replaced as a whole, never changed.
 
 use crate::admission::Admittance;
+use crate::credentials::TokenUse;
 use crate::principal::Principal;
 use crate::view::View;
 use contract::time::Timestamp;
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
-use ledger::record::{Sandbox, TokenMode, TrustLevel};
+use ledger::record::{Sandbox, TrustLevel};
 use std::collections::HashMap;
 use std::sync::Arc;
 use store::{Revocation, RevokedKind};
@@ -14,18 +15,18 @@ use store::{Revocation, RevokedKind};
 pub use settings::DriftScope;
 
 /// What the operator says of a server, as receipts tell it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ServerProfile {
     pub trust: TrustLevel,
     /// How the server is confined; `None` if Holdpoint does not confine it.
     pub sandbox: Option<Sandbox>,
     /// Where the credential that goes upstream comes from.
-    pub token: TokenMode,
+    pub token: TokenUse,
 }
 
 impl Default for ServerProfile {
     fn default() -> Self {
-        ServerProfile { trust: TrustLevel::Unknown, sandbox: None, token: TokenMode::None }
+        ServerProfile { trust: TrustLevel::Unknown, sandbox: None, token: TokenUse::default() }
     }
 }
 

@@ -213,7 +213,7 @@ impl Node {
 
     async fn respond_to<B>(
         self: &Arc<Self>,
-        Identified { caller, expires_in, .. }: &Identified,
+        identified: &Identified,
         parts: &Parts,
         body: B,
         scope: Scope,
@@ -224,6 +224,7 @@ impl Node {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let Identified { caller, expires_in, .. } = identified;
         if !self.has_scope(&scope, caller)
             || org.is_some_and(|org| caller.identity().org.as_deref() != Some(org))
         {
@@ -236,6 +237,7 @@ impl Node {
         let principal = Arc::new(Principal::verified(caller.clone(), now()));
         let mut visit = Visit {
             principal_id: principal_id(caller.identity()),
+            inbound: self.inbound(identified, &parts.headers),
             caller: caller.clone(),
             principal,
             scope,

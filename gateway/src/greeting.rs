@@ -3,6 +3,7 @@
 use crate::frame::member;
 use crate::link::{Ending, Link};
 use crate::task_names::TASKS_EXTENSION;
+use engine::reason::ReasonCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
@@ -44,6 +45,8 @@ const NO_STATELESS: u8 = 2;
 #[error("the server refused the greeting with code {code}")]
 pub(crate) struct Ungreeted {
     code: i64,
+    /// It did not take the credential that it was shown.
+    pub(crate) is_credential_refused: bool,
 }
 
 /// Greets a server in the era that the caller speaks, and in the other one if the server does not know that. `spoken` is what
@@ -92,13 +95,15 @@ pub(crate) async fn greet(
         };
         let is_other_era = is_of_another_era(*era, &error);
         let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-        refused.get_or_insert(Ungreeted { code });
+        let reason = error.pointer("/data/reason").and_then(Value::as_str);
+        let is_credential_refused = reason == Some(ReasonCode::CredentialUnavailable.as_str());
+        refused.get_or_insert(Ungreeted { code, is_credential_refused });
         if !is_other_era {
             break;
         }
         spoken |= flag;
     }
-    Err(refused.unwrap_or(Ungreeted { code: 0 }))
+    Err(refused.unwrap_or(Ungreeted { code: 0, is_credential_refused: false }))
 }
 
 /// Whether a result is the answer to `server/discover`. Some servers answer an empty result to what they do not know.

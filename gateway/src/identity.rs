@@ -9,8 +9,8 @@ mod key_set;
 mod metadata;
 mod static_key;
 mod token;
-mod token_cache;
 
+use crate::recent::Recent;
 use caller::VerifiedToken;
 use contract::time::Timestamp;
 use http::HeaderMap;
@@ -24,7 +24,6 @@ use static_key::{KeyRing, is_static_key};
 use std::sync::Arc;
 use store::{Store, StoreError};
 use token::UnverifiedToken;
-use token_cache::{TOKEN_CACHE_SECONDS, TokenCache};
 
 pub use caller::{Authenticated, AuthenticationFault, CredentialHash, Proof, Unauthenticated};
 pub use certificate::{CertificateFault, VerifiedCertificate};
@@ -34,13 +33,17 @@ pub use metadata::{METADATA_PATH, Resource, protected_resource_metadata};
 pub use static_key::{KEY_ISSUER, KeyFault, StaticKey};
 pub use token::{CLOCK_SKEW_SECONDS, MAX_TOKEN_BYTES, TokenFault};
 
+/// How long a verified token is believed without verifying it again.
+const TOKEN_CACHE_SECONDS: i64 = 300;
+
 /// Tells callers apart.
 #[derive(Debug)]
 pub struct Authenticator {
     public_url: WebOrigin,
     issuers: Vec<Issuer>,
     are_keys_enabled: bool,
-    tokens: TokenCache,
+    /// Tokens that were verified, for a few minutes.
+    tokens: Recent<VerifiedToken>,
     keys: KeyRing,
 }
 
@@ -67,7 +70,7 @@ impl Authenticator {
             public_url: public_url.clone(),
             issuers,
             are_keys_enabled,
-            tokens: TokenCache::default(),
+            tokens: Recent::default(),
             keys: KeyRing::default(),
         }
     }

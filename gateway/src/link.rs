@@ -9,6 +9,7 @@ use crate::call_slots::CallSlot;
 use crate::frame::member;
 use crate::greeting::{META_CAPABILITIES, META_CLIENT, META_VERSION, STATELESS};
 use crate::pending::{Answer, Happening, Pending, PendingOutlet, Slot, hear_for, number};
+use crate::presented::{self, Presented};
 use crate::task_names::TaskNames;
 use bytes::Bytes;
 use engine::call::{RequestContext, Subject};
@@ -234,7 +235,11 @@ impl Link {
             ending,
             headers: surroundings.headers.clone(),
             call_slot: None,
+            presented: surroundings.presented.clone(),
         };
+        if let (Some(remote), Some(presented)) = (&self.remote, &surroundings.presented) {
+            remote.present(&presented.credential);
+        }
         let context = RequestContext {
             trace_id: surroundings.trace_id.as_deref(),
             subject: surroundings.subject,
@@ -329,6 +334,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// What it is about, where its own parameters do not tell.
     pub(crate) subject: Option<Subject<'a>>,
+    /// What the server is shown in place of the client's token.
+    pub(crate) presented: Option<Presented>,
 }
 
 /// What becomes of a request whose client does not wait for it any more.
@@ -354,6 +361,7 @@ pub(crate) struct LinkRequest {
     headers: Vec<(HeaderName, HeaderValue)>,
     /// Its place among the calls in flight, until it is answered or given up.
     call_slot: Option<CallSlot>,
+    presented: Option<Presented>,
 }
 
 /// What a request gives, one after the other; the answer is the last.
@@ -422,13 +430,14 @@ impl LinkRequest {
         let (session, number) = (self.link.session.clone(), self.number);
         let id = outbound.id.clone().unwrap_or_default();
         outbound.headers.clone_from(&self.headers);
+        let presented = self.presented.clone();
         Some(Box::pin(async move {
             let hear = |heard: Heard| {
                 let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
                 hear_for(number, &bytes.into(), |bytes| session.server_said(bytes, false));
                 session.server_paused();
             };
-            if let Err(failure) = remote.ask(outbound, hear).await {
+            if let Err(failure) = presented::ask(&remote, presented, outbound, hear).await {
                 session.request_failed(&id, &failure);
                 session.server_paused();
             }
@@ -460,6 +469,7 @@ impl Drop for LinkRequest {
                     ending: Ending::Cancels,
                     headers: Vec::new(),
                     call_slot: self.call_slot.take(),
+                    presented: self.presented.take(),
                 };
                 runtime.spawn(async move {
                     rest.answer().await;
@@ -499,7 +509,7 @@ async fn carry_own(link: Weak<Link>, mut queue: mpsc::Receiver<Outbound>) {
                         session.server_said(&bytes, false);
                         session.server_paused();
                     };
-                    if let Err(failure) = remote.ask(outbound, hear).await {
+                    if let Err(failure) = presented::ask(&remote, None, outbound, hear).await {
                         session.request_failed(&id, &failure);
                         session.server_paused();
                     }

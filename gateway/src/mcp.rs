@@ -1,5 +1,6 @@
 //! One JSON-RPC message of a caller: what the gateway answers itself, and what goes on to a server.
 
+mod credentials;
 pub(crate) mod forward;
 mod handshake;
 mod lists;
@@ -19,6 +20,7 @@ use crate::sessions::{PrincipalId, SessionTicket};
 use bytes::Bytes;
 use contract::surface::ListKind;
 use engine::call::{Call, Method, Subject};
+use engine::credentials::Inbound;
 use engine::decide::{Denial, Ruling};
 use engine::principal::Principal;
 use engine::reason::ReasonCode;
@@ -57,6 +59,8 @@ pub(crate) struct Visit {
     pub(crate) caller: Caller,
     pub(crate) principal: Arc<Principal>,
     pub(crate) principal_id: PrincipalId,
+    /// The tokens that came with it.
+    pub(crate) inbound: Arc<Inbound>,
     pub(crate) scope: Scope,
     pub(crate) era: Era,
     /// Of the older era, once it has begun.
@@ -177,9 +181,7 @@ impl Node {
             }
             Kind::Response { .. } => match visit.era {
                 Era::Sessions => {
-                    if let Some(session) = &visit.session {
-                        self.questions.answer(session.number, &envelope);
-                    }
+                    self.take_answer(&visit, &envelope);
                     reply::empty(StatusCode::ACCEPTED)
                 }
                 Era::Stateless => {
@@ -212,11 +214,7 @@ impl Node {
                     Kind::Notification { method } => {
                         self.take_notification(&visit, envelope, method);
                     }
-                    Kind::Response { .. } => {
-                        if let Some(session) = &visit.session {
-                            self.questions.answer(session.number, envelope);
-                        }
-                    }
+                    Kind::Response { .. } => self.take_answer(&visit, envelope),
                 },
                 Err(error) => {
                     self.note_refused(&visit, ReasonCode::BadFrame, element.raw.len());

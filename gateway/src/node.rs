@@ -9,10 +9,11 @@ use crate::counts::Counts;
 use crate::front::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::identity::{Authenticator, IssuerError};
-use crate::link::Ending;
+use crate::link::{Ending, Surroundings};
 use crate::mcp::Visit;
 use crate::mcp::watch::Watches;
 use crate::policies::{self, PolicyFilesError};
+use crate::recent::Recent;
 use crate::recheck::Rechecks;
 use crate::resources::{Remark, Shared};
 use crate::sealed::{SealError, Sealer};
@@ -23,6 +24,7 @@ use arc_swap::ArcSwap;
 use contract::surface::ListKind;
 use contract::time::Timestamp;
 use engine::admission::Admittance;
+use engine::credentials::Needles;
 use engine::lease::Lease;
 use engine::recorder::{Recorder, now};
 use engine::server::Unlinked;
@@ -85,6 +87,8 @@ pub struct Node {
     /// The names that requests may be sent to.
     pub(crate) names: ArcSwap<FrontNames>,
     pub(crate) strangers: Strangers,
+    /// What is looked for in messages to servers, by the caller's credential.
+    pub(crate) needles: Recent<Needles>,
     /// What servers ask clients.
     pub(crate) questions: Questions,
     /// What sessions subscribed to at servers without sessions.
@@ -183,6 +187,7 @@ impl Node {
             authorizer: Arc::new(PolicyAuthorizer::new(empty)),
             sealer: Sealer::of(&secret)?,
             remark,
+            vault: std::sync::Mutex::default(),
             runtime,
         };
         let settings = shared.settings();
@@ -216,6 +221,7 @@ impl Node {
             who: ArcSwap::from_pointee(authenticator),
             names,
             strangers: Strangers::default(),
+            needles: Recent::default(),
             questions: Questions::default(),
             watches: Watches::default(),
             tls,
@@ -350,15 +356,23 @@ impl Node {
             let (node, visit) = (self.clone(), visit.clone());
             tokio::spawn(async move {
                 let key = node.link_key(&visit, &server);
-                let listener = || node.listener(&visit, &server);
-                let ready = server.link(&key, &visit.principal, listener).await;
+                let mut presented = match node.present_for_look(&visit, &server).await {
+                    Ok(presented) => presented,
+                    Err(why) => {
+                        let id = server.id();
+                        return node.remark(&format!("`{id}`: no credential for a caller: {why}"));
+                    }
+                };
+                let ready = node.link(&visit, &server, &key, &mut presented).await;
                 match ready {
                     Ok(ready) => {
                         let list = |number: u64| {
                             format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/list"}}"#)
                                 .into_bytes()
                         };
-                        let mut request = ready.link.ask(None, Ending::RunsOn, list);
+                        let surroundings = Surroundings { presented, ..Surroundings::default() };
+                        let mut request =
+                            ready.link.ask_in(&surroundings, None, Ending::RunsOn, list);
                         request.answer().await;
                     }
                     Err(error) => node.remark(&format!("`{}`: {error}", server.id())),

@@ -176,7 +176,9 @@ impl Node {
         self: &Arc<Self>,
         server: &Arc<GatewayServer>,
     ) -> Result<(Observed, Entry), NoLook> {
-        let observed = wire::observe(server.upstream(), &ObserveLimits::default(), &|_| {}).await;
+        let upstream = server.own_upstream().await;
+        let upstream = upstream.map_err(|why| NoLook::Unreached(why.to_string()))?;
+        let observed = wire::observe(&upstream, &ObserveLimits::default(), &|_| {}).await;
         let observed =
             observed.map_err(|error: ObserveError| NoLook::Unreached(error.without_stderr()))?;
         let (node, server) = (self.clone(), server.clone());

@@ -163,6 +163,7 @@ fn is_same(
     running.servers.get(id).is_some_and(|own| {
         **own == *settings
             && running.engine_keys(own) == newer.engine_keys(settings)
+            && running.vault == newer.vault
             && running.front.limits.call_timeout_seconds == newer.front.limits.call_timeout_seconds
     })
 }

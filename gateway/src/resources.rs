@@ -3,10 +3,11 @@
 use crate::authorizer::PolicyAuthorizer;
 use crate::sealed::Sealer;
 use arc_swap::ArcSwap;
+use engine::credentials::{BadVault, SecretReader, Vault};
 use engine::lease::Lease;
 use engine::recorder::Recorder;
-use settings::gateway::GatewaySettings;
-use std::sync::Arc;
+use settings::gateway::{GatewaySettings, VaultSettings};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::{Home, LaunchKey, Location, StoreError, Witnessed};
 
 /// Takes a sentence for the person who runs the gateway.
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) authorizer: Arc<PolicyAuthorizer>,
     pub(crate) sealer: Sealer,
     pub(crate) remark: Arc<Remark>,
+    /// The Vault that servers use, with the settings that it was made with.
+    pub(crate) vault: Mutex<Option<(VaultSettings, Arc<Vault>)>>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
@@ -38,6 +41,21 @@ impl Shared {
     /// The settings that count now.
     pub(crate) fn settings(&self) -> Arc<GatewaySettings> {
         self.current.load_full()
+    }
+
+    /// Reads secrets where these settings say. Servers with the same Vault share what signing in there gave.
+    pub(crate) fn secrets(&self, settings: &GatewaySettings) -> Result<SecretReader, BadVault> {
+        let Some(wanted) = &settings.vault else { return Ok(SecretReader::default()) };
+        let mut known = self.vault.lock().unwrap_or_else(PoisonError::into_inner);
+        let vault = match &*known {
+            Some((settings, vault)) if settings == wanted => vault.clone(),
+            Some(_) | None => {
+                let vault = Arc::new(Vault::open(wanted)?);
+                *known = Some((wanted.clone(), vault.clone()));
+                vault
+            }
+        };
+        Ok(SecretReader::new(Some(vault)))
     }
 
     /// A connection to the store of its own.

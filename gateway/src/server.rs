@@ -11,6 +11,7 @@ use crate::metrics::ServerNumbers;
 use crate::pending::Listener;
 use crate::resources::Shared;
 use crate::vouching::{StartCheck, Vouching};
+use engine::credentials::{Broker, CallerKey, SecretReader, Unavailable};
 use engine::decide::{Path, PreflightLimits};
 use engine::error_log::ErrorLog;
 use engine::judge::{Judge, Seen};
@@ -30,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Location, StoreError};
 use tokio::sync::OnceCell;
-use wire::remote::{RemoteSession, TlsKey};
+use wire::remote::{Credential, RemoteSession, TlsKey};
 use wire::{ObserveError, Upstream};
 
 /// So many failures in a row open the breaker.
@@ -65,8 +66,17 @@ pub(crate) enum LinkError {
     TooMany(usize),
     #[error(transparent)]
     Refused(Ungreeted),
+    #[error("a secret for its environment is not available: {0}")]
+    NoSecret(Unavailable),
     #[error(transparent)]
     View(#[from] ViewError),
+}
+
+impl LinkError {
+    /// Whether the server did not take the credential that it was shown.
+    pub(crate) fn is_credential_refused(&self) -> bool {
+        matches!(self, LinkError::Refused(ungreeted) if ungreeted.is_credential_refused)
+    }
 }
 
 /// Whose link it is. Callers with the same key share one.
@@ -79,6 +89,8 @@ pub(crate) struct LinkKey {
     pub(crate) capabilities: Box<[u8]>,
     /// The era that the caller speaks: a server that speaks both is spoken to in that one.
     pub(crate) era: Era,
+    /// What the caller's credential for the server rests on, where each caller has one of its own.
+    pub(crate) credential: Option<CallerKey>,
 }
 
 /// A link whose server was greeted.
@@ -101,6 +113,8 @@ type LinkCell = Arc<OnceCell<Arc<ReadyLink>>>;
 pub(crate) struct GatewayServer {
     pub(crate) settings: Arc<ServerSettings>,
     pub(crate) engine: Arc<Server>,
+    pub(crate) broker: Broker,
+    secrets: SecretReader,
     upstream: Upstream,
     driver: Sender<Wake>,
     links: Mutex<HashMap<LinkKey, LinkCell>>,
@@ -146,6 +160,9 @@ impl GatewayServer {
         let id = settings.id.clone();
         let wrong = |problem: String| ServerError::Configured { id: id.clone(), problem };
         let in_store = |source| ServerError::Store { id: id.clone(), source };
+        let secrets = shared.secrets(gateway).map_err(|error| wrong(error.to_string()))?;
+        let broker =
+            configured::broker_of(&settings, &secrets).map_err(|error| wrong(error.to_string()))?;
         let upstream = configured::upstream_of(&settings).map_err(wrong)?;
         let file = configured::program_of(&upstream).map_err(wrong)?;
         let allowed = configured::allowlist_of(&settings).map_err(wrong)?;
@@ -198,6 +215,8 @@ impl GatewayServer {
         Ok(Arc::new(GatewayServer {
             settings,
             engine,
+            broker,
+            secrets,
             upstream,
             driver,
             links: Mutex::default(),
@@ -261,12 +280,13 @@ impl GatewayServer {
         self: &Arc<Self>,
         key: &LinkKey,
         principal: &Principal,
+        credential: Option<&Arc<Credential>>,
         listener: impl Fn() -> Box<Listener>,
     ) -> Result<Arc<ReadyLink>, LinkError> {
         for _ in 0..2 {
             let cell = lock(&self.links).entry(key.clone()).or_default().clone();
-            let opened =
-                cell.get_or_try_init(|| self.open_link(key, principal.clone(), listener())).await;
+            let open = || self.open_link(key, principal.clone(), credential, listener());
+            let opened = cell.get_or_try_init(open).await;
             match opened {
                 Ok(ready) if ready.is_unstarted && self.may_start().await => {
                     ready.link.close();
@@ -308,17 +328,20 @@ impl GatewayServer {
         self: &Arc<Self>,
         key: &LinkKey,
         principal: Principal,
+        credential: Option<&Arc<Credential>>,
         listener: Box<Listener>,
     ) -> Result<Arc<ReadyLink>, LinkError> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(LinkError::NotStarted(std::io::ErrorKind::BrokenPipe.into()));
         }
         self.check_breaker()?;
-        let opened = self.open_unguarded(key, principal, listener).await;
+        let opened = self.open_unguarded(key, principal, credential, listener).await;
         match &opened {
             Ok(_) => self.failures.store(0, Ordering::Relaxed),
             // The server did nothing wrong: callers that need no further instance go on.
-            Err(LinkError::TooMany(_) | LinkError::View(_)) => {}
+            Err(LinkError::TooMany(_) | LinkError::View(_) | LinkError::NoSecret(_)) => {}
+            // One caller's credential was refused, which says nothing of the others'.
+            Err(error) if error.is_credential_refused() => {}
             Err(_) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 *lock(&self.failed_at) = Some(Instant::now());

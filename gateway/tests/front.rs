@@ -9,6 +9,10 @@
 
 #[path = "front/attacks.rs"]
 mod attacks;
+#[path = "front/authority.rs"]
+mod authority;
+#[path = "front/credentials.rs"]
+mod credentials;
 #[path = "front/drift.rs"]
 mod drift;
 #[path = "front/hostile.rs"]

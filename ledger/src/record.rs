@@ -172,6 +172,8 @@ pub struct TokenHandling<'a> {
     pub audience: Option<Text<'a>>,
     pub mode: TokenMode,
     pub passthrough_detected: bool,
+    /// Where what the server is shown comes from, as it is configured; `None` where nothing was sent.
+    pub source: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

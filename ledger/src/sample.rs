@@ -30,6 +30,7 @@ pub fn decision(ts: Timestamp, receipt_id: ReceiptId) -> Decision<'static> {
             audience: None,
             mode: TokenMode::None,
             passthrough_detected: false,
+            source: Some("none"),
         },
         sandbox: None,
         approval: None,

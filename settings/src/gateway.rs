@@ -9,6 +9,7 @@ mod server;
 mod starter;
 mod tables;
 mod toolset;
+mod vault;
 mod web_url;
 
 use crate::MAX_CONFIGURATION_BYTES;
@@ -35,10 +36,13 @@ pub use change::ServerChanges;
 pub use front::{FrontSettings, GatewayLimits, Transport};
 pub use issuer::{ClaimNames, IssuerSettings};
 pub use mistake::Mistake;
-pub use server::{CommandSettings, Credentials, Reach, ServerSettings, UrlSettings};
+pub use server::{
+    CommandSettings, Credentials, GrantKind, GrantSettings, Reach, ServerSettings, UrlSettings,
+};
 pub use starter::starter;
-pub use tables::{AddressRange, Instance, StoreLoss};
+pub use tables::{AddressRange, ClientAuth, Instance, StoreLoss};
 pub use toolset::Toolset;
+pub use vault::{VaultLogin, VaultPath, VaultSettings};
 pub use web_url::{BadWebUrl, WebOrigin, WebUrl};
 
 /// All that a `gateway.toml` says. Relative paths are resolved against the file's folder.
@@ -50,6 +54,8 @@ pub struct GatewaySettings {
     pub store_loss: StoreLoss,
     pub auth: AuthSettings,
     pub policy: PolicySettings,
+    /// Where secrets named `vault:…` are.
+    pub vault: Option<VaultSettings>,
     pub posture: Option<Posture>,
     pub first_use: FirstUsePolicy,
     pub drift_scope: DriftScope,
@@ -180,7 +186,9 @@ fn from_file(
     check_admission(&file.admission, mistakes);
     check_export(&file.export, mistakes);
     let admission = resolve(file.admission, folder);
-    let servers = server::read(&file.server, &admission, folder, mistakes);
+    let vault = vault::read(file.vault.as_ref(), folder, mistakes);
+    let common = server::Common { admission: &admission, has_vault: file.vault.is_some(), folder };
+    let servers = server::read(&file.server, common, mistakes);
     let written_ids: BTreeSet<String> =
         file.server.iter().filter_map(|server| Some(server.id.as_ref()?.to_string())).collect();
     let named = toolset::Named { servers: &servers, written_ids: &written_ids };
@@ -200,6 +208,7 @@ fn from_file(
                 .collect(),
             entities: file.policy.entities.as_ref().map(path),
         },
+        vault,
         posture: file.gateway.posture,
         first_use: file.gateway.first_use,
         drift_scope: file.gateway.drift_scope,

@@ -70,7 +70,7 @@ impl DocumentAddress {
     }
 }
 
-fn roots(pem: &[u8]) -> Result<RootCertStore, ObserveError> {
+pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, ObserveError> {
     let unreadable = |problem: String| ObserveError::Tls {
         host: "any".to_owned(),
         source: std::io::Error::other(problem),

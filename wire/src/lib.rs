@@ -22,6 +22,7 @@ pub mod process;
 pub mod remote;
 mod revision;
 mod server_text;
+pub mod service;
 mod upstream;
 
 pub use crate::http::address::AddressClass;

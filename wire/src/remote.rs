@@ -32,6 +32,7 @@ pub use crate::http::tls::TlsKey;
 pub use client::{Heard, RemoteSession};
 pub use failure::{FailureKind, RemoteFailure, Unreadable};
 pub use limits::RemoteLimits;
+pub use link::Credential;
 pub use parameters::{BadAnnotation, MirroredParameters, ParameterHeader, Unmirrored};
 
 use limits::QUEUE_MESSAGES;

@@ -268,6 +268,7 @@ fn decision(
             audience: Some(Text("https://reports.example")),
             mode: TokenMode::Blocked,
             passthrough_detected: true,
+            source: Some("none"),
         },
         ..sample::decision(Timestamp(1_763_253_195_123), ReceiptId([id; 16]))
     }

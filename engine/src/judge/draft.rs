@@ -302,7 +302,7 @@ pub(super) fn judged(
     let situation = Situation {
         server: rules.server.clone(),
         settings: rules.settings.clone(),
-        profile: rules.profile,
+        profile: rules.profile.clone(),
         switches: record.switches.clone(),
         // The caller sets it: the judge does not track admission.
         admission: Admittance::default(),

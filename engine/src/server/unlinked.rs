@@ -58,7 +58,11 @@ impl Server {
 
     fn refuse_for(&self, request: &Unlinked<'_>, reason: ReasonCode, words: &str) -> Vec<u8> {
         self.errors.note(reason, request.call.bytes as u64);
-        let denial = Denial::new(reason, words);
+        self.deny_unlinked(request, Denial::new(reason, words))
+    }
+
+    /// Refuses a request for a reason that was found before a session was asked.
+    pub fn deny_unlinked(&self, request: &Unlinked<'_>, denial: Denial) -> Vec<u8> {
         self.refuse_unlinked(request, &Decided::from(Ruling::Deny(denial)))
     }
 

@@ -308,6 +308,9 @@ impl Session {
             FailureKind::Unreachable | FailureKind::NeedsSignIn | FailureKind::Cancelled => {
                 (ReasonCode::UpstreamUnreachable, OutcomeStatus::Error)
             }
+            FailureKind::CredentialRefused => {
+                (ReasonCode::CredentialUnavailable, OutcomeStatus::Error)
+            }
             FailureKind::Unreadable => (ReasonCode::UpstreamUnreadable, OutcomeStatus::Error),
             FailureKind::TimedOut => (ReasonCode::Timeout, OutcomeStatus::Timeout),
             FailureKind::Internal => (ReasonCode::Internal, OutcomeStatus::Error),

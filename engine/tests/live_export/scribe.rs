@@ -99,6 +99,7 @@ impl Scribe {
                 audience: None,
                 mode: TokenMode::None,
                 passthrough_detected: false,
+                source: Some("none"),
             },
             sandbox: None,
             approval: None,

@@ -28,28 +28,6 @@ pub(super) fn bearer_of(credential: &str) -> HeaderMap {
     headers(&[&format!("Bearer {credential}")])
 }
 
-pub(super) fn verified_token() -> VerifiedToken {
-    VerifiedToken {
-        caller: Caller::new(Identity {
-            issuer: "https://idp.example.com".to_owned(),
-            subject: "ada".to_owned(),
-            actor_type: ActorType::Agent,
-            client_id: None,
-            org: None,
-            groups: Vec::new(),
-            clearance: None,
-            mfa: false,
-            proof: IdentityProof::Token,
-        }),
-        issuer: 0,
-        key_id: "k".to_owned(),
-        key_fingerprint: [0; 32],
-        audiences: Vec::new(),
-        cached_until: NOW,
-        refused_from: NOW,
-    }
-}
-
 fn nobody() -> Authenticator {
     Authenticator::with_sources(Vec::new(), false, &public_url())
 }

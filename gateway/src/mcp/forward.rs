@@ -14,6 +14,7 @@ use crate::greeting::Era;
 use crate::link::{Ending, Given, Link, LinkRequest, Surroundings};
 use crate::node::Node;
 use crate::pending::Answer;
+use crate::presented::Presented;
 use crate::reply::{self, Reply};
 use crate::request_state::{self, StateBinding};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
@@ -23,6 +24,7 @@ use bytes::Bytes;
 use contract::json::Document;
 use contract::surface::{EntryId, EntryType, ListKind};
 use engine::call::{Call, Method, Subject, Target};
+use engine::credentials::Unavailable;
 use engine::reason::ReasonCode;
 use engine::server::Unlinked;
 use engine::situation::Situation;
@@ -139,9 +141,13 @@ impl Node {
             Ok(slot) => slot,
             Err(refusal) => return *refusal,
         };
+        let mut presented = match self.present(&visit, asked, &server, &unlinked).await {
+            Ok(presented) => presented,
+            Err(refusal) => return *refusal,
+        };
         let ready = match open {
             Some(ready) => ready,
-            None => match self.start(&visit, &server, &key, &unlinked).await {
+            None => match self.start(&visit, &server, &key, &unlinked, &mut presented).await {
                 Ok(ready) => ready,
                 Err(refusal) => return *refusal,
             },
@@ -184,7 +190,7 @@ impl Node {
             Some(session) if era == Era::Stateless => self.sessions.level(session.number),
             Some(_) | None => None,
         };
-        let surroundings = self.surroundings(&visit, &server);
+        let surroundings = self.surroundings(&visit, &server, presented);
         let mut request = ready.link.ask_in(&surroundings, token, ending, |number| {
             let related = related.flatten();
             let (name, state, level) = (name.as_deref(), state.as_deref(), level.as_deref());
@@ -194,21 +200,24 @@ impl Node {
             frame
         });
         request.take_slot(Some(slot));
-        let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token));
+        let presented = surroundings.presented;
+        let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token).presenting(presented));
         let showing = Showing { binding, task };
         self.carry(visit, asked.id.into(), request, showing, rounds).await
     }
 
-    /// What of a client's HTTP request goes on to a server.
+    /// What of a client's HTTP request goes on to a server, and what the server is shown.
     pub(super) fn surroundings<'a>(
         &self,
         visit: &Visit,
         server: &GatewayServer,
+        presented: Option<Presented>,
     ) -> Surroundings<'a> {
         Surroundings {
             trace_id: visit.trace_id.clone(),
             headers: forwarded(&visit.forwardable, server),
             subject: None,
+            presented,
         }
     }
 
@@ -268,11 +277,18 @@ impl Node {
         server: &Arc<GatewayServer>,
         key: &LinkKey,
         unlinked: &Unlinked<'_>,
+        presented: &mut Option<Presented>,
     ) -> Result<Arc<ReadyLink>, Box<Reply>> {
         let refused = |refusal: Vec<u8>| Box::new(reply::json(StatusCode::OK, [refusal.into()]));
-        let opening = server.link(key, &visit.principal, || self.listener(visit, server));
+        let opening = self.link(visit, server, key, presented);
         match tokio::time::timeout(START_PATIENCE, opening).await {
             Ok(Ok(ready)) => Ok(ready),
+            Ok(Err(error)) if error.is_credential_refused() => {
+                Err(self.refuse_unavailable(server, unlinked, &Unavailable::Refused))
+            }
+            Ok(Err(LinkError::NoSecret(why))) => {
+                Err(self.refuse_unavailable(server, unlinked, &why))
+            }
             Ok(Err(error)) => Err(Box::new(self.refuse_unreached(server, unlinked, &error))),
             Err(_) => {
                 let words = "○ holdpoint — the server did not start in time";
@@ -594,6 +610,7 @@ impl Node {
             session,
             capabilities: askable.into(),
             era: visit.era,
+            credential: server.broker.key_of(&visit.inbound),
         }
     }
 }

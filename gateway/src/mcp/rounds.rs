@@ -2,9 +2,10 @@
 //! stream, and the request is made again with the answers.
 
 use crate::frame::{Edits, member, quoted};
-use crate::link::{Ending, Link, LinkRequest};
+use crate::link::{Ending, Link, LinkRequest, Surroundings};
 use crate::node::Node;
 use crate::pending::Answer;
+use crate::presented::Presented;
 use crate::reply;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -29,18 +30,27 @@ pub(super) struct Rounds {
     frame: Vec<u8>,
     progress_token: Option<Vec<u8>>,
     count: usize,
+    surroundings: Surroundings<'static>,
 }
 
 impl Rounds {
     pub(super) fn new(link: &Arc<Link>, frame: Vec<u8>, progress_token: Option<&[u8]>) -> Rounds {
         let progress_token = progress_token.map(<[u8]>::to_vec);
-        Rounds { link: link.clone(), frame, progress_token, count: 0 }
+        let surroundings = Surroundings::default();
+        Rounds { link: link.clone(), frame, progress_token, count: 0, surroundings }
+    }
+
+    /// The same with what the server is shown.
+    pub(super) fn presenting(mut self, presented: Option<Presented>) -> Rounds {
+        self.surroundings.presented = presented;
+        self
     }
 
     /// The request once more, with what the client answered.
     fn ask_again(&mut self, responses: &[u8], state: Option<&[u8]>) -> LinkRequest {
         let mut sent = Vec::new();
-        let request = self.link.ask(self.progress_token.as_deref(), Ending::RunsOn, |number| {
+        let token = self.progress_token.as_deref();
+        let request = self.link.ask_in(&self.surroundings, token, Ending::RunsOn, |number| {
             sent = with_responses(&self.frame, number, responses, state);
             sent.clone()
         });

@@ -103,10 +103,14 @@ impl Node {
             Ok(slot) => slot,
             Err(refusal) => return *refusal,
         };
+        let mut presented = match self.present(&visit, asked, &server, &unlinked).await {
+            Ok(presented) => presented,
+            Err(refusal) => return *refusal,
+        };
         let key = self.task_link(&visit, &ticket, &server);
         let ready = match server.open_link_of(&key) {
             Some(ready) => ready,
-            None => match self.start(&visit, &server, &key, &unlinked).await {
+            None => match self.start(&visit, &server, &key, &unlinked, &mut presented).await {
                 Ok(ready) => ready,
                 Err(refusal) => return *refusal,
             },
@@ -119,8 +123,10 @@ impl Node {
             Era::Sessions => Ending::RunsOn,
             Era::Stateless => Ending::Cancels,
         };
-        let surroundings =
-            Surroundings { subject: Some(subject), ..self.surroundings(&visit, &server) };
+        let surroundings = Surroundings {
+            subject: Some(subject),
+            ..self.surroundings(&visit, &server, presented)
+        };
         let token = super::forward::progress_token(asked);
         let mut request = ready.link.ask_in(&surroundings, token, ending, |number| {
             let mut edits = Edits::of(asked.envelope.raw);

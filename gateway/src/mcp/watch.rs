@@ -9,6 +9,7 @@ use crate::greeting::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, STATELE
 use crate::link::{Ending, Given, Link, Surroundings};
 use crate::node::Node;
 use crate::pending::{Answer, SUBSCRIPTION_ID};
+use crate::presented::Presented;
 use crate::reply::{self, Reply};
 use crate::server::{GatewayServer, LinkKey, ReadyLink};
 use crate::task_id::TaskTicket;
@@ -150,7 +151,8 @@ impl Node {
         }
         let (begun, begins) = oneshot::channel();
         let watch = Watch {
-            visit: visit.clone(),
+            // It outlasts the request, and a token that is bound to the request does not.
+            visit: Visit { inbound: Arc::new(visit.inbound.unbound()), ..visit.clone() },
             server: server.clone(),
             key,
             watched: Watched::Resource(uri.to_owned()),
@@ -201,11 +203,12 @@ impl Node {
     ) {
         let Watch { visit, server, key, .. } = watch;
         loop {
-            let listener = || self.listener(visit, server);
-            if let Ok(ready) = server.link(key, &visit.principal, listener).await {
+            if let Ok(mut presented) = self.present_for_look(visit, server).await
+                && let Ok(ready) = self.link(visit, server, key, &mut presented).await
+            {
                 match ready.era {
-                    Era::Stateless => self.listen_to(watch, &ready, &mut begun).await,
-                    Era::Sessions => subscribe_in_session(watch, &ready).await,
+                    Era::Stateless => self.listen_to(watch, &ready, presented, &mut begun).await,
+                    Era::Sessions => subscribe_in_session(watch, &ready, presented).await,
                 }
             }
             tokio::time::sleep(PAUSE).await;
@@ -216,11 +219,12 @@ impl Node {
         &self,
         watch: &Watch,
         ready: &ReadyLink,
+        presented: Option<Presented>,
         begun: &mut Option<oneshot::Sender<Begun>>,
     ) {
         let Watch { key, watched, .. } = watch;
-        let surroundings =
-            Surroundings { subject: Some(watched.subject()), ..Surroundings::default() };
+        let subject = Some(watched.subject());
+        let surroundings = Surroundings { subject, presented, ..Surroundings::default() };
         let mut request = ready.link.ask_in(&surroundings, None, Ending::Cancels, |number| {
             listening(number, &watched.filter(), &key.capabilities)
         });
@@ -297,7 +301,7 @@ pub(super) struct Watch {
 }
 
 /// Subscribes on the link's session, which tells every stream of the caller that asked for it. Returns when the link is closed.
-async fn subscribe_in_session(watch: &Watch, ready: &ReadyLink) {
+async fn subscribe_in_session(watch: &Watch, ready: &ReadyLink, presented: Option<Presented>) {
     let Watched::Resource(uri) = &watch.watched else { return };
     let message = |method: &'static str| {
         move |number: u64| {
@@ -308,7 +312,9 @@ async fn subscribe_in_session(watch: &Watch, ready: &ReadyLink) {
             .into_bytes()
         }
     };
-    ready.link.ask(None, Ending::RunsOn, message("resources/subscribe")).answer().await;
+    let surroundings = Surroundings { presented, ..Surroundings::default() };
+    let subscribe = message("resources/subscribe");
+    ready.link.ask_in(&surroundings, None, Ending::RunsOn, subscribe).answer().await;
     ready.link.closed().await;
 }
 

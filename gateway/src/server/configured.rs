@@ -2,13 +2,15 @@
 
 use crate::vouching::Vouching;
 use attest::ToolAllowlist;
+use engine::credentials::{BadCredentials, Broker, SecretReader, TokenUse};
 use engine::judge::Rules;
 use engine::program::find_program;
 use engine::server::ServerSettings as EngineSettings;
 use engine::situation::ServerProfile;
 use gate::shown::ListMode;
-use ledger::record::{TokenMode, TrustLevel};
+use ledger::record::TrustLevel;
 use policy::Trust;
+use settings::SecretName;
 use settings::gateway::{
     CommandSettings, Credentials, GatewaySettings, Reach, ServerSettings, UrlSettings,
 };
@@ -26,6 +28,10 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
             let program = words.next().ok_or("`command` is empty")?;
             let mut environment = Vec::new();
             for (name, secret) in env {
+                // What is in Vault is read when the program is started.
+                if matches!(secret, SecretName::Vault(_)) {
+                    continue;
+                }
                 let value =
                     secret.read(variable).map_err(|error| format!("`env.{name}`: {error}"))?;
                 environment.push((OsString::from(name), OsString::from(value)));
@@ -34,7 +40,7 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
             Ok(Upstream::Stdio(StdioLaunch { program, arguments, environment, directory: None }))
         }
         Reach::Url(reached) => {
-            let UrlSettings { url, credentials, headers, allow_private, ca, .. } = &**reached;
+            let UrlSettings { url, headers, allow_private, ca, .. } = &**reached;
             if ca.is_some() {
                 return Err("`ca` is not available in this version; remove it".to_owned());
             }
@@ -56,18 +62,21 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
                     secret.read(variable).map_err(|error| format!("`headers.{name}`: {error}"))?;
                 add(name, value)?;
             }
-            if let Credentials::Secret { secret, header, scheme } = credentials {
-                let value =
-                    secret.read(variable).map_err(|error| format!("`credentials`: {error}"))?;
-                let value = match scheme {
-                    Some(scheme) => format!("{scheme} {value}"),
-                    None => value,
-                };
-                add(header, value)?;
-            }
             Ok(Upstream::Http(HttpEndpoint { url, headers: all, allow_private: *allow_private }))
         }
     }
+}
+
+/// What the server is shown in place of the caller's token.
+pub(super) fn broker_of(
+    settings: &ServerSettings,
+    secrets: &SecretReader,
+) -> Result<Broker, BadCredentials> {
+    let credentials = match &settings.reach {
+        Reach::Url(reached) => &reached.credentials,
+        Reach::Command(_) => &Credentials::None,
+    };
+    Broker::open(settings.id.as_str(), credentials, secrets)
 }
 
 /// The file of the program that is started; `None` for a server that is reached over HTTP.
@@ -132,10 +141,7 @@ pub(super) fn header_names(settings: &ServerSettings) -> Vec<String> {
         Reach::Command(_) => Vec::new(),
         Reach::Url(reached) => {
             let UrlSettings { headers, credentials, .. } = &**reached;
-            let credential = match credentials {
-                Credentials::Secret { header, .. } => Some(header.clone()),
-                Credentials::None => None,
-            };
+            let credential = credentials.header().map(str::to_owned);
             headers.keys().cloned().chain(credential).collect()
         }
     }
@@ -148,10 +154,9 @@ fn profile_of(settings: &ServerSettings) -> ServerProfile {
         Trust::Community => TrustLevel::Community,
         Trust::Unknown => TrustLevel::Unknown,
     };
-    let has_secret = match &settings.reach {
-        Reach::Url(reached) => matches!(reached.credentials, Credentials::Secret { .. }),
-        Reach::Command(_) => false,
+    let token = match &settings.reach {
+        Reach::Url(reached) => TokenUse::of(&reached.credentials),
+        Reach::Command(_) => TokenUse::default(),
     };
-    let token = if has_secret { TokenMode::Vault } else { TokenMode::None };
     ServerProfile { trust, sandbox: None, token }
 }

@@ -5,14 +5,16 @@ use crate::child::{Child, ChildGuard, ChildInput, Said};
 use crate::greeting::{Era, Greeted, greet};
 use crate::link::{Link, LinkParts, Way};
 use crate::pending::{Listener, Pending, Whose, messages, whose};
+use engine::credentials::{Inbound, Unavailable};
 use engine::judge::Instance as EngineInstance;
 use engine::principal::Principal;
 use serde_json::json;
-use settings::gateway::{CommandSettings, Instance, Reach};
+use settings::SecretName;
+use settings::gateway::{CommandSettings, Credentials, Instance, Reach};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use wire::remote::{RemoteLimits, RemoteSession};
+use wire::remote::{Credential, RemoteLimits, RemoteSession};
 use wire::{HttpEndpoint, StdioLaunch, Upstream};
 
 /// The most connections to one server that are kept without a request.
@@ -80,6 +82,7 @@ impl GatewayServer {
         self: &Arc<Self>,
         key: &LinkKey,
         principal: Principal,
+        credential: Option<&Arc<Credential>>,
         listener: Box<Listener>,
     ) -> Result<Arc<ReadyLink>, LinkError> {
         let pending = Arc::new(Pending::new(listener));
@@ -90,15 +93,19 @@ impl GatewayServer {
                 (self.open_nowhere(principal, pending)?, None)
             }
             (Upstream::Http(endpoint), _) => {
-                (self.open_remote(endpoint, principal, pending, key).await?, None)
+                (self.open_remote(endpoint, principal, credential, pending, key).await?, None)
             }
             (Upstream::Stdio(launch), Reach::Command(command)) => match command.instance {
                 Instance::Shared => {
-                    (self.open_shared(launch, principal, pending, key).await?, None)
+                    let launch =
+                        self.with_secrets(launch, command).await.map_err(LinkError::NoSecret)?;
+                    (self.open_shared(&launch, principal, pending, key).await?, None)
                 }
                 Instance::Principal | Instance::Session => {
+                    let launch =
+                        self.with_secrets(launch, command).await.map_err(LinkError::NoSecret)?;
                     let (link, child) =
-                        self.open_child(launch, command, principal, pending, key)?;
+                        self.open_child(&launch, command, principal, pending, key)?;
                     (link, Some(child))
                 }
             },
@@ -112,7 +119,9 @@ impl GatewayServer {
             Ok(Greeted { era, spoken, has_tasks }) => {
                 self.eras.store(spoken, Ordering::Relaxed);
                 self.note_tasks(era, has_tasks);
-                if era == Era::Sessions {
+                if self.is_shown_bound_tokens() {
+                    // Such a token goes with the caller's own request alone.
+                } else if era == Era::Sessions {
                     link.listen(&self.runtime);
                 } else if self.engine.permits_use(&asks_as) {
                     link.subscribe(&self.runtime);
@@ -130,6 +139,7 @@ impl GatewayServer {
         self: &Arc<Self>,
         endpoint: &HttpEndpoint,
         principal: Principal,
+        credential: Option<&Arc<Credential>>,
         pending: Arc<Pending>,
         key: &LinkKey,
     ) -> Result<Arc<Link>, LinkError> {
@@ -143,9 +153,57 @@ impl GatewayServer {
             .get_or_try_init(|| RemoteSession::open(endpoint, limits, self.tls_key.clone()))
             .await
             .map_err(|error| LinkError::NotReached(Arc::new(error)))?;
-        let way = Way::Remote(Arc::new(first.another()));
-        let end = FarEnd::new(way, EngineInstance::default());
+        let session = first.another();
+        if let Some(credential) = credential {
+            session.present(credential);
+        }
+        // A server may show each caller other lists, by the credential: what one lacks is no removal for another.
+        let instance = match key.credential {
+            Some(_) => self.new_instance(),
+            None => EngineInstance::default(),
+        };
+        let end = FarEnd::new(Way::Remote(Arc::new(session)), instance);
         self.join(end, principal, pending, key.capabilities.clone())
+    }
+
+    /// The server with the gateway's own credentials and secrets. A server that is shown what a caller brings has none.
+    pub(crate) async fn own_upstream(&self) -> Result<Upstream, Unavailable> {
+        match (&self.upstream, &self.settings.reach) {
+            (Upstream::Http(endpoint), _) => {
+                let mut endpoint = endpoint.clone();
+                let own = self.broker.obtain(&Inbound::default()).await?;
+                let own = own.map(|own| (own.name().clone(), own.value().clone()));
+                endpoint.headers.extend(own);
+                Ok(Upstream::Http(endpoint))
+            }
+            (Upstream::Stdio(launch), Reach::Command(command)) => {
+                self.with_secrets(launch, command).await.map(Upstream::Stdio)
+            }
+            (Upstream::Stdio(launch), Reach::Url(_)) => Ok(Upstream::Stdio(launch.clone())),
+        }
+    }
+
+    fn is_shown_bound_tokens(&self) -> bool {
+        match &self.settings.reach {
+            Reach::Url(reached) => matches!(reached.credentials, Credentials::Bound { .. }),
+            Reach::Command(_) => false,
+        }
+    }
+
+    /// The launch of a program with the secrets that it gets from Vault.
+    async fn with_secrets(
+        &self,
+        launch: &StdioLaunch,
+        command: &CommandSettings,
+    ) -> Result<StdioLaunch, Unavailable> {
+        let mut launch = launch.clone();
+        for (name, secret) in &command.env {
+            if matches!(secret, SecretName::Vault(_)) {
+                let value = self.secrets.read(secret).await?;
+                launch.environment.push((name.into(), value.expose().into()));
+            }
+        }
+        Ok(launch)
     }
 
     /// A process for one caller alone.

@@ -29,6 +29,8 @@ pub(crate) struct Script {
     pub(crate) instead: BTreeMap<String, (u16, &'static str, String)>,
     /// Calls wait for a permit of this before they are answered.
     pub(crate) gate: Option<Arc<tokio::sync::Semaphore>>,
+    /// Answers 401 to every request whose `authorization` does not have one of these in it; `None` accepts all.
+    pub(crate) accepts: Option<Vec<String>>,
 }
 
 impl Script {
@@ -438,15 +440,29 @@ pub(crate) fn add_key(store: &mut dyn Store, sub: &str, groups: &[&str]) -> Stri
 
 /// Plays a server over HTTP with sessions. Returns its address.
 async fn play(script: Arc<Mutex<Script>>) -> SocketAddr {
+    answer_with(move |request| {
+        let script = script.clone();
+        async move { respond(&script, request).await }
+    })
+    .await
+}
+
+/// Answers HTTP requests on loopback. Returns the address.
+pub(crate) async fn answer_with<F>(
+    answer: impl Fn(http::Request<hyper::body::Incoming>) -> F + Clone + Send + 'static,
+) -> SocketAddr
+where
+    F: Future<Output = http::Response<Full<Bytes>>> + Send + 'static,
+{
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let script = script.clone();
+            let answer = answer.clone();
             tokio::spawn(async move {
-                let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                    let script = script.clone();
-                    async move { Ok::<_, Infallible>(respond(&script, request).await) }
+                let service = service_fn(move |request| {
+                    let answered = answer(request);
+                    async move { Ok::<_, Infallible>(answered.await) }
                 });
                 let connection = hyper::server::conn::http1::Builder::new();
                 let _ = connection.serve_connection(TokioIo::new(stream), service).await;
@@ -480,6 +496,13 @@ async fn respond(
         gate.acquire().await.expect("a permit").forget();
     }
     let script = script.lock().expect("a lock");
+    let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
+    let is_accepted = script.accepts.as_ref().is_none_or(|accepted| {
+        accepted.iter().any(|one| authorization.is_some_and(|shown| shown.contains(one)))
+    });
+    if !is_accepted {
+        return plain(401, "text/plain", String::new());
+    }
     if let Some((status, media, body)) = script.instead.get(&method) {
         let body = body.replace("\"ID\"", &message["id"].to_string());
         let mut response = plain(*status, media, body);

@@ -33,6 +33,7 @@ fn decision<'a>(tool: &'a str, reasons: &'a [&'a str], result: RulingResult) -> 
             audience: None,
             mode: TokenMode::None,
             passthrough_detected: false,
+            source: Some("none"),
         },
         sandbox: Some(Sandbox { fs_policy: FsPolicy::ReadOnly, net_policy: NetPolicy::BlockAll }),
         approval: None,

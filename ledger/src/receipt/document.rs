@@ -127,6 +127,9 @@ pub struct TokenHandling {
     pub mode: String,
     pub audience: Option<String>,
     pub passthrough_detected: bool,
+    /// Receipts of earlier versions do not have it.
+    #[serde(default)]
+    pub source: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -127,6 +127,7 @@ pub(crate) fn decision<'a>(
             audience: None,
             mode: record::TokenMode::None,
             passthrough_detected: false,
+            source: Some("none"),
         },
         sandbox: Some(record::Sandbox {
             fs_policy: record::FsPolicy::WorkspaceOnly,

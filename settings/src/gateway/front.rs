@@ -212,7 +212,7 @@ pub(super) fn readable(
         SecretName::Vault(_) => {
             mistakes.add(
                 place,
-                "`vault:` is not available in this version; use `env:VARIABLE` or `file:PATH`",
+                "is read before Vault can be reached; use `env:VARIABLE` or `file:PATH`",
             );
             None
         }

@@ -1,5 +1,6 @@
 //! `[[server]]`: a server behind the gateway, how it is reached and what the operator says of it.
 
+mod credentials;
 mod reach;
 mod rules;
 
@@ -11,7 +12,8 @@ use gate::server::ServerId;
 use policy::{Risk, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use rules::read;
+pub use credentials::{Credentials, GrantKind, GrantSettings};
+pub(super) use rules::{Common, read};
 
 /// Some hosts cut the names of tools here.
 const MAX_SHOWN_NAME: usize = 64;
@@ -69,26 +71,12 @@ pub struct UrlSettings {
     pub allow_private: bool,
 }
 
-/// What the gateway shows an upstream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Credentials {
-    None,
-    /// `header: scheme secret`, without the scheme where there is none.
-    Secret {
-        secret: SecretName,
-        header: String,
-        scheme: Option<String>,
-    },
-}
-
 impl ServerSettings {
     /// Whether it can be reached with the gateway's own credentials, without a caller's.
     pub fn has_own_credentials(&self) -> bool {
         match &self.reach {
             Reach::Command(_) => true,
-            Reach::Url(reached) => match &reached.credentials {
-                Credentials::None | Credentials::Secret { .. } => true,
-            },
+            Reach::Url(reached) => !reached.credentials.is_per_caller(),
         }
     }
 

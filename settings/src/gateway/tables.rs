@@ -37,6 +37,7 @@ tables! {
         receipts: Receipts,
         export: Export,
         egress: Option<EgressTable>,
+        vault: Option<VaultTable>,
         server: Vec<ServerTable>,
         toolset: Vec<ToolsetTable>,
     }
@@ -96,6 +97,23 @@ tables! {
     EgressTable {
         proxy: Option<Text>,
     }
+    VaultTable {
+        address: Option<Text>,
+        namespace: Option<Text>,
+        auth: VaultAuthTable,
+        refresh_seconds: Option<Whole<1, DAY>>,
+        allow_private: bool,
+        ca: Option<SecretName>,
+    }
+    VaultAuthTable {
+        method: VaultMethod,
+        mount: Option<Text>,
+        token: Option<SecretName>,
+        role_id: Option<Text>,
+        secret_id: Option<SecretName>,
+        role: Option<Text>,
+        jwt: Option<SecretName>,
+    }
     ServerTable {
         id: Option<Text>,
         command: Option<Vec<String>>,
@@ -148,8 +166,12 @@ tables! {
         scheme: Option<String>,
         token_endpoint: Option<Text>,
         audience: Option<Text>,
+        resource: Option<Text>,
         scopes: Option<Vec<String>>,
         client: Option<SecretName>,
+        client_auth: Option<ClientAuth>,
+        allow_private: Option<bool>,
+        ca: Option<SecretName>,
     }
     ToolsetTable {
         id: Option<Text>,
@@ -170,6 +192,16 @@ words! {
     }
     /// What becomes of an argument that the approved schema does not name.
     UnknownFields { #[default] Refuse, Allow, }
+    /// How the gateway proves to Vault who it is.
+    VaultMethod { #[default] Token, Approle, Kubernetes, }
+    /// How the gateway's client proves to an authorization server who it is.
+    ClientAuth {
+        /// `Authorization: Basic …`.
+        #[default]
+        Basic,
+        /// `client_id` and `client_secret` in the body.
+        Post,
+    }
     /// Where the credentials for an upstream come from.
     CredentialMode {
         #[default]
@@ -190,6 +222,7 @@ impl GatewayFile {
             gateway: FrontTable { tls: Some(TlsTable::default()), ..FrontTable::default() },
             auth: AuthTable { issuer: vec![IssuerTable::default()], ..AuthTable::default() },
             egress: Some(EgressTable::default()),
+            vault: Some(VaultTable::default()),
             server: vec![ServerTable {
                 sandbox: Some(SandboxTable::default()),
                 preflight: Some(PreflightTable::default()),

@@ -134,7 +134,7 @@ fn tls_is_whole_or_not_there() {
     twins(PUBLIC, "cert = \"file:c.pem\", ", "", "`gateway.tls.cert`: missing");
     let both = "key = \"file:k.pem\", terminated_by = [\"10.0.0.1\"]";
     twins(PUBLIC, "key = \"file:k.pem\"", both, "either a proxy ends TLS or the gateway does");
-    twins(PUBLIC, "file:k.pem", "vault:kv/tls#key", "`vault:` is not available in this version");
+    twins(PUBLIC, "file:k.pem", "vault:kv/tls#key", "is read before Vault can be reached");
     twins(PUBLIC, "file:k.pem", "-----BEGIN PRIVATE KEY-----", "cannot be given directly");
 }
 
@@ -258,18 +258,12 @@ fn what_this_version_lacks_is_refused_and_not_ignored() {
         ("preflight = { path_args = [\"path\"] }", "preflight.path_args`: this check is not"),
         ("preflight = { url_args = [\"url\"] }", "preflight.url_args`: this check is not"),
         ("preflight = { rate = \"60/min\" }", "preflight.rate`: this check is not available"),
-        ("env = { T = \"vault:kv/files#token\" }", "`vault:` is not available in this version"),
         ("env = { T = \"keyring:files\" }", "`keyring:` is not available in this version"),
     ] {
         twins(FILES, "trust = \"internal\"\n", &with(line), expected);
     }
-    let vault = format!("{ISSUES}credentials = {{ mode = \"vault\", secret = \"file:t\" }}\n");
-    for mode in ["exchange", "client_credentials", "user", "bound"] {
-        let written = format!("\"{mode}\", audience = \"https://issues.example.com/mcp\"");
-        let expected = format!("`{mode}` is not available in this version");
-        twins(&vault, "\"vault\", secret = \"file:t\"", &written, &expected);
-    }
-    twins(&vault, "file:t", "vault:kv/issues#token", "`vault:` is not available");
+    let none = format!("{ISSUES}credentials = {{ mode = \"none\" }}\n");
+    twins(&none, "\"none\"", "\"user\"", "`user` is not available in this version");
     twins("", "", "[egress]\nproxy = \"http://proxy:3128\"\n", "not available in this version");
 }
 
@@ -290,6 +284,83 @@ fn credentials_say_what_is_sent() {
     twins(&good, "scheme = \"\"", "audience = \"x\"", "does not belong to this mode");
     twins(&good, "\"vault\"", "\"none\"", "`none` sends nothing");
     twins(&good, "{ X-Team", "{ Mcp-Session-Id", "is not a header's name that can be set");
+}
+
+#[test]
+fn a_token_is_asked_for_at_an_endpoint_for_one_audience() {
+    let good = format!(
+        "{ISSUES}credentials = {{ mode = \"exchange\", token_endpoint = \"https://idp.example.com/token\", audience = \"https://issues.example.com/mcp\", scopes = [\"read\"], client = \"env:CLIENT\" }}\n"
+    );
+    let Reach::Url(url) = &read(&good).servers[&id("issues")].reach.clone() else { panic!() };
+    let Credentials::Grant(grant) = &url.credentials else { panic!() };
+    assert_eq!(
+        (grant.kind, grant.scopes.as_slice()),
+        (GrantKind::Exchange, &["read".to_owned()][..])
+    );
+    assert!(url.credentials.is_per_caller());
+    let own = read(&good.replace("\"exchange\"", "\"client_credentials\""));
+    let Reach::Url(url) = &own.servers[&id("issues")].reach else { panic!() };
+    assert!(!url.credentials.is_per_caller());
+    let endpoint = ", token_endpoint = \"https://idp.example.com/token\"";
+    twins(&good, endpoint, "", "credentials.token_endpoint`: missing");
+    twins(&good, "https://idp", "http://idp", "use `https://`");
+    let audience = ", audience = \"https://issues.example.com/mcp\"";
+    twins(&good, audience, "", "credentials.audience`: missing");
+    twins(&good, ", client = \"env:CLIENT\"", "", "credentials.client`: missing");
+    twins(&good, "env:CLIENT", "id:secret", "cannot be given directly");
+    twins(&good, "[\"read\"]", "[\"a b\"]", "each one word");
+    twins(
+        &good,
+        "client =",
+        "secret = \"env:T\", client =",
+        "secret`: does not belong to this mode",
+    );
+    let many = |count: usize| format!("[{}]", vec!["\"s\""; count].join(", "));
+    let most = good.replace("[\"read\"]", &many(64));
+    twins(&most, &many(64), &many(65), "at most 64 scopes");
+}
+
+#[test]
+fn a_bound_token_is_for_the_servers_url_unless_another_audience_is_named() {
+    let audience = |text: &str| {
+        let Reach::Url(url) = &read(text).servers[&id("issues")].reach.clone() else { panic!() };
+        let Credentials::Bound { audience } = &url.credentials else { panic!() };
+        audience.clone()
+    };
+    let plain = format!("{ISSUES}credentials = {{ mode = \"bound\" }}\n");
+    assert_eq!(audience(&plain), "https://issues.example.com/mcp");
+    let named = plain.replace("\"bound\"", "\"bound\", audience = \"api://issues\"");
+    assert_eq!(audience(&named), "api://issues");
+    twins(&plain, "\"bound\"", "\"bound\", secret = \"env:T\"", "does not belong to this mode");
+}
+
+#[test]
+fn secrets_in_vault_need_a_vault() {
+    const VAULT: &str = "[vault]\naddress = \"https://vault.example.com:8200\"\nauth = { method = \"approle\", role_id = \"gateway\", secret_id = \"env:SECRET_ID\" }\n";
+    let secret = "credentials = { mode = \"vault\", secret = \"vault:kv/issues#token\" }\n";
+    let good = format!("{VAULT}{ISSUES}{secret}");
+    let vault = read(&good).vault.expect("a vault");
+    assert!(matches!(&vault.login, VaultLogin::AppRole { mount, .. } if mount == "approle"));
+    assert_eq!(vault.refresh_seconds, 300);
+    twins(&good, VAULT, "", "no Vault is configured: add `[vault]`");
+    twins(&good, "kv/issues#token", "kv/../sys#token", "type `vault:MOUNT/PATH#FIELD`");
+    twins(&good, "https://vault", "http://vault", "use `https://`");
+    twins(&good, "role_id = \"gateway\", ", "", "vault.auth.role_id`: missing");
+    twins(&good, "env:SECRET_ID", "hvs.secret", "cannot be given directly");
+    twins(&good, "role_id", "token = \"env:T\", role_id", "token`: does not belong to this method");
+    twins(&good, "env:SECRET_ID", "vault:kv/a#b", "is read before Vault can be reached");
+    let started = format!("{VAULT}{FILES}env = {{ TOKEN = \"vault:kv/files#token\" }}\n");
+    read(&started);
+    twins(&started, VAULT, "", "no Vault is configured");
+    let header = format!("{VAULT}{ISSUES}headers = {{ X-Key = \"env:K\" }}\n");
+    twins(&header, "env:K", "vault:kv/issues#key", "is read before Vault can be reached");
+    for auth in [
+        "{ token = \"env:VAULT_TOKEN\" }",
+        "{ method = \"kubernetes\", role = \"gateway\", jwt = \"file:/var/run/secrets/token\" }",
+    ] {
+        let start = VAULT.find("{ method").unwrap();
+        read(&format!("{}{auth}\n{ISSUES}{secret}", &VAULT[..start]));
+    }
 }
 
 #[test]

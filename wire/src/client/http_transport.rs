@@ -161,6 +161,7 @@ fn unanswered(failure: RemoteFailure, awaited: Awaited) -> Result<Asked, Observe
             Err(ObserveError::ConnectionLost { host, awaited, source })
         }
         RemoteFailure::NeedsSignIn { challenged } => Err(ObserveError::NeedsSignIn { challenged }),
+        RemoteFailure::CredentialRefused => Err(ObserveError::NeedsSignIn { challenged: false }),
         RemoteFailure::RedirectRefused { status, target } => {
             Err(ObserveError::RedirectRefused { status, target })
         }

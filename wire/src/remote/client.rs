@@ -3,7 +3,7 @@
 
 use super::exchange::{Exchange, Report, Reports};
 use super::limits::HEARD_MESSAGES;
-use super::link::Link;
+use super::link::{Credential, Link};
 use super::listen::listen;
 use super::{Outbound, RemoteFailure, RemoteLimits};
 use crate::error::ObserveError;
@@ -11,7 +11,7 @@ use crate::http::tls::{self, TlsKey};
 use crate::limits::{CONNECT_TIMEOUT, GOODBYE_TIMEOUT};
 use crate::upstream::HttpEndpoint;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -58,6 +58,11 @@ impl RemoteSession {
     /// Another session on the same server, over the same connections.
     pub fn another(&self) -> RemoteSession {
         RemoteSession { link: self.link.another() }
+    }
+
+    /// Every request of this session shows this credential from now on, for as long as the caller keeps it.
+    pub fn present(&self, credential: &Arc<Credential>) {
+        self.link.present(credential);
     }
 
     /// Sends a request and hears all that comes for it, up to its answer. Dropping the future closes its connection.

@@ -22,6 +22,8 @@ pub enum RemoteFailure {
     #[error("the server needs a sign-in (status 401{}); give its token as a header",
         if *.challenged { " with WWW-Authenticate" } else { ", without WWW-Authenticate" })]
     NeedsSignIn { challenged: bool },
+    #[error("the server refused the credential that is configured for it (status 401)")]
+    CredentialRefused,
     #[error(
         "the server redirects to `{target}` (status {status}); redirects are not followed, give that URL yourself if you trust it"
     )]
@@ -67,6 +69,8 @@ pub enum FailureKind {
     Unreadable,
     TimedOut,
     NeedsSignIn,
+    /// The server was shown a credential and did not take it, also after it was renewed.
+    CredentialRefused,
     /// The client does not wait for it any more.
     Cancelled,
     /// Nothing of the server's doing.
@@ -90,6 +94,7 @@ impl RemoteFailure {
             | RemoteFailure::NeverReached => FailureKind::Unreachable,
             RemoteFailure::Silent { .. } => FailureKind::TimedOut,
             RemoteFailure::NeedsSignIn { .. } => FailureKind::NeedsSignIn,
+            RemoteFailure::CredentialRefused => FailureKind::CredentialRefused,
             RemoteFailure::Unreadable(_) => FailureKind::Unreadable,
             RemoteFailure::Cancelled => FailureKind::Cancelled,
             RemoteFailure::NoRuntime { .. } | RemoteFailure::Panicked | RemoteFailure::Internal => {

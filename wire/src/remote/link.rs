@@ -14,8 +14,9 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
+use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -29,6 +30,35 @@ pub(crate) type Post = Request<Full<Bytes>>;
 pub(crate) struct Link {
     way: Arc<Way>,
     session: Mutex<Session>,
+    /// What the requests of this session show the server, for as long as its owner keeps it.
+    credential: Mutex<Weak<Credential>>,
+}
+
+/// A header by which a session proves to a server who it is, or that it may ask.
+pub struct Credential {
+    name: HeaderName,
+    value: HeaderValue,
+}
+
+impl Credential {
+    pub fn new(name: HeaderName, mut value: HeaderValue) -> Credential {
+        value.set_sensitive(true);
+        Credential { name, value }
+    }
+
+    pub fn name(&self) -> &HeaderName {
+        &self.name
+    }
+
+    pub fn value(&self) -> &HeaderValue {
+        &self.value
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Credential").field(&self.name).finish()
+    }
 }
 
 /// What all sessions on one server share.
@@ -79,12 +109,22 @@ impl Link {
             budget: Budget::new(limits.frame_bytes.saturating_mul(MAX_UNFINISHED_FRAMES)),
             limits,
         };
-        Ok(Link { way: Arc::new(way), session: Mutex::default() })
+        Ok(Link::on(Arc::new(way)))
     }
 
     /// Another session on the same server.
     pub(super) fn another(&self) -> Link {
-        Link { way: self.way.clone(), session: Mutex::default() }
+        Link::on(self.way.clone())
+    }
+
+    fn on(way: Arc<Way>) -> Link {
+        Link { way, session: Mutex::default(), credential: Mutex::default() }
+    }
+
+    /// Requests show this credential from now on, until it is dropped.
+    pub(super) fn present(&self, credential: &Arc<Credential>) {
+        let mut shown = self.credential.lock().unwrap_or_else(PoisonError::into_inner);
+        *shown = Arc::downgrade(credential);
     }
 
     /// Whether a message with this version of its own is one of the stateless era.
@@ -165,6 +205,10 @@ impl Link {
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = self.headers.clone();
         request.headers_mut().insert(ACCEPT, accept);
+        let shown = self.credential.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(Credential { name, value }) = shown.as_deref() {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
         request
     }
 

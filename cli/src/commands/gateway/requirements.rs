@@ -34,7 +34,7 @@ pub(super) fn lines(settings: &GatewaySettings) -> Vec<String> {
         format!("2 authentication and transport: {} ({transport})", mark(has_identity)),
         format!("3 lists by identity: met ({policies})"),
         format!("4 authorization of each call: met ({policies})"),
-        "5 no token passthrough: met (callers' tokens end here)".to_owned(),
+        "5 no token passthrough: met (callers' tokens end here; a call with one in it is refused)".to_owned(),
         "6 OAuth proxy: not applicable (the gateway signs nobody in at another provider and keeps no tokens of people; callers bring tokens of your issuers, and servers get the secret that the file names)".to_owned(),
         "7 preflight: met in part (size and depth of messages are bounded; arguments are not checked against schemas, and there are no rates)".to_owned(),
         format!("8 sandbox: {sandbox}"),

@@ -3,7 +3,7 @@
 use super::{CommandSettings, Credentials, Reach, UrlSettings};
 use crate::gateway::front::readable;
 use crate::gateway::mistake::{Mistakes, Place};
-use crate::gateway::tables::{CredentialMode, CredentialsTable, ServerTable};
+use crate::gateway::tables::ServerTable;
 use crate::secret::SecretName;
 use policy::Trust;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,8 @@ pub(super) struct Written<'a> {
     pub(super) table: &'a ServerTable,
     pub(super) trust: Trust,
     pub(super) folder: &'a Path,
+    /// Whether `[vault]` is there.
+    pub(super) has_vault: bool,
     pub(super) place: Place,
 }
 
@@ -99,7 +101,7 @@ impl Written<'_> {
                 ),
             );
         }
-        let env = self.secrets("env", &table.env, is_variable, "a variable's name", mistakes);
+        let env = self.variables(mistakes);
         Some(CommandSettings {
             command: command.to_vec(),
             env,
@@ -131,16 +133,15 @@ impl Written<'_> {
         let url = parsed.map_err(|error| mistakes.add(&self.place.key("url"), format!("{error}")));
         let credentials = match &table.credentials {
             None => Some(Credentials::None),
-            Some(table) => self.credentials(table, mistakes),
+            Some(table) => self.credentials(table, url.as_ref().ok(), mistakes),
         };
-        let headers =
-            self.secrets("headers", &table.headers, is_free_header, "a header's name", mistakes);
+        let headers = self.headers(mistakes);
         let forward_headers = self.forward_headers(mistakes);
         let ca = match &table.ca {
             Some(ca) => Some(readable(ca, self.folder, &self.place.key("ca"), mistakes)?),
             None => None,
         };
-        if let Some(Credentials::Secret { header, .. }) = &credentials
+        if let Some(header) = credentials.as_ref().and_then(Credentials::header)
             && headers.keys().any(|name| name.eq_ignore_ascii_case(header))
         {
             let problem = format!("`{header}` is set by `credentials` already: remove one of them");
@@ -149,71 +150,6 @@ impl Written<'_> {
         let allow_private = table.allow_private.unwrap_or(false);
         let (url, credentials) = (url.ok()?, credentials?);
         Some(UrlSettings { url, credentials, headers, forward_headers, ca, allow_private })
-    }
-
-    fn credentials(
-        &self,
-        table: &CredentialsTable,
-        mistakes: &mut Mistakes<'_>,
-    ) -> Option<Credentials> {
-        let place = self.place.key("credentials");
-        let unavailable = |word: &str| {
-            format!(
-                "`{word}` is not available in this version; use `none`, or `vault` with an `env:` or `file:` secret"
-            )
-        };
-        let others = [
-            ("token_endpoint", table.token_endpoint.is_some()),
-            ("audience", table.audience.is_some()),
-            ("scopes", table.scopes.is_some()),
-            ("client", table.client.is_some()),
-        ];
-        let refused = match table.mode {
-            None => {
-                let problem = "missing: type `mode = \"none\"` or `mode = \"vault\"`";
-                mistakes.add(&place.key("mode"), problem);
-                return None;
-            }
-            Some(CredentialMode::None | CredentialMode::Vault) => None,
-            Some(CredentialMode::Exchange) => Some("exchange"),
-            Some(CredentialMode::ClientCredentials) => Some("client_credentials"),
-            Some(CredentialMode::User) => Some("user"),
-            Some(CredentialMode::Bound) => Some("bound"),
-        };
-        if let Some(word) = refused {
-            mistakes.add(&place.key("mode"), unavailable(word));
-            return None;
-        }
-        for (key, _) in others.iter().filter(|(_, is_set)| *is_set) {
-            mistakes.add(&place.key(key), "does not belong to this mode: remove it");
-        }
-        if table.mode == Some(CredentialMode::None) {
-            let has_secret =
-                table.secret.is_some() || table.header.is_some() || table.scheme.is_some();
-            if has_secret {
-                mistakes.add(&place.key("mode"), "`none` sends nothing: use `vault` for a secret");
-            }
-            return Some(Credentials::None);
-        }
-        let Some(secret) = &table.secret else {
-            let problem = "missing: type `secret = \"env:VARIABLE\"` or `\"file:PATH\"`";
-            mistakes.add(&place.key("secret"), problem);
-            return None;
-        };
-        let secret = readable(secret, self.folder, &place.key("secret"), mistakes)?;
-        let header = table.header.as_deref().unwrap_or("Authorization").to_owned();
-        let may_carry = header.eq_ignore_ascii_case("authorization") || is_free_header(&header);
-        if !may_carry {
-            let problem = format!("`{header}` cannot carry a secret: use `Authorization`");
-            mistakes.add(&place.key("header"), problem);
-        }
-        let default_scheme = header.eq_ignore_ascii_case("authorization").then_some("Bearer");
-        let scheme = table.scheme.as_deref().or(default_scheme).filter(|scheme| !scheme.is_empty());
-        if scheme.is_some_and(|scheme| !is_token(scheme)) {
-            let problem = "is not one word, such as `Bearer`; for none type `scheme = \"\"`";
-            mistakes.add(&place.key("scheme"), problem);
-        }
-        Some(Credentials::Secret { secret, header, scheme: scheme.map(str::to_owned) })
     }
 
     fn forward_headers(&self, mistakes: &mut Mistakes<'_>) -> BTreeSet<String> {
@@ -231,25 +167,34 @@ impl Written<'_> {
         names
     }
 
-    fn secrets(
-        &self,
-        key: &str,
-        written: &BTreeMap<String, SecretName>,
-        is_name: fn(&str) -> bool,
-        expected: &str,
-        mistakes: &mut Mistakes<'_>,
-    ) -> BTreeMap<String, SecretName> {
-        let mut secrets = BTreeMap::new();
-        for (name, secret) in written {
-            let place = self.place.key(key).key(name);
-            if !is_name(name) {
-                mistakes.add(&place, format!("`{name}` is not {expected} that can be set here"));
+    fn variables(&self, mistakes: &mut Mistakes<'_>) -> BTreeMap<String, SecretName> {
+        let mut variables = BTreeMap::new();
+        for (name, secret) in &self.table.env {
+            let place = self.place.key("env").key(name);
+            if !is_variable(name) {
+                let problem = format!("`{name}` is not a variable's name that can be set here");
+                mistakes.add(&place, problem);
             }
-            if let Some(secret) = readable(secret, self.folder, &place, mistakes) {
-                secrets.insert(name.clone(), secret);
+            if let Some(secret) = self.kept(secret, &place, mistakes) {
+                variables.insert(name.clone(), secret);
             }
         }
-        secrets
+        variables
+    }
+
+    fn headers(&self, mistakes: &mut Mistakes<'_>) -> BTreeMap<String, SecretName> {
+        let mut headers = BTreeMap::new();
+        for (name, secret) in &self.table.headers {
+            let place = self.place.key("headers").key(name);
+            if !is_free_header(name) {
+                let problem = format!("`{name}` is not a header's name that can be set here");
+                mistakes.add(&place, problem);
+            }
+            if let Some(secret) = readable(secret, self.folder, &place, mistakes) {
+                headers.insert(name.clone(), secret);
+            }
+        }
+        headers
     }
 
     fn refuse_keys(&self, keys: &[(&str, bool)], why: &str, mistakes: &mut Mistakes<'_>) {
@@ -260,7 +205,7 @@ impl Written<'_> {
 }
 
 /// Whether a header may be configured or forwarded: none of the gateway's own, of MCP, or of proxies.
-fn is_free_header(name: &str) -> bool {
+pub(super) fn is_free_header(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_own = OWN_HEADERS.contains(&lower.as_str())
         || ["mcp-", "x-forwarded-", "holdpoint-", "sec-"]
@@ -269,7 +214,7 @@ fn is_free_header(name: &str) -> bool {
     is_token(name) && !is_own
 }
 
-fn is_token(text: &str) -> bool {
+pub(super) fn is_token(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.len() <= 256 && text.bytes().all(is_plain)
 }

@@ -12,10 +12,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+/// What counts for every server.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::gateway) struct Common<'a> {
+    pub(in crate::gateway) admission: &'a Admission,
+    /// Whether `[vault]` is there.
+    pub(in crate::gateway) has_vault: bool,
+    pub(in crate::gateway) folder: &'a Path,
+}
+
 pub(in crate::gateway) fn read(
     tables: &[ServerTable],
-    admission: &Admission,
-    folder: &Path,
+    common: Common<'_>,
     mistakes: &mut Mistakes<'_>,
 ) -> BTreeMap<ServerId, Arc<ServerSettings>> {
     let mut servers = BTreeMap::new();
@@ -26,7 +34,7 @@ pub(in crate::gateway) fn read(
         if id.as_ref().is_some_and(|id| !seen.insert(id.clone())) {
             mistakes.add(&place.key("id"), "another server has this id: choose a different one");
         }
-        if let Some(settings) = server(table, id, admission, folder, place, mistakes) {
+        if let Some(settings) = server(table, id, common, place, mistakes) {
             servers.insert(settings.id.clone(), Arc::new(settings));
         }
     }
@@ -57,8 +65,7 @@ fn id(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) -> Option
 fn server(
     table: &ServerTable,
     id: Option<ServerId>,
-    general: &Admission,
-    folder: &Path,
+    Common { admission: general, has_vault, folder }: Common<'_>,
     place: Place,
     mistakes: &mut Mistakes<'_>,
 ) -> Option<ServerSettings> {
@@ -74,7 +81,7 @@ fn server(
     check_names(table, &place, mistakes);
     let admission = super::super::resolve(admission(table, general, &place, mistakes), folder);
     let allowed_tools = allowed_tools(table, &admission, &place, mistakes);
-    let written = Written { table, trust, folder, place };
+    let written = Written { table, trust, folder, has_vault, place };
     let reach = written.reach(mistakes);
     Some(ServerSettings {
         id: id?,

@@ -1,0 +1,229 @@
+//! What a server is shown in place of the caller's token: nothing, a secret, or a token of its own.
+//!
+//! INVARIANT: a caller's token ends here. It goes to the configured token endpoint as the subject of an exchange, and to no
+//! server. No secret is in a log, an error or a receipt; what is kept in memory is wiped when it is dropped, except for
+//! copies that the HTTP library makes.
+
+mod cell;
+mod claims;
+mod grant;
+mod inbound;
+mod passthrough;
+mod secret;
+mod unavailable;
+mod vault;
+
+pub use inbound::{BOUND_HEADER, CallerKey, Inbound};
+pub use passthrough::Needles;
+pub use secret::{Secret, SecretReader};
+pub use unavailable::Unavailable;
+pub use vault::{BadVault, Vault};
+
+use cell::{Cells, Fetched};
+use claims::Claims;
+use grant::{GrantChain, Issued};
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+use ledger::record::TokenMode;
+use settings::SecretName;
+use settings::gateway::{Credentials, GrantKind};
+use std::sync::Arc;
+use wire::remote::Credential;
+use zeroize::Zeroizing;
+
+/// How what a server is shown is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenUse {
+    pub mode: TokenMode,
+    /// The mode that is configured.
+    pub source: &'static str,
+    pub audience: Option<Arc<str>>,
+}
+
+impl Default for TokenUse {
+    fn default() -> TokenUse {
+        TokenUse { mode: TokenMode::None, source: "none", audience: None }
+    }
+}
+
+impl TokenUse {
+    pub fn of(credentials: &Credentials) -> TokenUse {
+        match credentials {
+            Credentials::None => TokenUse::default(),
+            Credentials::Secret { .. } => {
+                TokenUse { mode: TokenMode::Vault, source: "vault", audience: None }
+            }
+            Credentials::Grant(grant) => TokenUse {
+                mode: TokenMode::Exchanged,
+                source: match grant.kind {
+                    GrantKind::Exchange => "exchange",
+                    GrantKind::ClientCredentials => "client_credentials",
+                },
+                audience: Some(grant.audience.as_str().into()),
+            },
+            Credentials::Bound { audience } => TokenUse {
+                mode: TokenMode::None,
+                source: "bound",
+                audience: Some(audience.as_str().into()),
+            },
+        }
+    }
+}
+
+/// Obtains what one server is shown, and keeps it for as long as it counts.
+#[derive(Debug)]
+pub struct Broker {
+    source: Source,
+    cells: Cells,
+}
+
+#[derive(Debug)]
+enum Source {
+    None,
+    Secret { name: SecretName, reader: SecretReader, header: HeaderName, scheme: Option<String> },
+    Grant { chain: GrantChain, is_exchange: bool },
+    Bound { server: String, audience: String },
+}
+
+/// Why a broker cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCredentials {
+    #[error("`credentials`: {0}")]
+    Secret(#[from] settings::SecretError),
+    #[error("`credentials.header`: not the name of a header")]
+    Header,
+    #[error("`credentials.token_endpoint`: {0}")]
+    Endpoint(String),
+}
+
+impl Broker {
+    /// Nothing is reached. Secrets in the environment and in files are read once, so that a mistake is found at the start.
+    pub fn open(
+        server: &str,
+        credentials: &Credentials,
+        reader: &SecretReader,
+    ) -> Result<Broker, BadCredentials> {
+        let source = match credentials {
+            Credentials::None => Source::None,
+            Credentials::Secret { secret, header, scheme } => {
+                reader.check(secret)?;
+                let header = header.parse().map_err(|_| BadCredentials::Header)?;
+                let (name, reader) = (secret.clone(), reader.clone());
+                Source::Secret { name, reader, header, scheme: scheme.clone() }
+            }
+            Credentials::Grant(grant) => {
+                reader.check(&grant.client)?;
+                let is_exchange = grant.kind == GrantKind::Exchange;
+                Source::Grant { chain: GrantChain::of(grant, reader)?, is_exchange }
+            }
+            Credentials::Bound { audience } => {
+                Source::Bound { server: server.to_owned(), audience: audience.clone() }
+            }
+        };
+        Ok(Broker { source, cells: Cells::default() })
+    }
+
+    /// Whether the server is shown nothing.
+    pub fn is_none(&self) -> bool {
+        matches!(self.source, Source::None)
+    }
+
+    /// What tells one caller's credential from another's. Sessions with the server are not shared between two of them;
+    /// `None` where every caller's is the same.
+    pub fn key_of(&self, inbound: &Inbound) -> Option<CallerKey> {
+        match &self.source {
+            Source::None | Source::Secret { .. } => None,
+            Source::Grant { is_exchange, .. } => inbound.key().filter(|_| *is_exchange),
+            Source::Bound { server, .. } => inbound.bound_key(server),
+        }
+    }
+
+    /// What was obtained earlier and still counts, without waiting.
+    pub fn ready(&self, inbound: &Inbound) -> Option<Arc<Credential>> {
+        match &self.source {
+            Source::None | Source::Bound { .. } => None,
+            Source::Secret { .. } | Source::Grant { .. } => self.cells.ready(self.key_of(inbound)),
+        }
+    }
+
+    /// What the server is shown for a caller; `None` where that is nothing.
+    pub async fn obtain(&self, inbound: &Inbound) -> Result<Option<Arc<Credential>>, Unavailable> {
+        match &self.source {
+            Source::None => Ok(None),
+            Source::Bound { server, audience } => {
+                bound(inbound, server, audience).map(Arc::new).map(Some)
+            }
+            Source::Secret { .. } | Source::Grant { .. } => {
+                let fetch = || self.fetch(inbound);
+                self.cells.obtain(self.key_of(inbound), fetch).await.map(Some)
+            }
+        }
+    }
+
+    /// What the server is shown after it refused this. A server that refuses everything does not make the gateway ask the
+    /// authorization server for each call.
+    pub async fn renew(
+        &self,
+        inbound: &Inbound,
+        refused: &Arc<Credential>,
+    ) -> Result<Arc<Credential>, Unavailable> {
+        match &self.source {
+            Source::None | Source::Bound { .. } => Err(Unavailable::Refused),
+            Source::Secret { .. } | Source::Grant { .. } => {
+                let fetch = || self.fetch(inbound);
+                self.cells.renew(self.key_of(inbound), refused, fetch).await
+            }
+        }
+    }
+
+    async fn fetch(&self, inbound: &Inbound) -> Result<Fetched, Unavailable> {
+        match &self.source {
+            Source::None | Source::Bound { .. } => Err(Unavailable::Refused),
+            Source::Secret { name, reader, header, scheme } => {
+                let secret = reader.read(name).await?;
+                let value = match scheme {
+                    Some(scheme) => Zeroizing::new(format!("{scheme} {}", secret.expose())),
+                    None => Zeroizing::new(secret.expose().to_owned()),
+                };
+                let credential = Credential::new(header.clone(), header_value(&value)?);
+                let lifetime = reader.lifetime(name);
+                Ok(Fetched { credential, renew_after: lifetime.fresh, counts_for: lifetime.stale })
+            }
+            Source::Grant { chain, is_exchange } => {
+                let subject = match is_exchange {
+                    true => Some(inbound.exchangeable().ok_or(Unavailable::NoSubject)?),
+                    false => None,
+                };
+                let Issued { token, lifetime } = chain.run(subject).await?;
+                // An authorization server that returns the subject token would make an exchange a passthrough.
+                if inbound.occurs_in(token.expose().as_bytes()) {
+                    return Err(Unavailable::SameToken);
+                }
+                let value = Zeroizing::new(format!("Bearer {}", token.expose()));
+                let credential = Credential::new(AUTHORIZATION, header_value(&value)?);
+                Ok(Fetched::expiring(credential, lifetime))
+            }
+        }
+    }
+}
+
+/// The token for this server that the caller sent with its request.
+fn bound(inbound: &Inbound, server: &str, audience: &str) -> Result<Credential, Unavailable> {
+    let token = inbound.bound_token(server)?;
+    let claims = Claims::of(token).ok_or(Unavailable::BoundNotJwt)?;
+    if !claims.is_for(audience) {
+        return Err(Unavailable::BoundAudience);
+    }
+    if claims.is_expired(crate::recorder::now()) {
+        return Err(Unavailable::BoundExpired);
+    }
+    let value = Zeroizing::new(format!("Bearer {token}"));
+    Ok(Credential::new(AUTHORIZATION, header_value(&value)?))
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, Unavailable> {
+    HeaderValue::from_str(text).map_err(|_| Unavailable::NotAHeader)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! What was obtained, for as long as it counts: one fetch at a time for each caller, the older half forgotten where there
+//! are too many callers.
+
+use super::inbound::CallerKey;
+use super::unavailable::Unavailable;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use wire::remote::Credential;
+
+/// The most callers of each half whose credentials are kept for one server.
+const HALF: usize = 5_000;
+/// How long before its expiry a token is replaced, and the part of a short lifetime that is.
+const EXPIRY_MARGIN: Duration = Duration::from_secs(30);
+const MARGIN_PART: u32 = 5;
+/// After a failure nothing is fetched for so long.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+/// A credential that a server refused is replaced at most this often.
+const RENEWAL_PAUSE: Duration = Duration::from_secs(5);
+
+/// What a fetch gave.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub(super) credential: Credential,
+    /// It is replaced after so long, if that is possible.
+    pub(super) renew_after: Duration,
+    /// It is not used for longer than this.
+    pub(super) counts_for: Duration,
+}
+
+impl Fetched {
+    /// A token that expires after this lifetime.
+    pub(super) fn expiring(credential: Credential, lifetime: Duration) -> Fetched {
+        let margin = EXPIRY_MARGIN.min(lifetime / MARGIN_PART);
+        Fetched { credential, renew_after: lifetime.saturating_sub(margin), counts_for: lifetime }
+    }
+}
+
+/// The credentials of all callers for one server.
+#[derive(Debug, Default)]
+pub(super) struct Cells(Mutex<Halves>);
+
+#[derive(Debug, Default)]
+struct Halves {
+    newer: HashMap<Option<CallerKey>, Arc<Cell>>,
+    older: HashMap<Option<CallerKey>, Arc<Cell>>,
+}
+
+/// One caller's credential.
+#[derive(Debug, Default)]
+struct Cell {
+    kept: Mutex<Kept>,
+    /// Held while a fetch is under way, so that others wait for its outcome.
+    fetching: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    current: Option<Current>,
+    failed_at: Option<Instant>,
+    renewed_at: Option<Instant>,
+}
+
+#[derive(Debug, Clone)]
+struct Current {
+    credential: Arc<Credential>,
+    renew_at: Instant,
+    ends_at: Instant,
+}
+
+impl Cells {
+    /// What is kept and need not be replaced yet.
+    pub(super) fn ready(&self, key: Option<CallerKey>) -> Option<Arc<Credential>> {
+        let cell = {
+            let halves = lock(&self.0);
+            halves.newer.get(&key).or_else(|| halves.older.get(&key)).cloned()
+        };
+        cell?.fresh()
+    }
+
+    /// What is kept, fetched where there is nothing or where it ends soon.
+    pub(super) async fn obtain<F>(
+        &self,
+        key: Option<CallerKey>,
+        fetch: impl FnOnce() -> F,
+    ) -> Result<Arc<Credential>, Unavailable>
+    where
+        F: Future<Output = Result<Fetched, Unavailable>>,
+    {
+        let cell = self.cell(key);
+        if let Some(credential) = cell.fresh() {
+            return Ok(credential);
+        }
+        let _fetching = match (cell.fetching.try_lock(), cell.usable()) {
+            (Ok(fetching), _) => fetching,
+            // Another call replaces it; what there is counts until then.
+            (Err(_), Some(credential)) => return Ok(credential),
+            (Err(_), None) => cell.fetching.lock().await,
+        };
+        if let Some(credential) = cell.fresh() {
+            return Ok(credential);
+        }
+        let has_just_failed = lock(&cell.kept).has_just_failed();
+        let outcome = match has_just_failed {
+            true => Err(Unavailable::JustFailed),
+            false => cell.fill(fetch().await),
+        };
+        outcome.or_else(|error| cell.usable().ok_or(error))
+    }
+
+    /// What replaces a credential that was refused.
+    pub(super) async fn renew<F>(
+        &self,
+        key: Option<CallerKey>,
+        refused: &Arc<Credential>,
+        fetch: impl FnOnce() -> F,
+    ) -> Result<Arc<Credential>, Unavailable>
+    where
+        F: Future<Output = Result<Fetched, Unavailable>>,
+    {
+        let cell = self.cell(key);
+        let _fetching = cell.fetching.lock().await;
+        {
+            let mut kept = lock(&cell.kept);
+            match &kept.current {
+                // Another call has replaced it already.
+                Some(current) if !Arc::ptr_eq(&current.credential, refused) => {
+                    return Ok(current.credential.clone());
+                }
+                Some(_) | None => {}
+            }
+            let now = Instant::now();
+            if kept.renewed_at.is_some_and(|at| now < at + RENEWAL_PAUSE) {
+                return Err(Unavailable::Refused);
+            }
+            (kept.renewed_at, kept.current) = (Some(now), None);
+        }
+        cell.fill(fetch().await)
+    }
+
+    fn cell(&self, key: Option<CallerKey>) -> Arc<Cell> {
+        let mut halves = lock(&self.0);
+        if let Some(cell) = halves.newer.get(&key) {
+            return cell.clone();
+        }
+        if halves.newer.len() >= HALF {
+            halves.older = std::mem::take(&mut halves.newer);
+        }
+        let cell = halves.older.remove(&key).unwrap_or_default();
+        halves.newer.insert(key, cell.clone());
+        cell
+    }
+}
+
+impl Cell {
+    fn fresh(&self) -> Option<Arc<Credential>> {
+        let kept = lock(&self.kept);
+        let current = kept.current.as_ref().filter(|current| Instant::now() < current.renew_at)?;
+        Some(current.credential.clone())
+    }
+
+    fn usable(&self) -> Option<Arc<Credential>> {
+        let kept = lock(&self.kept);
+        let current = kept.current.as_ref().filter(|current| Instant::now() < current.ends_at)?;
+        Some(current.credential.clone())
+    }
+
+    fn fill(&self, fetched: Result<Fetched, Unavailable>) -> Result<Arc<Credential>, Unavailable> {
+        let now = Instant::now();
+        let mut kept = lock(&self.kept);
+        match fetched {
+            Ok(Fetched { credential, renew_after, counts_for }) => {
+                let credential = Arc::new(credential);
+                kept.current = Some(Current {
+                    credential: credential.clone(),
+                    renew_at: now + renew_after,
+                    ends_at: now + counts_for,
+                });
+                kept.failed_at = None;
+                Ok(credential)
+            }
+            Err(error) => {
+                kept.failed_at = Some(now);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn has_just_failed(&self) -> bool {
+        self.failed_at.is_some_and(|at| Instant::now() < at + FAILURE_PAUSE)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Tokens from an authorization server: RFC 6749's client credentials and RFC 8693's token exchange.
+//!
+//! What is asked for is a chain of grants as data: each step takes the token of the step before as its subject. One step
+//! does for both grants of today; an assertion that is obtained by an exchange and then redeemed (RFC 7523, as for ID-JAG)
+//! is a chain of two.
+
+use super::BadCredentials;
+use super::claims::Claims;
+use super::secret::{Secret, SecretReader};
+use super::unavailable::Unavailable;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Method, StatusCode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use settings::SecretName;
+use settings::gateway::{ClientAuth, GrantKind, GrantSettings};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::attestation::FetchLimits;
+use wire::service::{ServiceAddress, ServiceBody, ServiceRequest};
+use zeroize::Zeroizing;
+
+/// How long a token endpoint may take, and the longest answer that is read of it.
+const LIMITS: FetchLimits = FetchLimits { bytes: 64 * 1024, patience: Duration::from_secs(10) };
+/// The longest token that is taken.
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+/// How long a token counts whose lifetime is not told, and the longest that one is believed.
+const UNTOLD_LIFETIME: Duration = Duration::from_secs(60);
+const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
+
+/// The grants that lead to a token, each with the token of the one before as its subject.
+#[derive(Debug)]
+pub(super) struct GrantChain {
+    steps: Vec<GrantStep>,
+    reader: SecretReader,
+}
+
+/// One request to a token endpoint.
+#[derive(Debug)]
+struct GrantStep {
+    grant: Grant,
+    endpoint: ServiceAddress,
+    /// For messages.
+    place: String,
+    client: SecretName,
+    client_auth: ClientAuth,
+    audience: String,
+    resource: Option<String>,
+    scopes: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grant {
+    ClientCredentials,
+    Exchange,
+}
+
+/// A token, and how long it counts from the moment it was asked for.
+#[derive(Debug)]
+pub(super) struct Issued {
+    pub(super) token: Secret,
+    pub(super) lifetime: Duration,
+}
+
+/// The members of an answer that are looked at.
+#[derive(Deserialize)]
+struct TokenAnswer {
+    access_token: Option<Secret>,
+    token_type: Option<String>,
+    issued_token_type: Option<String>,
+    expires_in: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ErrorAnswer {
+    error: Option<String>,
+}
+
+impl GrantChain {
+    pub(super) fn of(
+        settings: &GrantSettings,
+        reader: &SecretReader,
+    ) -> Result<GrantChain, BadCredentials> {
+        let wrong = |problem: String| BadCredentials::Endpoint(problem);
+        let url = settings.token_endpoint.as_str();
+        let url = url.parse().map_err(|error: wire::BadUrl| wrong(error.to_string()))?;
+        let authorities =
+            settings.ca.as_ref().map(|ca| ca.read(|name| std::env::var(name).ok())).transpose()?;
+        let authorities = authorities.as_deref().map(str::as_bytes);
+        let endpoint = ServiceAddress::new(url, settings.allow_private, authorities)
+            .map_err(|error| wrong(error.to_string()))?;
+        let grant = match settings.kind {
+            GrantKind::Exchange => Grant::Exchange,
+            GrantKind::ClientCredentials => Grant::ClientCredentials,
+        };
+        let step = GrantStep {
+            grant,
+            endpoint,
+            place: settings.token_endpoint.to_string(),
+            client: settings.client.clone(),
+            client_auth: settings.client_auth,
+            audience: settings.audience.clone(),
+            resource: settings.resource.clone(),
+            scopes: settings.scopes.join(" "),
+        };
+        Ok(GrantChain { steps: vec![step], reader: reader.clone() })
+    }
+
+    /// The token that the last grant gives. `subject` is what the first one is about.
+    pub(super) async fn run(&self, subject: Option<&str>) -> Result<Issued, Unavailable> {
+        let mut issued: Option<Issued> = None;
+        for step in &self.steps {
+            let client = self.reader.read(&step.client).await?;
+            let about = issued.as_ref().map(|issued| issued.token.expose()).or(subject);
+            issued = Some(step.ask(&client, about).await?);
+        }
+        issued.ok_or(Unavailable::NoSubject)
+    }
+}
+
+impl GrantStep {
+    async fn ask(&self, client: &Secret, subject: Option<&str>) -> Result<Issued, Unavailable> {
+        let asked = Instant::now();
+        let request = self.request(client, subject)?;
+        let sent = self.endpoint.send(request, LIMITS).await;
+        let (status, body) = sent.map_err(|error| Unavailable::NotReached {
+            place: self.place.clone(),
+            source: Arc::new(error),
+        })?;
+        let body = Zeroizing::new(body);
+        if status != StatusCode::OK {
+            return Err(Unavailable::Status {
+                place: self.place.clone(),
+                status: status.as_u16(),
+                code: error_code(&body),
+            });
+        }
+        let issued = self.read(&body)?;
+        // Measured from before the request: the answer may have taken a while.
+        Ok(Issued { lifetime: issued.lifetime.saturating_sub(asked.elapsed()), ..issued })
+    }
+
+    fn request(
+        &self,
+        client: &Secret,
+        subject: Option<&str>,
+    ) -> Result<ServiceRequest, Unavailable> {
+        let Some((id, secret)) = client.expose().split_once(':') else {
+            return Err(self.unusable("the client has to be `ID:SECRET`"));
+        };
+        let mut form: Vec<(&str, &str)> = Vec::new();
+        match self.grant {
+            Grant::ClientCredentials => form.push(("grant_type", "client_credentials")),
+            Grant::Exchange => form.extend([
+                ("grant_type", EXCHANGE),
+                ("subject_token", subject.ok_or(Unavailable::NoSubject)?),
+                ("subject_token_type", ACCESS_TOKEN),
+                ("requested_token_type", ACCESS_TOKEN),
+            ]),
+        }
+        form.push(("audience", &self.audience));
+        if let Some(resource) = &self.resource {
+            form.push(("resource", resource));
+        }
+        if !self.scopes.is_empty() {
+            form.push(("scope", &self.scopes));
+        }
+        let mut headers = Vec::new();
+        match self.client_auth {
+            ClientAuth::Basic => {
+                // RFC 6749 §2.3.1: both parts are form-encoded before they are joined.
+                let joined = Zeroizing::new(format!("{}:{}", *encoded(id), *encoded(secret)));
+                let value = Zeroizing::new(format!("Basic {}", STANDARD.encode(joined.as_bytes())));
+                let mut value =
+                    HeaderValue::from_str(&value).map_err(|_| Unavailable::NotAHeader)?;
+                value.set_sensitive(true);
+                headers.push((AUTHORIZATION, value));
+            }
+            ClientAuth::Post => form.extend([("client_id", id), ("client_secret", secret)]),
+        }
+        let pairs = form.iter().map(|(name, value)| format!("{name}={}", *encoded(value)));
+        let body = pairs.collect::<Vec<_>>().join("&");
+        Ok(ServiceRequest {
+            method: Method::POST,
+            path: String::new(),
+            headers,
+            body: Some(ServiceBody::Form(body)),
+        })
+    }
+
+    fn read(&self, body: &[u8]) -> Result<Issued, Unavailable> {
+        let wrong = |problem: &'static str| self.unusable(problem);
+        let answer: TokenAnswer =
+            serde_json::from_slice(body).map_err(|_| wrong("it is not a token response"))?;
+        let token = answer.access_token.ok_or_else(|| wrong("it has no `access_token`"))?;
+        let is_token = |text: &str| {
+            !text.is_empty()
+                && text.len() <= MAX_TOKEN_BYTES
+                && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        if !is_token(token.expose()) {
+            return Err(wrong("the token is empty, too long, or has characters of no token"));
+        }
+        if !answer.token_type.is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
+            return Err(wrong("the token is not of the type `Bearer`"));
+        }
+        if let Some(kind) = &answer.issued_token_type
+            && ![ACCESS_TOKEN, JWT].contains(&kind.as_str())
+        {
+            return Err(wrong("what was issued is not an access token"));
+        }
+        let claims = Claims::of(token.expose());
+        // A token that cannot be read says nothing of its audience; the server it goes to decides.
+        if claims.as_ref().is_some_and(|claims| !claims.is_for(&self.audience)) {
+            return Err(wrong("the token was issued for another audience"));
+        }
+        let told = answer.expires_in.map(Duration::from_secs).or_else(|| {
+            let at = claims?.expires?.saturating_mul(1_000);
+            let left = at.saturating_sub(crate::recorder::now().0);
+            Some(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
+        });
+        let lifetime = told.unwrap_or(UNTOLD_LIFETIME).min(MAX_LIFETIME);
+        if lifetime.is_zero() {
+            return Err(wrong("the token has expired already"));
+        }
+        Ok(Issued { token, lifetime })
+    }
+
+    fn unusable(&self, problem: &'static str) -> Unavailable {
+        Unavailable::Unusable { place: self.place.clone(), problem }
+    }
+}
+
+/// The error code of RFC 6749 §5.2. Only what looks like one is shown: the text is the server's.
+fn error_code(body: &[u8]) -> Option<String> {
+    let code = serde_json::from_slice::<ErrorAnswer>(body).ok()?.error?;
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    ((1..=64).contains(&code.len()) && code.bytes().all(is_plain)).then_some(code)
+}
+
+/// As `application/x-www-form-urlencoded` has it.
+fn encoded(text: &str) -> Zeroizing<String> {
+    Zeroizing::new(utf8_percent_encode(text, NON_ALPHANUMERIC).to_string())
+}
+
+#[cfg(test)]
+mod tests;

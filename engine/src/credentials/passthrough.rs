@@ -1,0 +1,163 @@
+//! Finds a caller's token in what is about to be sent to a server: as it is, in base64 of either alphabet at any alignment,
+//! percent-encoded, or written with escapes of JSON.
+//!
+//! Looked for is a window out of the token's secret part, which a whole token always contains: the signature of a JWT, the
+//! random part of a key. So the search costs the same for long tokens as for short ones, and a token that lost a few
+//! characters is found as well. What is encrypted, compressed or spelled in another code is not found.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use memchr::memmem::{self, Finder};
+use std::borrow::Cow;
+use std::fmt;
+
+/// How many bytes of a token are looked for: 192 bits where they are base64url.
+const WINDOW_BYTES: usize = 32;
+/// How often percent-encoding is undone: an encoded text may have been encoded again.
+const MAX_DECODINGS: usize = 3;
+
+/// The forms of a token that are looked for.
+pub struct Needles {
+    finders: Vec<Finder<'static>>,
+    shortest: usize,
+}
+
+impl fmt::Debug for Needles {
+    /// They are parts of a token.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Needles").field("forms", &self.finders.len()).finish()
+    }
+}
+
+impl Needles {
+    pub fn of(token: &[u8]) -> Needles {
+        let window = window_of(token);
+        let mut forms: Vec<Vec<u8>> = vec![window.to_vec()];
+        for skipped in 0..3 {
+            // The bytes before the window share its first group: what is left of the window begins with a group of its own.
+            let Some(rest) = window.get(skipped..) else { continue };
+            let whole = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
+            for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+                let form = engine.encode(whole).into_bytes();
+                if !form.is_empty() && !forms.contains(&form) {
+                    forms.push(form);
+                }
+            }
+        }
+        let shortest = forms.iter().map(Vec::len).min().unwrap_or(usize::MAX);
+        let finders = forms.iter().map(|form| Finder::new(form).into_owned()).collect();
+        Needles { finders, shortest }
+    }
+
+    /// Whether the token is in a text, in any of its forms.
+    pub fn occur_in(&self, text: &[u8]) -> bool {
+        if text.len() < self.shortest {
+            return false;
+        }
+        if self.is_in(text) {
+            return true;
+        }
+        let plain = match has_escapes(text) {
+            true => Cow::Owned(unescaped(text)),
+            false => Cow::Borrowed(text),
+        };
+        if matches!(plain, Cow::Owned(_)) && self.is_in(&plain) {
+            return true;
+        }
+        let mut decoded = plain;
+        for _ in 0..MAX_DECODINGS {
+            match percent_decoded(&decoded) {
+                Some(further) if self.is_in(&further) => return true,
+                Some(further) => decoded = Cow::Owned(further),
+                None => return false,
+            }
+        }
+        false
+    }
+
+    fn is_in(&self, text: &[u8]) -> bool {
+        self.finders.iter().any(|finder| finder.find(text).is_some())
+    }
+}
+
+/// The part of a token that is looked for, from the middle of what is secret of it.
+fn window_of(token: &[u8]) -> &[u8] {
+    let secret = memchr::memrchr(b'.', token).and_then(|dot| token.get(dot + 1..));
+    let secret = secret.filter(|secret| secret.len() >= WINDOW_BYTES).unwrap_or(token);
+    let start = secret.len().saturating_sub(WINDOW_BYTES) / 2;
+    secret.get(start..(start + WINDOW_BYTES).min(secret.len())).unwrap_or(secret)
+}
+
+/// Whether a text has escapes of JSON that may stand for characters of a token.
+fn has_escapes(text: &[u8]) -> bool {
+    memchr::memchr(b'\\', text).is_some()
+        && (memmem::find(text, br"\u00").is_some() || memmem::find(text, br"\/").is_some())
+}
+
+/// A text with those escapes undone. Others are left as they are: no token has what they stand for.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'\\' {
+            plain.push(*first);
+            continue;
+        }
+        match rest {
+            [b'/', after @ ..] => {
+                plain.push(b'/');
+                rest = after;
+            }
+            [b'u', b'0', b'0', high, low, after @ ..] => match hex_byte(*high, *low) {
+                Some(byte) => {
+                    plain.push(byte);
+                    rest = after;
+                }
+                None => plain.push(b'\\'),
+            },
+            // An escaped backslash does not begin another escape.
+            [escaped, after @ ..] => {
+                plain.extend([b'\\', *escaped]);
+                rest = after;
+            }
+            [] => plain.push(b'\\'),
+        }
+    }
+    plain
+}
+
+/// A text with its percent-encoding undone; `None` if it has none.
+fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let first = memchr::memchr(b'%', text)?;
+    let mut decoded = Vec::with_capacity(text.len());
+    decoded.extend_from_slice(text.get(..first)?);
+    let mut rest = text.get(first..)?;
+    let mut has_changed = false;
+    while let Some((byte, after)) = rest.split_first() {
+        let encoded = match after {
+            [high, low, ..] if *byte == b'%' => hex_byte(*high, *low),
+            _ => None,
+        };
+        match encoded {
+            Some(encoded) => {
+                decoded.push(encoded);
+                rest = after.get(2..).unwrap_or_default();
+                has_changed = true;
+            }
+            None => {
+                decoded.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    has_changed.then_some(decoded)
+}
+
+fn hex_byte(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+#[cfg(test)]
+mod tests;

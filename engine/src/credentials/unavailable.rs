@@ -1,0 +1,90 @@
+//! Why there is nothing to show a server. No secret and no token is part of it.
+
+use settings::SecretError;
+use std::sync::Arc;
+use wire::attestation::FetchError;
+
+/// Why there is nothing to show a server. The sentences are for the operator; callers get [`Unavailable::words`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Unavailable {
+    #[error(
+        "the caller has no access token that could be exchanged: it signed in with a key or a certificate"
+    )]
+    NoSubject,
+    #[error("the caller sent no token for this server in `Holdpoint-Upstream-Authorization`")]
+    NotSent,
+    #[error("`Holdpoint-Upstream-Authorization` cannot be read, or names a server twice")]
+    BadBoundHeader,
+    #[error("the token for this server is not a JWT whose audience can be read")]
+    BoundNotJwt,
+    #[error("the token for this server was issued for another audience")]
+    BoundAudience,
+    #[error("the token for this server has expired")]
+    BoundExpired,
+    #[error("the server refused the credential, also after it was renewed")]
+    Refused,
+    #[error("it could not be obtained a moment ago, and is not asked for again yet")]
+    JustFailed,
+    #[error("the secret: {0}")]
+    Secret(Arc<SecretError>),
+    #[error("the secret does not fit into a header")]
+    NotAHeader,
+    #[error("`{place}` could not be reached: {source}")]
+    NotReached { place: String, source: Arc<FetchError> },
+    #[error("`{place}` answered status {status}{}", .code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default())]
+    Status { place: String, status: u16, code: Option<String> },
+    #[error("the answer of `{place}` cannot be used: {problem}")]
+    Unusable { place: String, problem: &'static str },
+    #[error("the authorization server returned the caller's own token")]
+    SameToken,
+    #[error("no Vault is configured")]
+    NoVault,
+}
+
+impl From<SecretError> for Unavailable {
+    fn from(error: SecretError) -> Unavailable {
+        Unavailable::Secret(Arc::new(error))
+    }
+}
+
+impl Unavailable {
+    /// What the caller is told. It learns what it can do about it, and nothing of how the gateway is set up.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Unavailable::NoSubject => {
+                "○ holdpoint — this server needs a caller with an access token; a key or a certificate cannot be exchanged for one"
+            }
+            Unavailable::NotSent => {
+                "○ holdpoint — this server needs a token of yours for it: send `Holdpoint-Upstream-Authorization: SERVER TOKEN`"
+            }
+            Unavailable::BadBoundHeader => {
+                "○ holdpoint — `Holdpoint-Upstream-Authorization` has to be `SERVER TOKEN`, once for each server"
+            }
+            Unavailable::BoundNotJwt => {
+                "○ holdpoint — the token for this server has to be a JWT with an audience"
+            }
+            Unavailable::BoundAudience => {
+                "○ holdpoint — the token for this server was issued for another audience"
+            }
+            Unavailable::BoundExpired => "○ holdpoint — the token for this server has expired",
+            Unavailable::Refused => {
+                "○ holdpoint — the server does not accept the gateway's credential for you"
+            }
+            Unavailable::JustFailed
+            | Unavailable::Secret(_)
+            | Unavailable::NotAHeader
+            | Unavailable::NotReached { .. }
+            | Unavailable::Status { .. }
+            | Unavailable::Unusable { .. }
+            | Unavailable::SameToken
+            | Unavailable::NoVault => {
+                "○ holdpoint — the gateway has no credential for this server at the moment"
+            }
+        }
+    }
+
+    /// Whether the caller's token would have gone to the server.
+    pub fn is_passthrough(&self) -> bool {
+        matches!(self, Unavailable::SameToken)
+    }
+}

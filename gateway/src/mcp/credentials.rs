@@ -1,0 +1,140 @@
+//! The credentials stage of a call: nothing of the caller's own token goes on, and the server is shown what is configured
+//! for it.
+//!
+//! It comes behind authorization and before the engine's session: the session's greeting, and the lists that the call is
+//! judged by, need the credential already.
+
+use super::{Asked, Visit};
+use crate::node::Node;
+use crate::presented::Presented;
+use crate::reply::{self, Reply};
+use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
+use engine::credentials::Unavailable;
+use engine::decide::Denial;
+use engine::reason::ReasonCode;
+use engine::server::Unlinked;
+use http::StatusCode;
+use std::sync::Arc;
+use wire::envelope::Envelope;
+
+const WORDS_OF_PASSTHROUGH: &str = "○ holdpoint — your own token is in the message; it is not passed on to servers, so the call was not made";
+
+impl Node {
+    /// What the server is shown for a call, or the answer to a call that must not be made.
+    pub(super) async fn present(
+        &self,
+        visit: &Visit,
+        asked: Asked<'_>,
+        server: &Arc<GatewayServer>,
+        unlinked: &Unlinked<'_>,
+    ) -> Result<Option<Presented>, Box<Reply>> {
+        // INVARIANT: all that a caller can have an influence on in what is sent is looked at. The URL and other headers are
+        // the operator's; headers that arguments are copied into have what the message has.
+        let is_passed_on = visit.inbound.occurs_in(asked.envelope.raw)
+            || visit.forwardable.iter().any(|(_, value)| visit.inbound.occurs_in(value.as_bytes()));
+        if is_passed_on {
+            return Err(refuse_passthrough(server, unlinked));
+        }
+        if server.broker.is_none() {
+            return Ok(None);
+        }
+        let credential = match server.broker.ready(&visit.inbound) {
+            Some(credential) => credential,
+            None => {
+                // INVARIANT: for a caller that may not make the call nothing is asked of an authorization server.
+                if let Some(refusal) = server.engine.refuse_unpermitted(unlinked) {
+                    return Err(answer(refusal));
+                }
+                match server.broker.obtain(&visit.inbound).await {
+                    Ok(Some(credential)) => credential,
+                    Ok(None) => return Ok(None),
+                    Err(unavailable) => {
+                        return Err(self.refuse_unavailable(server, unlinked, &unavailable));
+                    }
+                }
+            }
+        };
+        if visit.inbound.is_in_credential(credential.value()) {
+            return Err(refuse_passthrough(server, unlinked));
+        }
+        let (server, inbound) = (server.clone(), visit.inbound.clone());
+        Ok(Some(Presented { server, inbound, credential }))
+    }
+
+    pub(super) fn refuse_unavailable(
+        &self,
+        server: &GatewayServer,
+        unlinked: &Unlinked<'_>,
+        why: &Unavailable,
+    ) -> Box<Reply> {
+        self.remark(&format!("`{}`: no credential for a caller: {why}", server.id()));
+        if why.is_passthrough() {
+            return refuse_passthrough(server, unlinked);
+        }
+        let denial = Denial::new(ReasonCode::CredentialUnavailable, why.words());
+        answer(server.engine.deny_unlinked(unlinked, denial))
+    }
+
+    /// The caller's link to a server. If the server refuses the greeting's credential, that is renewed once.
+    pub(crate) async fn link(
+        self: &Arc<Self>,
+        visit: &Visit,
+        server: &Arc<GatewayServer>,
+        key: &LinkKey,
+        presented: &mut Option<Presented>,
+    ) -> Result<Arc<ReadyLink>, LinkError> {
+        let listener = || self.listener(visit, server);
+        let open = async |presented: &Option<Presented>| {
+            let credential = presented.as_ref().map(|presented| &presented.credential);
+            server.link(key, &visit.principal, credential, listener).await
+        };
+        let refused = match open(presented).await {
+            Err(error) if error.is_credential_refused() => error,
+            outcome => return outcome,
+        };
+        let Some(Ok(renewed)) = (match &*presented {
+            Some(presented) => Some(presented.renewed().await),
+            None => None,
+        }) else {
+            return Err(refused);
+        };
+        *presented = Some(renewed);
+        open(presented).await
+    }
+
+    /// What a server is shown when it is looked at on behalf of a caller.
+    pub(crate) async fn present_for_look(
+        &self,
+        visit: &Visit,
+        server: &Arc<GatewayServer>,
+    ) -> Result<Option<Presented>, Unavailable> {
+        let Some(credential) = server.broker.obtain(&visit.inbound).await? else { return Ok(None) };
+        if visit.inbound.is_in_credential(credential.value()) {
+            return Err(Unavailable::SameToken);
+        }
+        let (server, inbound) = (server.clone(), visit.inbound.clone());
+        Ok(Some(Presented { server, inbound, credential }))
+    }
+
+    /// Passes on what a client answers to a server's question, unless its own token is in it.
+    pub(super) fn take_answer(&self, visit: &Visit, envelope: &Envelope<'_>) {
+        let Some(session) = &visit.session else { return };
+        if visit.inbound.occurs_in(envelope.raw) {
+            return self.note_refused(visit, ReasonCode::PassthroughBlocked, envelope.raw.len());
+        }
+        self.questions.answer(session.number, envelope);
+    }
+}
+
+fn refuse_passthrough(server: &GatewayServer, unlinked: &Unlinked<'_>) -> Box<Reply> {
+    // A caller that may not make the call does not learn that there is such a tool.
+    if let Some(refusal) = server.engine.refuse_unpermitted(unlinked) {
+        return answer(refusal);
+    }
+    let denial = Denial::new(ReasonCode::PassthroughBlocked, WORDS_OF_PASSTHROUGH);
+    answer(server.engine.deny_unlinked(unlinked, denial))
+}
+
+fn answer(refusal: Vec<u8>) -> Box<Reply> {
+    Box::new(reply::json(StatusCode::OK, [refusal.into()]))
+}

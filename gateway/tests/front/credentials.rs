@@ -1,0 +1,440 @@
+//! What servers are shown in place of the caller's token, and what is refused rather than passed on.
+
+use crate::authority::{Authority, Issuing, SERVER_AUDIENCE};
+use crate::stage::{Answer, EVERYTHING, Setting, Stage, tool};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The client of the gateway at the authorization server. Tests share one environment, so the secret is in a file.
+const CLIENT: &str = "gateway:canary-client-secret";
+
+struct Scene {
+    authority: Authority,
+    stage: Stage,
+    _files: tempfile::TempDir,
+}
+
+impl Scene {
+    /// A gateway whose server has these credentials; `CLIENT` and `SECRET` in them are files.
+    async fn open(credentials: &str, more: &str, policies: &str) -> Scene {
+        let authority = Authority::open().await;
+        let files = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = files.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            format!("file:{}", path.display())
+        };
+        let credentials = credentials
+            .replace("CLIENT", &write("client", CLIENT))
+            .replace("SECRET", &write("secret", "canary-static-secret"))
+            .replace("TOKEN_ENDPOINT", &format!("{}/token", authority.url()));
+        let vault = format!(
+            "[vault]\naddress = \"{}\"\nauth = {{ method = \"approle\", role_id = \"gateway\", secret_id = \"{}\" }}\n",
+            authority.url(),
+            write("secret-id", "canary-secret-id"),
+        );
+        let gateway = format!("{}{vault}", authority.issuer());
+        let server = format!("credentials = {{ {credentials} }}\n{more}");
+        let stage = Stage::open(Setting {
+            gateway: &gateway,
+            server: &server,
+            policies,
+            tools: vec![tool("read_report", "Reads."), tool("write_report", "Writes.")],
+            ..Setting::default()
+        })
+        .await;
+        Scene { authority, stage, _files: files }
+    }
+
+    async fn exchanging() -> Scene {
+        let credentials = format!(
+            "mode = \"exchange\", token_endpoint = \"TOKEN_ENDPOINT\", audience = \"{SERVER_AUDIENCE}\", scopes = [\"read\"], client = \"CLIENT\""
+        );
+        Scene::open(&credentials, "", EVERYTHING).await
+    }
+
+    /// Begins a session as the caller with this token, and calls a tool in it.
+    async fn call_with(&self, token: &str, more: &[(&str, &str)], arguments: &Value) -> Value {
+        self.call_tool("read_report", token, more, arguments).await
+    }
+
+    async fn call_tool(
+        &self,
+        tool: &str,
+        token: &str,
+        more: &[(&str, &str)],
+        arguments: &Value,
+    ) -> Value {
+        let authorization = format!("Bearer {token}");
+        let mut headers = vec![("authorization", authorization.as_str())];
+        headers.extend_from_slice(more);
+        let session = self.begin(&headers).await;
+        headers.push(("mcp-session-id", &session));
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": format!("reports__{tool}"), "arguments": arguments,
+        }});
+        self.post(&headers, &body).await.json()
+    }
+
+    async fn begin(&self, headers: &[(&str, &str)]) -> String {
+        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }});
+        let answer = self.post(headers, &initialize).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.headers["mcp-session-id"].to_str().unwrap().to_owned()
+    }
+
+    async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
+        self.stage.post("/mcp", "ada", headers, &body.to_string()).await
+    }
+
+    async fn call(&self, token: &str) -> Value {
+        self.call_with(token, &[], &json!({"path": "a"})).await
+    }
+
+    /// The `authorization` headers that the server was shown with one method.
+    fn shown(&self, method: &str) -> Vec<String> {
+        let script = self.stage.script.lock().unwrap();
+        let of_method = script.asked.iter().filter(|(asked, _, _)| asked == method);
+        of_method
+            .map(|(_, headers, _)| {
+                let value = headers.get("authorization").map(|value| value.to_str().unwrap());
+                value.unwrap_or_default().to_owned()
+            })
+            .collect()
+    }
+
+    /// The newest decision on a call.
+    fn decision(&self) -> Value {
+        let is_call = |line: &&Value| line["mcp"]["method"] == "tools/call";
+        self.stage.decisions().iter().rfind(is_call).unwrap().clone()
+    }
+
+    fn is_anything_shown_with(&self, token: &str) -> bool {
+        let script = self.stage.script.lock().unwrap();
+        script.asked.iter().any(|(_, headers, body)| {
+            headers.values().any(|value| value.to_str().unwrap_or("").contains(token))
+                || body.to_string().contains(token)
+        })
+    }
+}
+
+fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("no refusal: {answer}"))
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callers_token_is_exchanged_and_never_reaches_the_server() {
+    let scene = Scene::exchanging().await;
+    let token = scene.authority.token("ada", "read");
+    assert_eq!(text(&scene.call(&token).await), "read_report a");
+    assert_eq!(text(&scene.call(&token).await), "read_report a");
+    let played = scene.authority.played.lock().unwrap();
+    let [form] = played.forms.as_slice() else { panic!("{}", played.forms.len()) };
+    assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:token-exchange");
+    assert_eq!(form["subject_token"], token);
+    assert_eq!(form["audience"], SERVER_AUDIENCE);
+    assert_eq!(form["scope"], "read");
+    assert_eq!(
+        form["authorization"],
+        format!("Basic {}", STANDARD.encode("gateway:canary%2Dclient%2Dsecret"))
+    );
+    let issued = format!("Bearer {}", played.issued[0]);
+    drop(played);
+    for method in ["initialize", "tools/list", "tools/call"] {
+        let shown = scene.shown(method);
+        assert!(!shown.is_empty() && shown.iter().all(|one| *one == issued), "{method}");
+    }
+    assert!(!scene.is_anything_shown_with(&token));
+    let handling = &scene.decision()["token_handling"];
+    let expected = json!({"mode": "exchanged", "source": "exchange", "audience": SERVER_AUDIENCE, "passthrough_detected": false});
+    assert_eq!(*handling, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_agents_of_one_person_share_neither_token_nor_session() {
+    let scene = Scene::exchanging().await;
+    let [few, many] = ["read", "read write"].map(|scope| scene.authority.token("ada", scope));
+    scene.call(&few).await;
+    scene.call(&many).await;
+    scene.call(&few).await;
+    let issued = scene.authority.played.lock().unwrap().issued.clone();
+    assert_eq!(issued.len(), 2, "one for each inbound token");
+    assert_eq!(scene.shown("initialize").len(), 2, "each has a session of its own with the server");
+    let [one, two] = [&issued[0], &issued[1]].map(|token| format!("Bearer {token}"));
+    assert_eq!(scene.shown("tools/call"), [one.clone(), two, one]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_token_that_can_be_exchanged_there_is_no_credential() {
+    let scene = Scene::exchanging().await;
+    // Someone else has made the server known.
+    scene.call(&scene.authority.token("ada", "read")).await;
+    let key = scene.stage.key("eve").to_owned();
+    let refused = scene.call(&key).await;
+    assert_eq!(
+        (reason(&refused), &refused["error"]["code"]),
+        ("credential_unavailable", &json!(1013))
+    );
+    assert_eq!(scene.decision()["decision"]["reason_codes"], json!(["credential_unavailable"]));
+    assert_eq!(scene.authority.played.lock().unwrap().forms.len(), 1);
+    assert!(!scene.is_anything_shown_with(&key));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authorization_server_that_is_down_or_wrong_stops_calls_until_it_is_right() {
+    let scene = Scene::exchanging().await;
+    scene.call(&scene.authority.token("ada", "read")).await;
+    for (issuing, expected) in [
+        (Issuing::Status(503), "credential_unavailable"),
+        (Issuing::Status(400), "credential_unavailable"),
+        (Issuing::For("https://other.example"), "credential_unavailable"),
+        (Issuing::SubjectToken, "passthrough_blocked"),
+    ] {
+        scene.authority.played.lock().unwrap().issuing = issuing.clone();
+        // One that the server would accept as well, if it came to see it.
+        let token = scene.authority.token_for_both("ada");
+        let before = scene.shown("tools/call").len();
+        let refused = scene.call(&token).await;
+        assert_eq!(reason(&refused), expected, "{issuing:?}");
+        assert_eq!(scene.shown("tools/call").len(), before, "{issuing:?}");
+        assert!(!scene.is_anything_shown_with(&token), "{issuing:?}");
+        assert!(!refused.to_string().contains(&token), "{issuing:?}");
+        scene.authority.played.lock().unwrap().issuing = Issuing::Right(300);
+        let again = scene.authority.token("ada", "read");
+        assert_eq!(text(&scene.call(&again).await), "read_report a", "{issuing:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_the_server_refuses_is_renewed_once() {
+    let scene = Scene::exchanging().await;
+    let token = scene.authority.token("ada", "read");
+    scene.call(&token).await;
+    // The server forgets the first token, as after a restart or a revocation; any later one is accepted.
+    let first = scene.authority.played.lock().unwrap().issued[0].clone();
+    let signature = |token: &str| token.rsplit_once('.').unwrap().1.to_owned();
+    scene.stage.script.lock().unwrap().accepts = Some(vec!["Bearer nothing".to_owned()]);
+    let refused = scene.call(&token).await;
+    assert_eq!(reason(&refused), "credential_unavailable");
+    let forms = scene.authority.played.lock().unwrap().forms.len();
+    assert_eq!(forms, 2, "it was renewed once");
+    // A server that refuses everything does not make the gateway ask for a token with every call.
+    for _ in 0..5 {
+        assert_eq!(reason(&scene.call(&token).await), "credential_unavailable");
+    }
+    assert!(scene.authority.played.lock().unwrap().forms.len() <= 3);
+    let newest = scene.authority.played.lock().unwrap().issued.last().unwrap().clone();
+    assert_ne!(signature(&newest), signature(&first));
+    scene.stage.script.lock().unwrap().accepts = Some(vec![signature(&newest)]);
+    assert_eq!(text(&scene.call(&token).await), "read_report a");
+    assert!(!scene.is_anything_shown_with(&token));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_ends_is_replaced_before_it_does() {
+    let scene = Scene::exchanging().await;
+    scene.authority.played.lock().unwrap().issuing = Issuing::Right(2);
+    let token = scene.authority.token("ada", "read");
+    scene.call(&token).await;
+    tokio::time::sleep(Duration::from_millis(1_700)).await;
+    assert_eq!(text(&scene.call(&token).await), "read_report a");
+    assert_eq!(scene.authority.played.lock().unwrap().issued.len(), 2);
+    assert_eq!(scene.shown("initialize").len(), 1, "the session goes on with the newer token");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_asked_for_on_behalf_of_a_caller_that_may_not_call() {
+    let credentials = format!(
+        "mode = \"exchange\", token_endpoint = \"TOKEN_ENDPOINT\", audience = \"{SERVER_AUDIENCE}\", client = \"CLIENT\""
+    );
+    let policies =
+        "@id(\"one\")\npermit(principal, action == Action::\"reports__read_report\", resource);";
+    let scene = Scene::open(&credentials, "", policies).await;
+    scene.call(&scene.authority.token("ada", "read")).await;
+    let forms = || scene.authority.played.lock().unwrap().forms.len();
+    assert_eq!(forms(), 1);
+    let token = scene.authority.token("ada", "read");
+    for path in ["a", token.as_str()] {
+        let refused = scene.call_tool("write_report", &token, &[], &json!({"path": path})).await;
+        assert_eq!(reason(&refused), "unknown_tool", "also where the token is in the arguments");
+    }
+    assert_eq!(forms(), 1);
+    text(&scene.call(&token).await);
+    assert_eq!(forms(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_credentials_are_the_gateways_own_and_shared() {
+    let credentials = format!(
+        "mode = \"client_credentials\", token_endpoint = \"TOKEN_ENDPOINT\", audience = \"{SERVER_AUDIENCE}\", client = \"CLIENT\", client_auth = \"post\""
+    );
+    let scene = Scene::open(&credentials, "", EVERYTHING).await;
+    scene.call(&scene.authority.token("ada", "read")).await;
+    scene.call(scene.stage.key("eve")).await;
+    let played = scene.authority.played.lock().unwrap();
+    let [form] = played.forms.as_slice() else { panic!("{}", played.forms.len()) };
+    assert_eq!(form["grant_type"], "client_credentials");
+    assert_eq!(form["client_secret"], "canary-client-secret");
+    assert!(!form.contains_key("subject_token"));
+    drop(played);
+    assert_eq!(scene.decision()["token_handling"]["source"], "client_credentials");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bound_token_goes_to_its_server_with_its_request_alone() {
+    let credentials = format!("mode = \"bound\", audience = \"{SERVER_AUDIENCE}\"");
+    let scene = Scene::open(&credentials, "", EVERYTHING).await;
+    let token = scene.authority.token("ada", "read");
+    let bound = scene.authority.token_for(SERVER_AUDIENCE, 300);
+    let other = scene.authority.token_for("https://files.example/mcp", 300);
+    let header = "holdpoint-upstream-authorization";
+    let (ours, theirs) = (format!("reports {bound}"), format!("files {other}"));
+    let answer =
+        scene.call_with(&token, &[(header, &ours), (header, &theirs)], &json!({"path": "a"})).await;
+    assert_eq!(text(&answer), "read_report a");
+    assert_eq!(scene.shown("tools/call"), [format!("Bearer {bound}")]);
+    assert!(!scene.is_anything_shown_with(&token) && !scene.is_anything_shown_with(&other));
+    let handling = &scene.decision()["token_handling"];
+    assert_eq!((&handling["mode"], &handling["source"]), (&json!("none"), &json!("bound")));
+
+    let calls = scene.shown("tools/call").len();
+    let expired = scene.authority.token_for(SERVER_AUDIENCE, -120);
+    for (name, headers) in [
+        ("nothing is kept of an earlier request", vec![]),
+        ("another audience", vec![format!("reports {other}")]),
+        ("an expired one", vec![format!("reports {expired}")]),
+        ("not a JWT", vec!["reports opaque".to_owned()]),
+        ("two for one server", vec![ours.clone(), ours.clone()]),
+        ("one for another server only", vec![format!("files {bound}")]),
+    ] {
+        let headers: Vec<_> = headers.iter().map(|value| (header, value.as_str())).collect();
+        let refused = scene.call_with(&token, &headers, &json!({"path": "a"})).await;
+        assert_eq!(reason(&refused), "credential_unavailable", "{name}");
+    }
+    // Within the clocks' difference it still counts.
+    let late = format!("reports {}", scene.authority.token_for(SERVER_AUDIENCE, -30));
+    text(&scene.call_with(&token, &[(header, &late)], &json!({"path": "a"})).await);
+    let in_body = scene.call_with(&token, &[(header, &ours)], &json!({"path": bound})).await;
+    assert_eq!(reason(&in_body), "passthrough_blocked");
+    assert_eq!(scene.shown("tools/call").len(), calls + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_of_vault_is_shown_and_read_again_after_it_was_rotated() {
+    let credentials =
+        "mode = \"vault\", secret = \"vault:kv/teams/reports#token\", header = \"Authorization\"";
+    let scene = Scene::open(credentials, "", EVERYTHING).await;
+    let set = |value: &str| {
+        let mut played = scene.authority.played.lock().unwrap();
+        played.secrets.insert("teams/reports".to_owned(), json!({"token": value, "other": 7}));
+    };
+    let token = scene.authority.token("ada", "read");
+    let missing = scene.call(&token).await;
+    assert!(missing["error"].is_object(), "{missing}");
+    set("canary-vault-1");
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(text(&scene.call(&token).await), "read_report a");
+    assert_eq!(scene.shown("tools/call"), ["Bearer canary-vault-1"]);
+    assert_eq!(scene.decision()["token_handling"]["mode"], "vault");
+    let reads = |scene: &Scene| {
+        let played = scene.authority.played.lock().unwrap();
+        let is_read = |request: &&String| *request == "GET /v1/kv/data/teams/reports";
+        played.vault_requests.iter().filter(is_read).count()
+    };
+    let before = reads(&scene);
+    scene.call(&token).await;
+    assert_eq!(reads(&scene), before, "it is not read for each call");
+    // Vault forgets the gateway's token, the secret is rotated and the server takes the newer one only.
+    set("canary-vault-2");
+    scene.authority.played.lock().unwrap().vault_tokens.clear();
+    scene.stage.script.lock().unwrap().accepts = Some(vec!["canary-vault-2".to_owned()]);
+    assert_eq!(text(&scene.call(&token).await), "read_report a");
+    assert_eq!(scene.shown("tools/call").last().unwrap(), "Bearer canary-vault-2");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callers_token_is_not_passed_on_in_any_form() {
+    let more = "forward_headers = [\"X-Note\"]\n";
+    let scene = Scene::open("mode = \"vault\", secret = \"SECRET\"", more, EVERYTHING).await;
+    let token = scene.authority.token("ada", "read");
+    let other = scene.authority.token("ada", "read");
+    text(&scene.call(&token).await);
+    let percent =
+        |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    let escaped =
+        |text: &str| -> String { text.bytes().map(|byte| format!("\\u{byte:04x}")).collect() };
+    type Form<'f> = &'f dyn Fn(&str) -> String;
+    let forms: [(&str, Form<'_>); 6] = [
+        ("as it is", &str::to_owned),
+        ("in a sentence", &|token| format!("use {token} there")),
+        ("base64", &|token| STANDARD.encode(format!("ada:{token}"))),
+        ("base64url", &|token| URL_SAFE_NO_PAD.encode(format!("x{token}"))),
+        ("percent", &percent),
+        ("its signature alone", &|token| token.rsplit_once('.').unwrap().1.to_owned()),
+    ];
+    let calls = || scene.shown("tools/call").len();
+    for (name, form) in forms {
+        let before = calls();
+        let refused = scene.call_with(&token, &[], &json!({"path": form(&token)})).await;
+        assert_eq!(reason(&refused), "passthrough_blocked", "{name}");
+        assert!(!refused.to_string().contains(&token), "{name}");
+        let decision = scene.decision();
+        assert_eq!(
+            decision["token_handling"],
+            json!({"mode": "blocked", "source": null, "audience": null, "passthrough_detected": false}),
+            "{name}"
+        );
+        assert_eq!(decision["decision"]["result"], "deny", "{name}");
+        let refused = scene.call_with(&token, &[("x-note", &form(&token))], &json!({})).await;
+        assert_eq!(reason(&refused), "passthrough_blocked", "{name}, in a header");
+        assert_eq!(calls(), before, "{name}");
+        // Another token is an argument like any other.
+        let twin = scene
+            .call_with(&token, &[("x-note", &form(&other))], &json!({"path": form(&other)}))
+            .await;
+        assert!(text(&twin).contains("read_report"), "{name}");
+    }
+    // Escapes of JSON, in the raw body.
+    let authorization = format!("Bearer {token}");
+    let session = scene.begin(&[("authorization", &authorization)]).await;
+    let headers = [("authorization", authorization.as_str()), ("mcp-session-id", &session)];
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"reports__read_report","arguments":{{"path":"{}"}}}}}}"#,
+        escaped(&token)
+    );
+    let refused = scene.stage.post("/mcp", "ada", &headers, &body).await.json();
+    assert_eq!(reason(&refused), "passthrough_blocked");
+    // A header that is not forwarded may have anything.
+    text(&scene.call_with(&token, &[("x-other", &token)], &json!({"path": "a"})).await);
+    assert!(!scene.is_anything_shown_with(&token));
+    // The same for a caller with a key.
+    let key = scene.stage.key("eve").to_owned();
+    let refused = scene.call_with(&key, &[], &json!({"path": STANDARD.encode(&key)})).await;
+    assert_eq!(reason(&refused), "passthrough_blocked");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_is_the_callers_own_token_is_not_shown() {
+    // The operator put a caller's key where the server's secret belongs.
+    let scene = Scene::open("mode = \"vault\", secret = \"SECRET\"", "", EVERYTHING).await;
+    let key = scene.stage.key("eve").to_owned();
+    text(&scene.call(scene.stage.key("ada")).await);
+    std::fs::write(scene._files.path().join("secret"), &key).unwrap();
+    let mut refused = scene.call(&key).await;
+    // It is read again at once when the server refuses the one that it was shown.
+    scene.stage.script.lock().unwrap().accepts = Some(vec!["another".to_owned()]);
+    refused = match refused.get("error") {
+        Some(_) => refused,
+        None => scene.call(&key).await,
+    };
+    assert!(refused["error"].is_object());
+    assert!(!scene.is_anything_shown_with(&key), "{refused}");
+}
