@@ -18,6 +18,7 @@ pub mod markers;
 pub mod names;
 pub mod origin;
 pub mod percent;
+pub mod pointer;
 pub mod schema;
 pub mod surface;
 pub mod time;

@@ -8,6 +8,7 @@ mod applied;
 mod aspects;
 mod bounds;
 mod cache;
+pub mod input;
 mod numbers;
 mod omission;
 mod places;
@@ -35,11 +36,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use used::How;
-use validators::Validators;
+use validators::{Readings, Validators};
 use work::Work;
 
 /// The most parameters that a held call is explained with.
 const MAX_PARAMETERS: usize = 16;
+/// A validator has about so many times the bytes of its schema.
+const COMPILED_BYTES_PER_BYTE: usize = 16;
 /// The most parameters that are left out by way of trial, to find the one that is refused.
 const MAX_TRIED: usize = 16;
 
@@ -364,21 +367,23 @@ impl CallRules {
             places.iter_mut().for_each(Places::ignore_text);
         }
         Ok(Compiled {
-            approved: Validators::compile(&approved)?,
-            accepted: is_other.then(|| Validators::compile(&accepted)).transpose()?,
-            new: Validators::compile(&new)?,
+            approved: Validators::compile(&approved, Readings::Every)?,
+            accepted: is_other
+                .then(|| Validators::compile(&accepted, Readings::Every))
+                .transpose()?,
+            new: Validators::compile(&new, Readings::Every)?,
             places,
         })
     }
 
     /// About how many bytes it keeps: a validator has many times the bytes of its schema, and a pattern far more than that.
     fn bytes(&self) -> usize {
-        const PER_BYTE: usize = 16;
         let entries = [&self.approved, &self.accepted, &self.new];
         let raw: usize = entries.iter().map(|entry| entry.raw().len()).sum();
         match self.compiled.get() {
             Some(Ok(compiled)) => {
-                raw * PER_BYTE + compiled.validators().map(Validators::pattern_bytes).sum::<usize>()
+                raw * COMPILED_BYTES_PER_BYTE
+                    + compiled.validators().map(Validators::pattern_bytes).sum::<usize>()
             }
             Some(Err(_)) | None => raw,
         }

@@ -17,6 +17,7 @@ mod names;
 mod partial;
 mod place;
 mod policies;
+pub mod preflight;
 mod problem;
 mod request;
 mod scope;

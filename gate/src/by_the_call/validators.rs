@@ -1,10 +1,11 @@
-//! Validators of one definition. Nothing is fetched, `format` is never asserted, and patterns run on the linear engine.
+//! Validators of one definition. Nothing is fetched, `format` is never asserted, and patterns run on the linear engine, or
+//! with a bound on going back where arguments alone are checked.
 
 use super::Undecided;
 use super::places::reach;
 use super::schema::{Dialect, Schema, is_reference, parts, properties};
 use contract::json::Node;
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -13,6 +14,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 const PATTERN_BYTES: usize = 64 * 1024;
 /// The most bytes of all compiled patterns of a schema: with many patterns each one has to be smaller.
 const ALL_PATTERNS_BYTES: usize = 512 * 1024;
+/// How often a pattern that looks around may go back on one text. Past it the text is refused.
+pub(super) const MAX_BACKTRACKS: usize = 10_000;
 /// What a compiled pattern counts as where rules are kept: groups and caches come on top of its own bytes.
 const KEPT_PATTERN_BYTES: usize = 256 * 1024;
 
@@ -26,24 +29,40 @@ pub(super) struct Validators {
     pub(super) undecidable: BTreeSet<String>,
 }
 
+/// In which dialects a schema that names none has to be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readings {
+    /// In each: a server may read it in any of them.
+    Every,
+    /// In one at least: a tuple of draft-07 is no schema of 2020-12.
+    Any,
+}
+
 impl Validators {
     /// Compiles a schema whose bounds have been checked.
-    pub(super) fn compile(schema: &Schema<'_>) -> Result<Validators, Undecided> {
+    pub(super) fn compile(
+        schema: &Schema<'_>,
+        readings: Readings,
+    ) -> Result<Validators, Undecided> {
         let mut value: Value =
             serde_json::from_str(schema.root.raw()).map_err(|_| Undecided::Schema)?;
         schema.dialects()?;
         let patterns = schema.patterns();
         let limit = PATTERN_BYTES.min(ALL_PATTERNS_BYTES / patterns.max(1));
-        let (dialects, undecidable) = match all(schema, &value, limit) {
+        let (dialects, undecidable) = match all(schema, &value, limit, readings) {
             Ok(dialects) => (dialects, BTreeSet::new()),
             Err(_) => {
                 let refused = refused_patterns(schema, limit)?;
                 let undecidable = parameters_with(schema, &refused)?;
                 drop_patterns(schema.root, &mut value, &refused);
-                (all(schema, &value, limit)?, undecidable)
+                (all(schema, &value, limit, readings)?, undecidable)
             }
         };
         Ok(Validators { dialects, patterns, undecidable })
+    }
+
+    pub(super) fn has_undecidable(&self) -> bool {
+        !self.undecidable.is_empty()
     }
 
     pub(super) fn accept(&self, arguments: &Value) -> bool {
@@ -79,23 +98,62 @@ impl Validators {
 }
 
 /// A validator for each dialect of a schema.
-fn all(schema: &Schema<'_>, value: &Value, limit: usize) -> Result<Vec<Validator>, Undecided> {
-    schema.dialects()?.iter().map(|dialect| build(*dialect, value, limit)).collect()
+fn all(
+    schema: &Schema<'_>,
+    value: &Value,
+    limit: usize,
+    readings: Readings,
+) -> Result<Vec<Validator>, Undecided> {
+    let dialects = schema.dialects()?.iter();
+    match readings {
+        Readings::Every => dialects.map(|dialect| build(*dialect, value, limit)).collect(),
+        Readings::Any => {
+            let build = |dialect: &Dialect| {
+                build(*dialect, value, limit)
+                    .or_else(|_| build_backtracking(*dialect, value, limit))
+                    .ok()
+            };
+            let built: Vec<Validator> = dialects.filter_map(build).collect();
+            if built.is_empty() { Err(Undecided::Schema) } else { Ok(built) }
+        }
+    }
+}
+
+/// Whether one keyword on its own accepts a value. A keyword that cannot be compiled on its own refuses nothing.
+pub(super) fn accepts_keyword(keyword: &str, said: Node<'_>, value: &Value) -> bool {
+    let Ok(said) = serde_json::from_str::<Value>(said.raw()) else { return true };
+    let alone = Value::Object([(keyword.to_owned(), said)].into_iter().collect());
+    let alone = build(Dialect::Draft2020, &alone, PATTERN_BYTES)
+        .or_else(|_| build_backtracking(Dialect::Draft2020, &alone, PATTERN_BYTES));
+    alone.map_or(true, |alone| alone.is_valid(value))
 }
 
 fn build(dialect: Dialect, value: &Value, limit: usize) -> Result<Validator, Undecided> {
+    let patterns = PatternOptions::regex().size_limit(limit).dfa_size_limit(limit);
+    let options = options(dialect).with_pattern_options(patterns);
+    options.build(value).map_err(|_| Undecided::Schema)
+}
+
+/// The same with patterns that look around: the linear engine has none of those, and real schemas check e-mail addresses by
+/// them. How often such a pattern goes back is bounded.
+fn build_backtracking(
+    dialect: Dialect,
+    value: &Value,
+    limit: usize,
+) -> Result<Validator, Undecided> {
+    let patterns = PatternOptions::fancy_regex();
+    let patterns = patterns.backtrack_limit(MAX_BACKTRACKS).size_limit(limit).dfa_size_limit(limit);
+    let options = options(dialect).with_pattern_options(patterns);
+    options.build(value).map_err(|_| Undecided::Schema)
+}
+
+fn options(dialect: Dialect) -> ValidationOptions<'static> {
     let draft = match dialect {
         Dialect::Draft7 => Draft::Draft7,
         Dialect::Draft2019 => Draft::Draft201909,
         Dialect::Draft2020 => Draft::Draft202012,
     };
-    let patterns = PatternOptions::regex().size_limit(limit).dfa_size_limit(limit);
-    let options = jsonschema::options()
-        .with_draft(draft)
-        .offline()
-        .should_validate_formats(false)
-        .with_pattern_options(patterns);
-    options.build(value).map_err(|_| Undecided::Schema)
+    jsonschema::options().with_draft(draft).offline().should_validate_formats(false)
 }
 
 /// The subschemas with a `pattern` that cannot be compiled on its own.

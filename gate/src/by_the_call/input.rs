@@ -1,0 +1,155 @@
+//! Arguments of a call under one definition: whether its input schema accepts them, and whether they have members that it
+//! does not declare.
+//!
+//! A validator decides, within the bounds that are checked before it is compiled. Where it refuses, a walk of our own finds
+//! the place and the keyword, for the words alone. Neither ever shows a value.
+
+mod cache;
+mod declared;
+mod explain;
+
+pub use cache::{CompiledInput, InputRulesCache, MAX_CACHED_INPUT_BYTES, MAX_CACHED_INPUTS};
+
+use super::schema::Schema;
+use super::validators::{Readings, Validators};
+use super::work::Work;
+use super::{Undecided, bounds, schema};
+use contract::json::{Document, Node};
+use contract::pointer::Pointer;
+use contract::surface::Entry;
+use declared::Declared;
+use serde_json::Value;
+
+/// What becomes of members that a definition does not declare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UndeclaredMembers {
+    #[default]
+    Refuse,
+    /// Only where the schema itself says `additionalProperties: false` are they refused.
+    Allow,
+}
+
+/// Where arguments break a rule, and which one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// A JSON Pointer into the arguments.
+    pub pointer: String,
+    pub rule: InputRule,
+}
+
+impl Violation {
+    fn new(at: &Pointer<'_>, rule: InputRule) -> Violation {
+        Violation { pointer: at.to_string(), rule }
+    }
+}
+
+/// What arguments have to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputRule {
+    /// Every member is one that the definition declares.
+    Declared,
+    /// A keyword of the input schema.
+    Keyword(&'static str),
+    /// Arguments are an object.
+    Object,
+    /// Every reader takes them for the same: no member twice, no number that is rounded.
+    Exact,
+    /// The definition can be checked.
+    Decidable(Undecided),
+}
+
+/// The arguments of one call, read once for every rule.
+#[derive(Debug)]
+pub struct Arguments<'a> {
+    document: Document<'a>,
+    value: Value,
+}
+
+impl<'a> Arguments<'a> {
+    /// Reads the bytes of `arguments`. Without any, a call has none.
+    pub fn read(bytes: Option<&'a [u8]>) -> Result<Arguments<'a>, Violation> {
+        let bytes = bytes.unwrap_or(b"{}");
+        let inexact = || Violation::new(&Pointer::Root, InputRule::Exact);
+        let document = Document::parse_bytes(bytes).map_err(|_| inexact())?;
+        if !document.root().is_object() {
+            return Err(Violation::new(&Pointer::Root, InputRule::Object));
+        }
+        if !schema::is_exactly_readable(document.root()) {
+            return Err(inexact());
+        }
+        let value = serde_json::from_slice(bytes).map_err(|_| inexact())?;
+        Ok(Arguments { document, value })
+    }
+
+    pub fn root(&self) -> Node<'_> {
+        self.document.root()
+    }
+}
+
+/// Decides on the arguments of one tool. Compiled once for a definition.
+#[derive(Debug)]
+pub struct InputRules {
+    tool: Entry,
+    validators: Validators,
+    declared: Declared,
+}
+
+impl InputRules {
+    /// Compiles the input schema of a tool. A tool without one accepts anything.
+    pub fn compile(tool: &Entry) -> Result<InputRules, Undecided> {
+        with_schema(tool, |schema| {
+            bounds::check(schema)?;
+            Ok(InputRules {
+                tool: tool.clone(),
+                validators: Validators::compile(schema, Readings::Any)?,
+                declared: Declared::of(schema)?,
+            })
+        })
+    }
+
+    /// Checks the arguments of one call.
+    pub fn check(
+        &self,
+        arguments: &Arguments<'_>,
+        undeclared: UndeclaredMembers,
+    ) -> Result<(), Violation> {
+        if undeclared == UndeclaredMembers::Refuse {
+            self.declared.check(arguments.root())?;
+        }
+        for (name, _) in arguments.root().members().filter(|_| self.validators.has_undecidable()) {
+            let name = name.as_str().unwrap_or_default();
+            if self.validators.undecidable.contains(name.as_ref()) {
+                let at = Pointer::Member(&Pointer::Root, &name);
+                return Err(Violation::new(&at, InputRule::Decidable(Undecided::Schema)));
+            }
+        }
+        match self.validators.accept(&arguments.value) {
+            true => Ok(()),
+            false => Err(self.explain(&arguments.value)),
+        }
+    }
+
+    fn explain(&self, arguments: &Value) -> Violation {
+        let found = with_schema(&self.tool, |schema| Ok(explain::violation(schema, arguments)));
+        let unexplained = || Violation::new(&Pointer::Root, InputRule::Keyword("inputSchema"));
+        found.ok().flatten().unwrap_or_else(unexplained)
+    }
+
+    /// About how many bytes it keeps.
+    fn bytes(&self) -> usize {
+        self.tool.raw().len() * super::COMPILED_BYTES_PER_BYTE + self.validators.pattern_bytes()
+    }
+}
+
+fn with_schema<T>(
+    tool: &Entry,
+    work: impl FnOnce(&Schema<'_>) -> Result<T, Undecided>,
+) -> Result<T, Undecided> {
+    let document = super::read(tool)?;
+    let empty = Document::parse("{}").map_err(|_| Undecided::Unreadable)?;
+    let root = document.root().get("inputSchema").unwrap_or(empty.root());
+    work(&Schema::read(root, Work::on(&[root]))?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! Rules for the arguments of a call beyond their schema, and for how often calls are made.
+//!
+//! Pure: values and moments come in as arguments. An error names a place and a rule, never a value.
+
+mod path;
+mod places;
+mod rate;
+mod sizes;
+mod url;
+
+pub use path::{BadWorkspace, MAX_PATH_BYTES, PathFault, Workspace};
+pub use places::{ArgumentPlace, BadPlace};
+pub use rate::{
+    BadRate, MAX_BUCKETS, Quota, Rate, RateDecision, RateKey, RateLimiter, RateScope, Throttle,
+};
+pub use sizes::{SizeLimits, TooBig};
+pub use url::{AllowedHost, BadAllowedHost, MAX_URL_BYTES, UrlFault, check_url};
+
+#[cfg(test)]
+mod tests;
