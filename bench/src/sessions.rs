@@ -65,6 +65,7 @@ fn judge_of(home: &Home, server: usize) -> Outcome<Judge> {
         mode: ListMode::Accepted,
         allowed: None,
         mirrors_parameters: false,
+        checks_input: false,
         profile: ServerProfile::default(),
     };
     Ok(Judge::new(store_of(home)?, rules, None))

@@ -7,7 +7,7 @@ mod authorization;
 mod checks;
 
 pub use authorization::{Authorization, Authorizer, Unauthorized};
-pub use checks::PreflightLimits;
+pub use checks::{ArgumentRules, PathArguments, PreflightLimits, UrlArguments};
 
 use crate::call::{Call, Method, Subject};
 use crate::principal::Principal;
@@ -16,12 +16,13 @@ use crate::situation::Situation;
 use crate::view::{HeldTools, Standing};
 use attest::ToolAllowlist;
 use checks::{
-    AdmissionCheck, AllowlistCheck, AuthorizationCheck, DriftCheck, IncidentCheck, InventoryCheck,
-    MirrorCheck, PreflightCheck,
+    AdmissionCheck, AllowlistCheck, ArgumentCheck, AuthorizationCheck, DriftCheck, IncidentCheck,
+    InventoryCheck, MirrorCheck, PreflightCheck, RateCheck,
 };
 use contract::surface::EntryType;
+use policy::preflight::RateLimiter;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What was decided on a request.
 #[derive(Debug, Clone)]
@@ -72,12 +73,32 @@ pub struct Denial {
     pub policy: Option<Arc<str>>,
     /// The client must not learn that there is such a thing: it is told neither the server nor the reason.
     pub is_hidden: bool,
+    /// Where an argument broke a rule.
+    pub violation: Option<ArgumentViolation>,
+    /// When a call that was one too many may be made.
+    pub retry_after: Option<Duration>,
+}
+
+/// Which argument breaks which rule. It never has the value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentViolation {
+    /// A JSON Pointer into the arguments.
+    pub pointer: String,
+    pub rule: &'static str,
 }
 
 impl Denial {
     pub fn new(reason: ReasonCode, message: impl Into<String>) -> Denial {
         let message = message.into();
-        Denial { reason, message, recorded: None, policy: None, is_hidden: false }
+        Denial {
+            reason,
+            message,
+            recorded: None,
+            policy: None,
+            is_hidden: false,
+            violation: None,
+            retry_after: None,
+        }
     }
 
     /// The denial of something that does not exist, or that the caller could never use: the two look the same.
@@ -187,6 +208,21 @@ impl Path {
         checks.push((Concerns::Everything, Box::new(PreflightCheck { limits })));
         checks.push((Concerns::ToolCalls, Box::new(MirrorCheck)));
         Path { checks, authorizer: None }
+    }
+
+    /// The same path, with calls counted. It comes before the arguments are looked at, so that calls that are refused for
+    /// them count too.
+    #[must_use]
+    pub fn throttled_by(mut self, limiter: Arc<RateLimiter>) -> Path {
+        self.checks.push((Concerns::ToolCalls, Box::new(RateCheck { limiter })));
+        self
+    }
+
+    /// The same path, with the arguments of calls checked against the approved definition and the rules for them.
+    #[must_use]
+    pub fn checking_arguments(mut self, rules: ArgumentRules) -> Path {
+        self.checks.push((Concerns::ToolCalls, Box::new(ArgumentCheck { rules })));
+        self
     }
 
     /// The path at the gateway: the same checks, behind the question whether this principal may make this request at all.

@@ -91,10 +91,14 @@ fn is_fault(reason: ReasonCode) -> bool {
         | ReasonCode::Forbidden
         | ReasonCode::PolicyError
         | ReasonCode::ApprovalRequired
+        | ReasonCode::UnknownField
         | ReasonCode::SchemaViolation
         | ReasonCode::TooDeep
+        | ReasonCode::PathOutsideWorkspace
+        | ReasonCode::EgressNotAllowed
         | ReasonCode::RateLimited
         | ReasonCode::PassthroughBlocked
+        | ReasonCode::QuotaExceeded
         | ReasonCode::KillSwitch
         | ReasonCode::SessionQuarantined => false,
     }

@@ -60,6 +60,8 @@ pub struct Rules {
     pub allowed: Option<Arc<ToolAllowlist>>,
     /// Whether the server is reached over HTTP, where arguments go into headers if its definitions ask for that.
     pub mirrors_parameters: bool,
+    /// Whether the arguments of calls are checked against the approved definitions.
+    pub checks_input: bool,
     /// What the operator says of the server.
     pub profile: ServerProfile,
 }

@@ -15,12 +15,17 @@ pub enum ReasonCode {
     Forbidden,
     PolicyError,
     ApprovalRequired,
+    /// An argument that the approved definition does not declare.
+    UnknownField,
     SchemaViolation,
     PayloadTooLarge,
     TooDeep,
+    PathOutsideWorkspace,
+    EgressNotAllowed,
     RateLimited,
     PassthroughBlocked,
     CredentialUnavailable,
+    QuotaExceeded,
     KillSwitch,
     SessionQuarantined,
     UpstreamUnreachable,
@@ -44,12 +49,16 @@ impl ReasonCode {
             ReasonCode::Forbidden => "forbidden",
             ReasonCode::PolicyError => "policy_error",
             ReasonCode::ApprovalRequired => "approval_required",
+            ReasonCode::UnknownField => "unknown_field",
             ReasonCode::SchemaViolation => "schema_violation",
             ReasonCode::PayloadTooLarge => "payload_too_large",
             ReasonCode::TooDeep => "too_deep",
+            ReasonCode::PathOutsideWorkspace => "path_outside_workspace",
+            ReasonCode::EgressNotAllowed => "egress_not_allowed",
             ReasonCode::RateLimited => "rate_limited",
             ReasonCode::PassthroughBlocked => "passthrough_blocked",
             ReasonCode::CredentialUnavailable => "credential_unavailable",
+            ReasonCode::QuotaExceeded => "quota_exceeded",
             ReasonCode::KillSwitch => "kill_switch",
             ReasonCode::SessionQuarantined => "session_quarantined",
             ReasonCode::UpstreamUnreachable => "upstream_unreachable",
@@ -80,11 +89,15 @@ impl ReasonCode {
             | ReasonCode::Internal
             | ReasonCode::LedgerUnavailable => true,
             ReasonCode::UnknownTool
+            | ReasonCode::UnknownField
             | ReasonCode::SchemaViolation
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
+            | ReasonCode::PathOutsideWorkspace
+            | ReasonCode::EgressNotAllowed
             | ReasonCode::RateLimited
             | ReasonCode::PassthroughBlocked
+            | ReasonCode::QuotaExceeded
             | ReasonCode::UpstreamUnreadable
             | ReasonCode::Timeout
             | ReasonCode::AmbiguousMessage
@@ -120,15 +133,18 @@ impl ReasonCode {
             | ReasonCode::NoPolicyMatch
             | ReasonCode::Forbidden
             | ReasonCode::PolicyError
+            | ReasonCode::UnknownField
             | ReasonCode::SchemaViolation
             | ReasonCode::PayloadTooLarge
             | ReasonCode::TooDeep
             | ReasonCode::PassthroughBlocked
             | ReasonCode::CredentialUnavailable
+            | ReasonCode::PathOutsideWorkspace
+            | ReasonCode::EgressNotAllowed
             | ReasonCode::KillSwitch
             | ReasonCode::SessionQuarantined => 1013,
             ReasonCode::ApprovalRequired => 1014,
-            ReasonCode::RateLimited => 1029,
+            ReasonCode::RateLimited | ReasonCode::QuotaExceeded => 1029,
             ReasonCode::AmbiguousMessage | ReasonCode::BadFrame => -32600,
         }
     }

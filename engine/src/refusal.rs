@@ -1,6 +1,6 @@
 //! Refusals as they go over the wire. They contain no unaccepted text.
 
-use crate::decide::Denial;
+use crate::decide::{ArgumentViolation, Denial};
 use crate::reason::ReasonCode;
 use crate::view::Standing;
 use gate::words::AGENT_STOPS;
@@ -32,7 +32,19 @@ impl Refusal {
 
     pub fn denied(denial: &Denial, server: &str, receipt_id: &str) -> Refusal {
         let server = (!denial.is_hidden).then_some(server);
-        Refusal::of(denial.reason, denial.message.clone(), server, Some(receipt_id))
+        let mut refusal =
+            Refusal::of(denial.reason, denial.message.clone(), server, Some(receipt_id));
+        if let Value::Object(members) = &mut refusal.data {
+            if let Some(ArgumentViolation { pointer, rule }) = &denial.violation {
+                members.insert("pointer".to_owned(), pointer.as_str().into());
+                members.insert("rule".to_owned(), (*rule).into());
+            }
+            if let Some(wait) = denial.retry_after {
+                let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+                members.insert("retry_after_ms".to_owned(), milliseconds.into());
+            }
+        }
+        refusal
     }
 
     /// A fault: of the server, of ours, or of the message.

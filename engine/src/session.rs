@@ -607,9 +607,13 @@ fn words_of(reason: ReasonCode) -> &'static str {
         | ReasonCode::Forbidden
         | ReasonCode::PolicyError
         | ReasonCode::ApprovalRequired
+        | ReasonCode::UnknownField
         | ReasonCode::SchemaViolation
         | ReasonCode::TooDeep
         | ReasonCode::PassthroughBlocked
+        | ReasonCode::PathOutsideWorkspace
+        | ReasonCode::EgressNotAllowed
+        | ReasonCode::QuotaExceeded
         | ReasonCode::KillSwitch
         | ReasonCode::SessionQuarantined
         | ReasonCode::Internal => {

@@ -26,14 +26,14 @@ use address::AddressKey;
 use crate::call::Target;
 use crate::situation::{DriftScope, Situation};
 use attest::ToolAllowlist;
-use contract::surface::{EntryId, EntryType, ListKind, Surface};
+use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 use gate::by_the_call::CallRulesCache;
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::pins::PinBook;
 use gate::posture::{Posture, Settings};
 use gate::reason::Reason;
 use gate::server::{ServerId, ServerStatus};
-use gate::shown::{ListMode, shown};
+use gate::shown::{ListMode, shown, shown_entries};
 use gate::stub::{Stub, stubs};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub struct Materials<'a> {
     pub allowed: Option<&'a ToolAllowlist>,
     /// Whether arguments go into headers where a definition asks for that.
     pub mirrors: bool,
+    /// Whether the arguments of calls are checked against the definitions.
+    pub checks_input: bool,
     /// The answers of the server to each list, as they came.
     pub pages: &'a BTreeMap<ListKind, Arc<Vec<Arc<str>>>>,
     /// The rules that were made for changes before.
@@ -91,6 +93,8 @@ pub struct View {
     held_addresses: HashMap<AddressKey, Arc<Standing>>,
     /// The tools whose definitions ask for arguments in headers.
     mirrorings: HashMap<Box<str>, Mirroring>,
+    /// The definitions that the arguments of calls are checked against, where they are.
+    definitions: HashMap<Box<str>, Entry>,
     /// The accepted instructions, unless nothing of the server may be used.
     instructions: Option<Box<str>>,
     /// The accepted capabilities of the server, as JSON.
@@ -119,6 +123,7 @@ impl View {
         let stopped = stopped_by_status(materials).or(held_server);
         let closed = stopped.clone().or_else(|| closed_by_scope(materials));
         let mirrorings = mirrored::mirrorings(materials);
+        let definitions = definitions(materials);
         let is_shown = |id: &EntryId| is_offered(materials, &mirrorings, id);
         let lists = ListKind::ALL
             .into_iter()
@@ -143,6 +148,7 @@ impl View {
             closed,
             held_addresses,
             mirrorings,
+            definitions,
             instructions,
         }
     }
@@ -181,6 +187,12 @@ impl View {
     pub fn mirroring(&self, target: Target<'_>) -> Option<&Mirroring> {
         let is_tool = target.entry_type == EntryType::Tool;
         self.mirrorings.get(target.key).filter(|_| is_tool)
+    }
+
+    /// The definition of a tool that its client was shown: the approved one, except under monitor.
+    pub fn definition(&self, target: Target<'_>) -> Option<&Entry> {
+        let is_tool = target.entry_type == EntryType::Tool;
+        self.definitions.get(target.key).filter(|_| is_tool)
     }
 
     /// The standing of an entry that neither the pins nor the server have.
@@ -235,6 +247,15 @@ impl View {
         let ours = self.closed.as_ref().map(|standing| standing.message());
         ours == other.closed.as_ref().map(|standing| standing.message())
     }
+}
+
+fn definitions(materials: &Materials<'_>) -> HashMap<Box<str>, Entry> {
+    let Materials { book, surface, judgement, mode, .. } = *materials;
+    if !materials.checks_input {
+        return HashMap::new();
+    }
+    let tools = shown_entries(book, surface, judgement, ListKind::Tools, mode).into_iter();
+    tools.map(|(id, entry)| (id.key.as_str().into(), entry.clone())).collect()
 }
 
 /// A call of a stub is a call of the tool that it stands for.

@@ -28,9 +28,21 @@ pub fn shown<'a>(
     list: ListKind,
     mode: ListMode,
 ) -> Vec<(&'a EntryId, &'a str)> {
+    let entries = shown_entries(book, surface, judgement, list, mode).into_iter();
+    entries.map(|(id, entry)| (id, entry.raw())).collect()
+}
+
+/// The same as entries, which a change of their own name does not rename.
+pub fn shown_entries<'a>(
+    book: &'a PinBook,
+    surface: &'a Surface,
+    judgement: &'a SurfaceJudgement,
+    list: ListKind,
+    mode: ListMode,
+) -> Vec<(&'a EntryId, &'a Entry)> {
     let observed = surface.list(list);
     if mode == ListMode::Observed || judgement.posture == Posture::Monitor {
-        return observed.map(|entry| (entry.id(), entry.raw())).collect();
+        return observed.map(|entry| (entry.id(), entry)).collect();
     }
     observed.filter_map(|entry| shown_entry(book, judgement, entry)).collect()
 }
@@ -39,20 +51,20 @@ fn shown_entry<'a>(
     book: &'a PinBook,
     judgement: &'a SurfaceJudgement,
     entry: &'a Entry,
-) -> Option<(&'a EntryId, &'a str)> {
+) -> Option<(&'a EntryId, &'a Entry)> {
     if book.lost.is_some() || book.tampered.contains_key(entry.id()) {
         return None;
     }
     let pins = book.get(entry.id());
     // What is equal to any approved pin is shown as it was then: a vendor's revert is not an event.
     if let Some(pin) = pins.and_then(|pins| pins.approved_with(entry.entry_hash())) {
-        return Some((entry.id(), pin.entry.raw()));
+        return Some((entry.id(), &pin.entry));
     }
     let judged = judgement.of(entry.id());
     if judged.is_some_and(|judged| judged.is_accepted) {
-        return Some((entry.id(), entry.raw()));
+        return Some((entry.id(), entry));
     }
-    pins.and_then(EntryPins::accepted).map(|pin| (entry.id(), pin.entry.raw()))
+    pins.and_then(EntryPins::accepted).map(|pin| (entry.id(), &pin.entry))
 }
 
 #[cfg(test)]

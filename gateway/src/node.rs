@@ -30,6 +30,7 @@ use engine::recorder::{Recorder, now};
 use engine::server::Unlinked;
 use engine::situation::{ServerProfile, Situation, Switches};
 use engine::view::View;
+use gate::by_the_call::input::InputRulesCache;
 use gate::server::{ServerId, ServerStatus};
 use settings::gateway::{GatewaySettings, ServerSettings, StoreLoss};
 use std::collections::{BTreeMap, HashMap};
@@ -186,6 +187,7 @@ impl Node {
             recorder,
             authorizer: Arc::new(PolicyAuthorizer::new(empty)),
             sealer: Sealer::of(&secret)?,
+            input_rules: InputRulesCache::default(),
             remark,
             vault: std::sync::Mutex::default(),
             runtime,

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use engine::credentials::{BadVault, SecretReader, Vault};
 use engine::lease::Lease;
 use engine::recorder::Recorder;
+use gate::by_the_call::input::InputRulesCache;
 use settings::gateway::{GatewaySettings, VaultSettings};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{Home, LaunchKey, Location, StoreError, Witnessed};
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) authorizer: Arc<PolicyAuthorizer>,
     pub(crate) sealer: Sealer,
+    /// What the definitions of all servers' tools were compiled to.
+    pub(crate) input_rules: InputRulesCache,
     pub(crate) remark: Arc<Remark>,
     /// The Vault that servers use, with the settings that it was made with.
     pub(crate) vault: Mutex<Option<(VaultSettings, Arc<Vault>)>>,

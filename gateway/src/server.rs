@@ -189,6 +189,7 @@ impl GatewayServer {
         };
         let (driver, wakes) = channel();
         let path = Path::for_one_server(PreflightLimits::default(), allowed);
+        let path = configured::preflighted(path, &settings, &shared.input_rules);
         let (remark, name) = (shared.remark.clone(), id.clone());
         let engine = Arc::new(Server::new(ServerParts {
             settings: engine_settings,

@@ -44,6 +44,7 @@ impl Configuration {
         let keys: Keys =
             serde_path_to_error::deserialize(document).map_err(|error| explain(text, &error))?;
         check_general(&keys)?;
+        check_preflight(&keys, "")?;
         let mut servers = BTreeMap::new();
         for (id, own) in &keys.server {
             check_own(id, own)?;
@@ -54,6 +55,7 @@ impl Configuration {
                     "`server.{id}`: a package is named by `package`, `version` and `integrity` together: `{missing}` is missing"
                 ));
             }
+            check_preflight(&merged, &format!("server.{id}."))?;
             servers.insert(id.clone(), merged);
         }
         Ok(Configuration { general: keys, servers })
@@ -102,6 +104,13 @@ fn check_general(keys: &Keys) -> Result<(), String> {
         secret.check_readable().map_err(wrong)?;
     }
     Ok(())
+}
+
+fn check_preflight(keys: &Keys, above: &str) -> Result<(), String> {
+    match keys.preflight.mistake() {
+        Some((key, why)) => Err(format!("`{above}preflight.{key}`: {why}")),
+        None => Ok(()),
+    }
 }
 
 /// Refuses for one server what concerns all of them.

@@ -6,6 +6,9 @@ use attest::{Binding, Digest, Flavor, Package};
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
 use gate::shown::ListMode;
+use policy::preflight::{
+    AllowedHost, ArgumentPlace, Quota, Rate, RateScope, SizeLimits, Throttle, Workspace,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -44,6 +47,7 @@ tables! {
         origin: Origin,
         limits: Limits,
         admission: Admission,
+        preflight: Preflight,
         approve: Approve,
         notify: Notify,
         receipts: Receipts,
@@ -91,6 +95,21 @@ tables! {
         integrity: Option<Parsed<Digest>>,
         allow_tools: Option<Vec<String>>,
     }
+    /// What the arguments of calls have to keep, and how many calls may be made.
+    Preflight {
+        /// Whether `run` checks arguments against the approved input schema. A gateway always does.
+        schema: Option<bool>,
+        unknown_fields: Option<UnknownFields>,
+        string_bytes: Option<Whole<1, { 1 << 30 }>>,
+        array_items: Option<Whole<1, 10_000_000>>,
+        path_args: Option<Vec<Parsed<ArgumentPlace>>>,
+        workspace: Option<Parsed<Workspace>>,
+        url_args: Option<Vec<Parsed<ArgumentPlace>>>,
+        net_allow: Option<Vec<Parsed<AllowedHost>>>,
+        rate: Option<Parsed<Rate>>,
+        quota: Option<Parsed<Quota>>,
+        per: Option<RatePer>,
+    }
     Approve {
         unattended: bool,
         in_client: bool,
@@ -126,6 +145,10 @@ words! {
         Server,
     }
     NewTools { #[default] Defer, Accept, }
+    /// What becomes of an argument that the approved schema does not name.
+    UnknownFields { #[default] Refuse, Allow, }
+    /// Which calls share a rate and a quota.
+    RatePer { #[default] Principal, PrincipalTool, Tool, Server, }
     ParameterText { #[default] Hold, Defer, }
     OriginDetail { #[default] Note, Hold, }
     Fsync { Always, #[default] Interval, Never, }
@@ -146,6 +169,88 @@ impl Keys {
         settings.defer_parameter_text = self.shield.parameter_text == ParameterText::Defer;
         settings.hold_origin_detail = self.origin.detail == OriginDetail::Hold;
         settings
+    }
+}
+
+impl Preflight {
+    /// A key that does nothing, or not what it seems to, and what to do about it.
+    pub(crate) fn mistake(&self) -> Option<(&'static str, &'static str)> {
+        let Preflight { path_args, workspace, url_args, net_allow, rate, quota, per, .. } = self;
+        let is_empty = |places: &Option<Vec<Parsed<ArgumentPlace>>>| {
+            places.as_ref().is_some_and(Vec::is_empty)
+        };
+        let wrong = [
+            (
+                "path_args",
+                is_empty(path_args),
+                "is empty: name the arguments that are paths, or remove it",
+            ),
+            (
+                "url_args",
+                is_empty(url_args),
+                "is empty: name the arguments that are URLs, or remove it",
+            ),
+            (
+                "workspace",
+                path_args.is_some() && workspace.is_none(),
+                "missing: name the folder that the paths of `path_args` have to stay in",
+            ),
+            (
+                "path_args",
+                workspace.is_some() && path_args.is_none(),
+                "missing: name the arguments that have to stay in `workspace`, such as `[\"path\"]`",
+            ),
+            (
+                "net_allow",
+                url_args.is_some() && net_allow.is_none(),
+                "missing: name the hosts that the URLs of `url_args` may lead to; `[]` allows none",
+            ),
+            (
+                "url_args",
+                net_allow.is_some() && url_args.is_none(),
+                "missing: name the arguments that have to lead to `net_allow`, such as `[\"url\"]`",
+            ),
+            (
+                "per",
+                per.is_some() && rate.is_none() && quota.is_none(),
+                "says who shares a `rate` or a `quota`: set one of them, or remove it",
+            ),
+        ];
+        wrong.into_iter().find(|(_, is_wrong, _)| *is_wrong).map(|(key, _, why)| (key, why))
+    }
+
+    pub fn sizes(&self) -> SizeLimits {
+        let usual = SizeLimits::default();
+        SizeLimits {
+            string_bytes: self.string_bytes.map_or(usual.string_bytes, Whole::to_usize),
+            array_items: self.array_items.map_or(usual.array_items, Whole::to_usize),
+        }
+    }
+
+    /// How many calls may be made; `None` if they are not counted.
+    pub fn throttle(&self) -> Option<Throttle> {
+        let scope = match self.per.unwrap_or_default() {
+            RatePer::Principal => RateScope::Principal,
+            RatePer::PrincipalTool => RateScope::PrincipalTool,
+            RatePer::Tool => RateScope::Tool,
+            RatePer::Server => RateScope::Server,
+        };
+        let (rate, quota) = (self.rate.map(|it| it.0), self.quota.map(|it| it.0));
+        (rate.is_some() || quota.is_some()).then_some(Throttle { rate, quota, scope })
+    }
+
+    /// The arguments that are paths, and the folder that they have to stay in.
+    pub fn paths(&self) -> Option<(Vec<ArgumentPlace>, Workspace)> {
+        let places = self.path_args.as_ref()?.iter().map(|Parsed(place)| place.clone());
+        let Parsed(workspace) = self.workspace.clone()?;
+        Some((places.collect(), workspace))
+    }
+
+    /// The arguments that are URLs, and the hosts that they may lead to.
+    pub fn urls(&self) -> Option<(Vec<ArgumentPlace>, Vec<AllowedHost>)> {
+        let places = self.url_args.as_ref()?.iter().map(|Parsed(place)| place.clone());
+        let hosts = self.net_allow.as_ref()?.iter().map(|Parsed(host)| host.clone());
+        Some((places.collect(), hosts.collect()))
     }
 }
 

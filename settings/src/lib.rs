@@ -15,7 +15,8 @@ pub use configuration::{Configuration, MAX_CONFIGURATION_BYTES};
 pub use error::ConfigurationError;
 pub use keys::{
     Admission, Approve, ArgsHash, DriftScope, Export, FirstUsePolicy, Fsync, Guard, Keys, Limits,
-    NewTools, OnFull, Origin, OriginDetail, ParameterText, Receipts, Relist, Shield,
+    NewTools, OnFull, Origin, OriginDetail, ParameterText, Preflight, RatePer, Receipts, Relist,
+    Shield, UnknownFields,
 };
 pub use secret::{MAX_SECRET_BYTES, SecretError, SecretName};
 pub use value::{Amounts, Count, Parsed, Text, Whole};

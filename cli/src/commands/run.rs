@@ -321,7 +321,11 @@ fn prepare(
     let notice = if configuration.notifies(id) { HoldNotice::new(id, home.path()) } else { None };
     let server = Server::new(ServerParts {
         settings,
-        path: Path::for_one_server(configuration.preflight(id), allowed),
+        path: configuration.preflighted(
+            Path::for_one_server(configuration.preflight(id), allowed),
+            id,
+            !is_remote,
+        ),
         recorder: Arc::new(Recorder::new(receipts)),
         judge,
         begun,

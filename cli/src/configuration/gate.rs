@@ -1,14 +1,16 @@
 //! What a running gate reads: how a server is judged, how fresh its view is, and the limits.
 
 use super::Configuration;
-use engine::decide::PreflightLimits;
+use engine::decide::{ArgumentRules, Path, PreflightLimits};
 use engine::judge::Rules;
 use engine::server::ServerSettings;
 use engine::situation::ServerProfile;
 use gate::posture::Posture;
 use gate::server::ServerId;
-use settings::Whole;
-use std::time::Duration;
+use policy::preflight::RateLimiter;
+use settings::{Preflight, Whole};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How long a server may take to end by itself.
 const USUAL_GRACE: Duration = Duration::from_secs(5);
@@ -27,6 +29,7 @@ impl Configuration {
             allowed: None,
             // The caller sets it for a server that is reached over HTTP.
             mirrors_parameters: false,
+            checks_input: keys.preflight.schema.unwrap_or(false),
             profile: ServerProfile::default(),
         }
     }
@@ -61,6 +64,21 @@ impl Configuration {
         PreflightLimits {
             arguments_bytes: limits.arguments_bytes.map_or(usual.arguments_bytes, Whole::to_usize),
             depth: limits.depth.map_or(usual.depth, Whole::to_usize),
+        }
+    }
+
+    /// The same path with the rules for arguments and rates that the configuration asks for.
+    pub(crate) fn preflighted(&self, path: Path, server: &ServerId, is_local: bool) -> Path {
+        let preflight = &self.of(server).preflight;
+        let path = match preflight.throttle() {
+            Some(throttle) => {
+                path.throttled_by(Arc::new(RateLimiter::new(throttle, Instant::now())))
+            }
+            None => path,
+        };
+        match *preflight == Preflight::default() {
+            true => path,
+            false => path.checking_arguments(ArgumentRules::of(preflight, is_local)),
         }
     }
 

@@ -2,15 +2,19 @@
 
 mod admission;
 mod allowlist;
+mod arguments;
 mod authorization;
 mod drift;
 mod incident;
 mod inventory;
 mod mirror;
 mod preflight;
+mod rate;
 
 pub(super) use admission::AdmissionCheck;
 pub(super) use allowlist::AllowlistCheck;
+pub(super) use arguments::ArgumentCheck;
+pub use arguments::{ArgumentRules, PathArguments, UrlArguments};
 pub(super) use authorization::AuthorizationCheck;
 pub(super) use drift::DriftCheck;
 pub(super) use incident::IncidentCheck;
@@ -18,3 +22,4 @@ pub(super) use inventory::InventoryCheck;
 pub(super) use mirror::MirrorCheck;
 pub(super) use preflight::PreflightCheck;
 pub use preflight::PreflightLimits;
+pub(super) use rate::RateCheck;

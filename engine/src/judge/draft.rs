@@ -296,6 +296,7 @@ pub(super) fn judged(
         scope: rules.scope,
         allowed: rules.allowed.as_deref(),
         mirrors: rules.mirrors_parameters && is_stateless(seen.handshake.as_deref()),
+        checks_input: rules.checks_input,
         pages: &seen.pages(),
         call_rules,
     });

@@ -240,6 +240,7 @@ impl Stage {
             mode: ListMode::default(),
             allowed: setting.allowed.clone(),
             mirrors_parameters: false,
+            checks_input: false,
             profile: ServerProfile::default(),
         };
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");

@@ -557,6 +557,7 @@ fn open_server(
         mode: ListMode::default(),
         allowed: None,
         mirrors_parameters: false,
+        checks_input: false,
         profile: ServerProfile::default(),
     };
     let mut judge = Judge::new(store_of(home), rules, None);

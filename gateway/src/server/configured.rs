@@ -3,21 +3,24 @@
 use crate::vouching::Vouching;
 use attest::ToolAllowlist;
 use engine::credentials::{BadCredentials, Broker, SecretReader, TokenUse};
+use engine::decide::{ArgumentRules, Path};
 use engine::judge::Rules;
 use engine::program::find_program;
 use engine::server::ServerSettings as EngineSettings;
 use engine::situation::ServerProfile;
+use gate::by_the_call::input::InputRulesCache;
 use gate::shown::ListMode;
 use ledger::record::TrustLevel;
 use policy::Trust;
 use settings::SecretName;
+use policy::preflight::RateLimiter;
 use settings::gateway::{
     CommandSettings, Credentials, GatewaySettings, Reach, ServerSettings, UrlSettings,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::{EndpointUrl, HttpEndpoint, StdioLaunch, Upstream};
 
 pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String> {
@@ -115,8 +118,20 @@ pub(super) fn rules_of(
         mode: ListMode::Accepted,
         allowed,
         mirrors_parameters: matches!(upstream, Upstream::Http(_)),
+        checks_input: true,
         profile: profile_of(settings),
     }
+}
+
+/// The path with the rules for arguments and rates of a server.
+pub(super) fn preflighted(path: Path, settings: &ServerSettings, cache: &InputRulesCache) -> Path {
+    let preflight = &settings.preflight;
+    let path = match preflight.throttle() {
+        Some(throttle) => path.throttled_by(Arc::new(RateLimiter::new(throttle, Instant::now()))),
+        None => path,
+    };
+    let is_local = matches!(settings.reach, Reach::Command(_));
+    path.checking_arguments(ArgumentRules::of(preflight, is_local).sharing(cache.clone()))
 }
 
 pub(super) fn engine_settings(

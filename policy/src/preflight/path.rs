@@ -6,7 +6,9 @@
 
 use contract::hidden::is_hidden;
 use std::collections::HashSet;
+use std::fmt;
 use std::path::{Component, Path};
+use std::str::FromStr;
 
 /// The longest path that is looked at.
 pub const MAX_PATH_BYTES: usize = 4_096;
@@ -50,6 +52,20 @@ pub enum BadWorkspace {
 pub struct Workspace {
     path: String,
     parts: Vec<String>,
+}
+
+impl FromStr for Workspace {
+    type Err = BadWorkspace;
+
+    fn from_str(path: &str) -> Result<Workspace, BadWorkspace> {
+        Workspace::new(path)
+    }
+}
+
+impl fmt::Display for Workspace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.path)
+    }
 }
 
 impl Workspace {

@@ -82,6 +82,12 @@ impl FromStr for Quota {
     }
 }
 
+impl fmt::Display for Quota {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/day", self.calls)
+    }
+}
+
 /// What shares a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RateScope {
@@ -99,6 +105,8 @@ pub enum RateScope {
 /// Whose bucket it is.
 #[derive(Debug, Clone, Copy)]
 pub struct RateKey<'a> {
+    /// Who vouches for the principal: two issuers may know the same name.
+    pub issuer: &'a str,
     pub principal: &'a str,
     pub tool: &'a str,
 }
@@ -220,12 +228,12 @@ impl RateLimiter {
         u64::try_from(now.saturating_duration_since(self.begun).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn key(&self, RateKey { principal, tool }: RateKey<'_>) -> u128 {
+    fn key(&self, RateKey { issuer, principal, tool }: RateKey<'_>) -> u128 {
         let named = match self.throttle.scope {
-            RateScope::Principal => (principal, ""),
-            RateScope::PrincipalTool => (principal, tool),
-            RateScope::Tool => ("", tool),
-            RateScope::Server => ("", ""),
+            RateScope::Principal => (issuer, principal, ""),
+            RateScope::PrincipalTool => (issuer, principal, tool),
+            RateScope::Tool => ("", "", tool),
+            RateScope::Server => ("", "", ""),
         };
         let [first, second] = &self.hashers;
         u128::from(first.hash_one(named)) << 64 | u128::from(second.hash_one(named))

@@ -12,7 +12,7 @@ fn limiter(rate: &str, quota: &str, scope: RateScope) -> (RateLimiter, Instant) 
     (RateLimiter::new(throttle, now), now)
 }
 
-const ADA: RateKey<'static> = RateKey { principal: "ada", tool: "read" };
+const ADA: RateKey<'static> = RateKey { issuer: "keys", principal: "ada", tool: "read" };
 
 #[test]
 fn a_bucket_lets_its_rate_through_and_no_call_more() {
@@ -75,12 +75,12 @@ fn past_the_most_buckets_new_callers_wait_until_others_are_idle() {
     let (limiter, now) = limiter("1/hour", "", RateScope::Principal);
     let names: Vec<String> = (0..2 * MAX_BUCKETS).map(|n| n.to_string()).collect();
     let allowed = names.iter().filter(|name| {
-        let key = RateKey { principal: name, tool: "" };
+        let key = RateKey { issuer: "", principal: name, tool: "" };
         limiter.take(key, now, NOON) == RateDecision::Allowed
     });
     assert_eq!(allowed.count(), MAX_BUCKETS);
     let later = now + Duration::from_secs(3_600);
-    let key = RateKey { principal: "new", tool: "" };
+    let key = RateKey { issuer: "", principal: "new", tool: "" };
     // The quota's day is over as well: a bucket that was used today is kept for it.
     assert_eq!(limiter.take(key, later, NOON + 86_400), RateDecision::Allowed);
 }

@@ -6,7 +6,7 @@ mod rules;
 
 use super::tables::Instance;
 use super::web_url::WebUrl;
-use crate::keys::Admission;
+use crate::keys::{Admission, Preflight};
 use crate::secret::SecretName;
 use gate::server::ServerId;
 use policy::{Risk, Trust};
@@ -35,6 +35,8 @@ pub struct ServerSettings {
     pub orgs: Option<BTreeSet<String>>,
     /// That of the top with what is said for this server over it.
     pub admission: Admission,
+    /// What the arguments of calls have to keep, and how many calls may be made.
+    pub preflight: Preflight,
     /// What it has instead of the gateway's `recheck_seconds`.
     pub recheck_seconds: Option<u64>,
 }

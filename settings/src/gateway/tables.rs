@@ -6,8 +6,8 @@
 )]
 
 use crate::keys::{
-    Admission, DriftScope, Export, FirstUsePolicy, Guard, Origin, Receipts, Relist, Shield, tables,
-    words,
+    Admission, DriftScope, Export, FirstUsePolicy, Guard, Origin, Preflight, Receipts, Relist,
+    Shield, tables, words,
 };
 use crate::secret::SecretName;
 use crate::value::{Parsed, Text, Whole};
@@ -131,7 +131,7 @@ tables! {
         idle_seconds: Option<Whole<1, DAY>>,
         danger_unconfined: Option<bool>,
         sandbox: Option<SandboxTable>,
-        preflight: Option<PreflightTable>,
+        preflight: Option<Preflight>,
         credentials: Option<CredentialsTable>,
         headers: BTreeMap<String, SecretName>,
         forward_headers: Vec<String>,
@@ -150,14 +150,6 @@ tables! {
         workspace: Option<Text>,
         net: Option<Text>,
         net_allow: Vec<String>,
-    }
-    PreflightTable {
-        unknown_fields: Option<UnknownFields>,
-        path_args: Option<Vec<String>>,
-        url_args: Option<Vec<String>>,
-        rate: Option<Text>,
-        quota: Option<Text>,
-        per: Option<Text>,
     }
     CredentialsTable {
         mode: Option<CredentialMode>,
@@ -190,8 +182,6 @@ words! {
         /// All: the operator states that the server keeps nothing between calls.
         Shared,
     }
-    /// What becomes of an argument that the approved schema does not name.
-    UnknownFields { #[default] Refuse, Allow, }
     /// How the gateway proves to Vault who it is.
     VaultMethod { #[default] Token, Approle, Kubernetes, }
     /// How the gateway's client proves to an authorization server who it is.
@@ -225,7 +215,7 @@ impl GatewayFile {
             vault: Some(VaultTable::default()),
             server: vec![ServerTable {
                 sandbox: Some(SandboxTable::default()),
-                preflight: Some(PreflightTable::default()),
+                preflight: Some(Preflight::default()),
                 credentials: Some(CredentialsTable::default()),
                 ..ServerTable::default()
             }],

@@ -254,10 +254,6 @@ fn what_this_version_lacks_is_refused_and_not_ignored() {
     for (line, expected) in [
         ("sandbox = { required = true }", "a sandbox is not available in this version"),
         ("sandbox = {}", "a sandbox is not available in this version"),
-        ("preflight = { unknown_fields = \"allow\" }", "preflight.unknown_fields`: this check is"),
-        ("preflight = { path_args = [\"path\"] }", "preflight.path_args`: this check is not"),
-        ("preflight = { url_args = [\"url\"] }", "preflight.url_args`: this check is not"),
-        ("preflight = { rate = \"60/min\" }", "preflight.rate`: this check is not available"),
         ("env = { T = \"keyring:files\" }", "`keyring:` is not available in this version"),
     ] {
         twins(FILES, "trust = \"internal\"\n", &with(line), expected);
@@ -265,6 +261,33 @@ fn what_this_version_lacks_is_refused_and_not_ignored() {
     let none = format!("{ISSUES}credentials = {{ mode = \"none\" }}\n");
     twins(&none, "\"none\"", "\"user\"", "`user` is not available in this version");
     twins("", "", "[egress]\nproxy = \"http://proxy:3128\"\n", "not available in this version");
+}
+
+#[test]
+fn preflight_rules_say_all_that_they_need() {
+    let good = FILES.replace(
+        "trust = \"internal\"\n",
+        "trust = \"internal\"\npreflight = { unknown_fields = \"allow\", path_args = [\"path\", \"/edits/*/path\"], workspace = \"/srv/work\", url_args = [\"url\"], net_allow = [\"*.example.com\"], rate = \"60/min\", quota = \"1000/day\", per = \"principal-tool\" }\n",
+    );
+    let preflight = read(&good).servers[&id("files")].preflight.clone();
+    let (places, workspace) = preflight.paths().unwrap();
+    assert_eq!((places.len(), workspace.as_str()), (2, "/srv/work"));
+    assert_eq!(preflight.urls().unwrap().1.len(), 1);
+    assert_eq!(preflight.throttle().unwrap().quota.unwrap().calls, 1_000);
+    twins(&good, ", workspace = \"/srv/work\"", "", "preflight.workspace`: missing");
+    twins(&good, ", net_allow = [\"*.example.com\"]", "", "preflight.net_allow`: missing");
+    twins(
+        &good,
+        "path_args = [\"path\", \"/edits/*/path\"], ",
+        "",
+        "preflight.path_args`: missing",
+    );
+    twins(&good, "\"/srv/work\"", "\"/\"", "a folder below `/`");
+    twins(&good, "*.example.com", "*.com", "`*` stands for the names below");
+    twins(&good, "60/min", "60/day", "such as `60/min`");
+    twins(&good, "1000/day", "1000/hour", "such as `1000/day`");
+    twins(&good, "rate = \"60/min\", quota = \"1000/day\", ", "", "set one of them, or remove it");
+    twins(&good, "unknown_fields", "schema = true, unknown_fields", "a gateway always checks");
 }
 
 #[test]

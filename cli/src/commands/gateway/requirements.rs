@@ -2,6 +2,23 @@
 
 use settings::gateway::{GatewaySettings, Reach, Transport};
 
+/// Arguments are checked everywhere; where paths, URLs and rates are not, the operator is told.
+fn preflight(settings: &GatewaySettings) -> String {
+    let unthrottled: Vec<String> = settings
+        .servers
+        .values()
+        .filter(|server| server.preflight.throttle().is_none())
+        .map(|server| format!("`{}`", server.id))
+        .collect();
+    let rates = match unthrottled.as_slice() {
+        [] => "rates are".to_owned(),
+        named => format!("no rate is set for {}; other rates are", named.join(", ")),
+    };
+    format!(
+        "7 preflight: met (arguments are checked against the approved schemas; {rates} enforced)"
+    )
+}
+
 /// One line for each requirement.
 pub(super) fn lines(settings: &GatewaySettings) -> Vec<String> {
     let front = &settings.front;
@@ -36,7 +53,7 @@ pub(super) fn lines(settings: &GatewaySettings) -> Vec<String> {
         format!("4 authorization of each call: met ({policies})"),
         "5 no token passthrough: met (callers' tokens end here; a call with one in it is refused)".to_owned(),
         "6 OAuth proxy: not applicable (the gateway signs nobody in at another provider and keeps no tokens of people; callers bring tokens of your issuers, and servers get the secret that the file names)".to_owned(),
-        "7 preflight: met in part (size and depth of messages are bounded; arguments are not checked against schemas, and there are no rates)".to_owned(),
+        preflight(settings),
         format!("8 sandbox: {sandbox}"),
         "9 receipts and incident mode: met (`holdpoint receipts`, `holdpoint incident`)".to_owned(),
     ]

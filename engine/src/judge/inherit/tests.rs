@@ -94,6 +94,7 @@ impl Ground {
             mode: ListMode::Accepted,
             allowed: None,
             mirrors_parameters: false,
+            checks_input: false,
             profile: ServerProfile::default(),
         };
         Judge::new(open(&self.home), rules, Some(self.launch(url, file)))

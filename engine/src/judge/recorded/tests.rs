@@ -51,6 +51,7 @@ fn a_judgement_stays_until_something_is_written_that_it_rests_on() {
         mode: ListMode::Accepted,
         allowed: None,
         mirrors_parameters: false,
+        checks_input: false,
         profile: ServerProfile::default(),
     };
     let mut judge = Judge::new(open(&home), rules, None);

@@ -3,8 +3,8 @@
 use super::ServerSettings;
 use super::reach::Written;
 use crate::gateway::mistake::{Mistakes, Place};
-use crate::gateway::tables::{PreflightTable, ServerTable};
-use crate::keys::Admission;
+use crate::gateway::tables::ServerTable;
+use crate::keys::{Admission, Preflight};
 use crate::value::Parsed;
 use attest::{Flavor, Scheme};
 use gate::server::ServerId;
@@ -76,7 +76,7 @@ fn server(
             "a sandbox is not available in this version; remove it, and set `danger_unconfined = true` if the server may run without one",
         );
     }
-    refuse_preflight(table.preflight.as_ref(), &place.key("preflight"), mistakes);
+    let preflight = preflight(table, &place, mistakes);
     let orgs = orgs(table, &place, mistakes);
     check_names(table, &place, mistakes);
     let admission = super::super::resolve(admission(table, general, &place, mistakes), folder);
@@ -97,28 +97,24 @@ fn server(
         names: table.names.clone(),
         orgs,
         admission,
+        preflight,
         recheck_seconds: table.recheck_seconds.map(|seconds| seconds.0),
     })
 }
 
-/// A check that is not made yet is not configured: nobody is to rely on it.
-fn refuse_preflight(table: Option<&PreflightTable>, place: &Place, mistakes: &mut Mistakes<'_>) {
-    let Some(table) = table else { return };
-    let PreflightTable { unknown_fields, path_args, url_args, rate, quota, per } = table;
-    let unavailable = [
-        ("unknown_fields", unknown_fields.is_some()),
-        ("path_args", path_args.is_some()),
-        ("url_args", url_args.is_some()),
-        ("rate", rate.is_some()),
-        ("quota", quota.is_some()),
-        ("per", per.is_some()),
-    ];
-    for (key, _) in unavailable.into_iter().filter(|(_, is_set)| *is_set) {
-        mistakes.add(
-            &place.key(key),
-            "this check is not available in this version; remove it rather than rely on it",
-        );
+fn preflight(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) -> Preflight {
+    let place = place.key("preflight");
+    let preflight = table.preflight.clone().unwrap_or_default();
+    if preflight.schema.is_some() {
+        let problem = "remove it: a gateway always checks arguments against the approved schema";
+        mistakes.add(&place.key("schema"), problem);
     }
+    if let Some((key, why)) = preflight.mistake()
+        && !mistakes.is_unreadable(&place)
+    {
+        mistakes.add(&place.key(key), why);
+    }
+    preflight
 }
 
 fn orgs(
