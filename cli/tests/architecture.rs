@@ -57,8 +57,10 @@ const EVERY_CRATE: &[&str] = &[
 ];
 
 /// A measurement makes calls and numbers as tests do.
-const MEASURED: &[&str] =
-    &["contract", "gate", "attest", "ledger", "wire", "store", "settings", "engine", "testing"];
+const MEASURED: &[&str] = &[
+    "contract", "gate", "attest", "policy", "ledger", "wire", "store", "settings", "engine",
+    "testing",
+];
 
 /// Crates that get time, randomness and files handed in as values.
 const PURE_CRATES: &[&str] = &["attest", "contract", "gate", "policy"];

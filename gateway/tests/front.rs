@@ -21,6 +21,8 @@ mod hostile;
 mod load;
 #[path = "front/nodes.rs"]
 mod nodes;
+#[path = "front/preflight.rs"]
+mod preflight;
 #[path = "front/profile.rs"]
 mod profile;
 #[path = "front/scopes.rs"]

@@ -6,10 +6,12 @@
 use contract::diff::{diff_entry, diff_surfaces};
 use contract::json::Document;
 use contract::surface::{Entry, EntryId, EntryType, Surface, read_capture};
+use gate::by_the_call::input::{Arguments, InputRulesCache, UndeclaredMembers};
 use gate::by_the_call::{CallRules, ToolChange};
 use holdpoint_bench::figures::{Figures, exit_code, peak_bytes};
 use holdpoint_bench::timing::{best_times, ratio};
 use holdpoint_bench::{hostile, likeness};
+use policy::preflight::{MAX_BUCKETS, RateKey, RateLimiter, RateScope, Throttle};
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
     reading(&mut figures);
     comparing(&mut figures);
     calls_of_a_changed_tool(&mut figures);
+    arguments(&mut figures);
+    rates(&mut figures);
     growth(&mut figures);
     worst(&mut figures);
     memory(&mut figures);
@@ -91,6 +95,52 @@ fn calls_of_a_changed_tool(figures: &mut Figures) {
     );
     let microseconds = time.as_secs_f64() * 1e6 / f64::from(CALLS);
     figures.tell("a call of a tool whose change waits, microseconds", microseconds, 15.0);
+}
+
+/// What checking the arguments of a call of ten members costs, once the schema is compiled.
+fn arguments(figures: &mut Figures) {
+    const CALLS: u32 = 1_000;
+    let property = |n: u32| format!(r#""p{n}":{{"type":"string","description":"Parameter {n}"}}"#);
+    let properties: Vec<String> = (0..9).map(property).collect();
+    let raw = format!(
+        r#"{{"name":"t","inputSchema":{{"type":"object","properties":{{{},"n":{{"type":"integer","maximum":9}}}},"required":["p0"]}}}}"#,
+        properties.join(",")
+    );
+    let Ok(tool) = Entry::from_raw(EntryId::new(EntryType::Tool, "t"), &raw) else { return };
+    let members: Vec<String> = (0..9).map(|n| format!(r#""p{n}":"some words {n}""#)).collect();
+    let call = format!(r#"{{{},"n":4}}"#, members.join(","));
+    let cache = InputRulesCache::default();
+    let check = || {
+        let rules = cache.rules(&tool).ok()?;
+        let arguments = Arguments::read(Some(call.as_bytes())).ok()?;
+        rules.check(&arguments, UndeclaredMembers::Refuse).ok()
+    };
+    if check().is_none() {
+        println!("the call is refused, so what it costs is not measured");
+    }
+    let [time] = best_times(ROUNDS, [&mut || (0..CALLS).for_each(|_| drop(black_box(check())))]);
+    let microseconds = time.as_secs_f64() * 1e6 / f64::from(CALLS);
+    figures.tell("checking ten arguments, microseconds", microseconds, 10.0);
+}
+
+/// What a rate limit costs, with as many buckets as there may be.
+fn rates(figures: &mut Figures) {
+    let throttle = Throttle {
+        rate: "1000000/sec".parse().ok(),
+        quota: "1000000000/day".parse().ok(),
+        scope: RateScope::PrincipalTool,
+    };
+    let limiter = RateLimiter::new(throttle, Instant::now());
+    let names: Vec<String> = (0..MAX_BUCKETS / 2).map(|n| format!("principal-{n}")).collect();
+    let mut take = || {
+        for name in &names {
+            let key = RateKey { issuer: "https://idp.example", principal: name, tool: "read" };
+            let _ = black_box(limiter.take(key, Instant::now(), 1_800_000_000));
+        }
+    };
+    let [time] = best_times(ROUNDS, [&mut take]);
+    let microseconds = time.as_secs_f64() * 1e6 / names.len() as f64;
+    figures.tell("a rate limit, microseconds", microseconds, 1.0);
 }
 
 /// The largest capture of a corpus, where one is named.

@@ -117,7 +117,7 @@ impl ArgumentCheck {
 
 fn denial(reason: ReasonCode, pointer: String, rule: &'static str, why: &str) -> Denial {
     let what = match pointer.as_str() {
-        "" => "the arguments".to_owned(),
+        "" => "the arguments object".to_owned(),
         pointer => format!("the argument `{pointer}`"),
     };
     let message = format!("○ holdpoint — {what} {why}");
@@ -140,7 +140,7 @@ fn broken(Violation { pointer, rule }: &Violation) -> Denial {
             *keyword,
             format!("does not keep `{keyword}` of the tool's input schema"),
         ),
-        InputRule::Object => (schema, "type", "have to be an object".to_owned()),
+        InputRule::Object => (schema, "type", "is not an object".to_owned()),
         InputRule::Exact => (
             ReasonCode::AmbiguousMessage,
             "exact",
