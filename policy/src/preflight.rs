@@ -9,7 +9,7 @@ mod sizes;
 mod url;
 
 pub use path::{BadWorkspace, MAX_PATH_BYTES, PathFault, Workspace};
-pub use places::{ArgumentPlace, BadPlace};
+pub use places::{ArgumentPlace, BadPlace, CheckText};
 pub use rate::{
     BadRate, MAX_BUCKETS, Quota, Rate, RateDecision, RateKey, RateLimiter, RateScope, Throttle,
 };

@@ -20,6 +20,9 @@ pub enum BadPlace {
     TooDeep,
 }
 
+/// What is done with each text, and with what is none.
+pub type CheckText<'c, E> = dyn FnMut(&Pointer<'_>, Option<&str>) -> Result<(), E> + 'c;
+
 /// One or more arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentPlace(Vec<Step>);
@@ -67,11 +70,7 @@ impl ArgumentPlace {
     /// and `check` gets `None`.
     ///
     /// Names are compared without regard to case: some servers take `Path` for `path`.
-    pub fn each<E>(
-        &self,
-        arguments: Node<'_>,
-        check: &mut dyn FnMut(&Pointer<'_>, Option<&str>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn each<E>(&self, arguments: Node<'_>, check: &mut CheckText<'_, E>) -> Result<(), E> {
         each(&self.0, arguments, &Pointer::Root, check)
     }
 }
@@ -80,7 +79,7 @@ fn each<E>(
     steps: &[Step],
     value: Node<'_>,
     at: &Pointer<'_>,
-    check: &mut dyn FnMut(&Pointer<'_>, Option<&str>) -> Result<(), E>,
+    check: &mut CheckText<'_, E>,
 ) -> Result<(), E> {
     let Some((step, rest)) = steps.split_first() else { return texts(value, at, check) };
     for (name, member) in value.members() {
@@ -101,11 +100,7 @@ fn each<E>(
     Ok(())
 }
 
-fn texts<E>(
-    value: Node<'_>,
-    at: &Pointer<'_>,
-    check: &mut dyn FnMut(&Pointer<'_>, Option<&str>) -> Result<(), E>,
-) -> Result<(), E> {
+fn texts<E>(value: Node<'_>, at: &Pointer<'_>, check: &mut CheckText<'_, E>) -> Result<(), E> {
     match value.kind() {
         Kind::Null => Ok(()),
         Kind::String => check(at, value.as_str().as_deref()),
