@@ -6,6 +6,7 @@ mod export;
 mod gate;
 
 pub(crate) use entry::Looser;
+pub(crate) use export::{export_settings, start_export};
 
 use crate::failure::Failure;
 use ::gate::posture::{Posture, Settings};

@@ -24,9 +24,9 @@ mod syslog;
 
 pub use batch::{MAX_BATCH_BYTES, MAX_BATCH_ITEMS};
 pub use cursor::{CURSOR_FILE, LOCK_FILE};
-pub use destination::{BadDestination, Otlp, Syslog};
+pub use destination::{BadDestination, BadHeader, Otlp, Syslog, add_header};
 pub use run::MAX_RETRY_AFTER;
-pub use sink::MAX_ANSWER_BYTES;
+pub use sink::{MAX_ANSWER_BYTES, OtlpSender};
 pub use syslog::MAX_DATAGRAM_BYTES;
 pub use tokio_rustls::rustls::pki_types::CertificateDer;
 

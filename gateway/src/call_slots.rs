@@ -1,6 +1,7 @@
 //! How many calls are in flight: bounded for each caller, so that none takes the whole gateway, and for each server.
 
 use crate::sessions::PrincipalId;
+use crate::traces::CallSpan;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +42,22 @@ pub(crate) struct CallSlot {
     slots: Arc<CallSlots>,
     caller: PrincipalId,
     server: ServerCalls,
+    span: Option<Arc<CallSpan>>,
+}
+
+impl CallSlot {
+    /// Has the span of the request know when the server's part begins and ends.
+    pub(crate) fn traced(mut self, span: Arc<CallSpan>) -> CallSlot {
+        self.span = Some(span);
+        self
+    }
+
+    /// The call was decided, and dispatched if it is permitted.
+    pub(crate) fn dispatched(&self) {
+        if let Some(span) = &self.span {
+            span.decided();
+        }
+    }
 }
 
 impl CallSlots {
@@ -59,7 +76,8 @@ impl CallSlots {
             *count += 1;
         }
         // From here on dropping it gives both places back.
-        let slot = CallSlot { slots: self.clone(), caller: *caller, server: server.clone() };
+        let slot =
+            CallSlot { slots: self.clone(), caller: *caller, server: server.clone(), span: None };
         if server.fetch_add(1, Ordering::AcqRel) >= limits.per_server {
             return Err(NoSlot::Server(limits.per_server));
         }
@@ -76,6 +94,9 @@ impl CallSlots {
 
 impl Drop for CallSlot {
     fn drop(&mut self) {
+        if let Some(span) = &self.span {
+            span.answered();
+        }
         self.server.fetch_sub(1, Ordering::AcqRel);
         let mut table = self.slots.table(&self.caller);
         if let Some(count) = table.get_mut(&self.caller) {

@@ -250,11 +250,15 @@ impl Node {
             takes_events: accepts(&parts.headers, "text/event-stream"),
             trace_id: trace_id(&parts.headers),
             forwardable: self.forwardable(&parts.headers),
+            span: None,
             expires: *expires_in,
             begun,
         };
         match (&parts.method, era) {
-            (&Method::POST, _) => self.post(visit, parts, body).await,
+            (&Method::POST, _) => {
+                self.trace(&mut visit, parts);
+                self.post(visit, parts, body).await
+            }
             (&Method::GET | &Method::DELETE, Era::Sessions) => {
                 let session = match self.session_of(&visit, &parts.headers) {
                     Ok(Some(session)) => session,
@@ -274,6 +278,15 @@ impl Node {
             }
             _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
+    }
+
+    /// Begins the spans of a request, where they are sent somewhere.
+    fn trace(&self, visit: &mut Visit, parts: &Parts) {
+        let Some(tracer) = &self.tracer else { return };
+        let Some(span) = tracer.begin(&parts.headers, visit.begun) else { return };
+        span.join(&mut visit.forwardable);
+        visit.trace_id = span.trace_id();
+        visit.span = Some(Arc::new(span));
     }
 
     /// The headers of a request that may go on to a server.
@@ -476,7 +489,7 @@ fn accepts(headers: &HeaderMap, media: &str) -> bool {
 }
 
 /// The trace of W3C's `traceparent`.
-fn trace_id(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn trace_id(headers: &HeaderMap) -> Option<String> {
     let parent = header(headers, "traceparent")?;
     let mut parts = parent.split('-');
     let (version, trace) = (parts.next()?, parts.next()?);

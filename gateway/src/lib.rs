@@ -37,6 +37,7 @@ mod shutdown;
 mod strangers;
 mod task_id;
 mod task_names;
+mod traces;
 mod unasked;
 mod upkeep;
 mod vouching;

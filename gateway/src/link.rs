@@ -378,6 +378,9 @@ impl LinkRequest {
 
     /// Has it take a place among the calls in flight.
     pub(crate) fn take_slot(&mut self, slot: Option<CallSlot>) {
+        if let Some(slot) = &slot {
+            slot.dispatched();
+        }
         self.call_slot = slot;
     }
 

@@ -17,6 +17,7 @@ use crate::greeting::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, STAT
 use crate::node::Node;
 use crate::reply::{self, Reply};
 use crate::sessions::{PrincipalId, SessionTicket};
+use crate::traces::CallSpan;
 use bytes::Bytes;
 use contract::surface::ListKind;
 use engine::call::{Call, Method, Subject};
@@ -78,6 +79,8 @@ pub(crate) struct Visit {
     pub(crate) trace_id: Option<String>,
     /// Headers that may go on to a server.
     pub(crate) forwardable: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// Where spans are sent somewhere.
+    pub(crate) span: Option<Arc<CallSpan>>,
     /// How long the identity counts; streams end then.
     pub(crate) expires: Option<Duration>,
     pub(crate) begun: Instant,
@@ -232,6 +235,9 @@ impl Node {
     }
 
     async fn answer_request(self: &Arc<Self>, mut visit: Visit, asked: Asked<'_>) -> Reply {
+        if let Some(span) = &visit.span {
+            span.asks(asked.method);
+        }
         if visit.era == Era::Stateless {
             if let Some(refusal) = self.check_stateless(&visit, asked) {
                 return refusal;

@@ -59,6 +59,8 @@ pub(crate) struct Scrape {
     pub(crate) streams: u64,
     pub(crate) in_flight: u64,
     pub(crate) rechecks: Vec<(&'static str, u64)>,
+    /// Calls by what became of their spans, where spans are sent.
+    pub(crate) spans: Vec<(&'static str, u64)>,
     pub(crate) servers: Vec<ServerNumbers>,
     pub(crate) statuses: BTreeMap<&'static str, u64>,
 }
@@ -81,6 +83,7 @@ impl Scrape {
             streams: node.sessions.open_streams() as u64,
             in_flight: node.flight_count() as u64,
             rechecks: node.rechecks.counts().collect(),
+            spans: node.tracer.iter().flat_map(|tracer| tracer.counts().all()).collect(),
             servers,
             statuses: node.statuses(),
         }
@@ -109,6 +112,13 @@ impl Collector for Scrape {
             encoder.encode_descriptor("rechecks", RECHECKS, None, MetricType::Counter)?;
         for (outcome, count) in &self.rechecks {
             counter(family.encode_family(&[("outcome", *outcome)])?, *count)?;
+        }
+        if !self.spans.is_empty() {
+            let mut family =
+                encoder.encode_descriptor("traced_calls", SPANS, None, MetricType::Counter)?;
+            for (outcome, count) in &self.spans {
+                counter(family.encode_family(&[("outcome", *outcome)])?, *count)?;
+            }
         }
         let kind = MetricType::Histogram;
         let mut family = encoder.encode_descriptor("latency_seconds", LATENCY, None, kind)?;
@@ -144,6 +154,7 @@ impl Collector for Scrape {
 
 const REQUESTS: &str = "Requests of callers by method and decision";
 const OUTCOMES: &str = "Requests that were passed on, by how they ended";
+const SPANS: &str = "Calls by what became of their spans";
 const RECHECKS: &str = "Looks at servers by schedule, by what was found";
 const LATENCY: &str = "Time a request took in the gateway (ours) and with its server (theirs)";
 

@@ -20,11 +20,13 @@ use crate::sealed::{SealError, Sealer};
 use crate::server::{GatewayServer, ServerError};
 use crate::sessions::{PrincipalId, Sessions};
 use crate::strangers::Strangers;
+use crate::traces::Tracer;
 use arc_swap::ArcSwap;
 use contract::surface::ListKind;
 use contract::time::Timestamp;
 use engine::admission::Admittance;
 use engine::credentials::Needles;
+use engine::export::{Otlp, add_header, do_not_track};
 use engine::lease::Lease;
 use engine::recorder::{Recorder, now};
 use engine::server::Unlinked;
@@ -64,6 +66,8 @@ pub enum StartError {
     Listen(std::net::SocketAddr, std::io::Error),
     #[error("{0}")]
     Tls(String),
+    #[error("`traces.otlp`: {0}")]
+    Traces(String),
 }
 
 impl From<SealError> for StartError {
@@ -102,6 +106,8 @@ pub struct Node {
     pub(crate) ledger_readers: Semaphore,
     pub(crate) call_slots: Arc<CallSlots>,
     pub(crate) rechecks: Rechecks,
+    /// Where spans go, if the configuration says so.
+    pub(crate) tracer: Option<Arc<Tracer>>,
     in_flight: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
     /// Counts how often it changed who may call.
     pub(crate) keys_changed: watch::Sender<u64>,
@@ -214,6 +220,7 @@ impl Node {
         let names = ArcSwap::from_pointee(FrontNames::new(front, front.listen));
         let tls =
             TlsFront::open(&front.transport).map_err(|error| StartError::Tls(error.to_string()))?;
+        let tracer = tracer_of(&settings, &shared)?;
         let node = Arc::new(Node {
             shared,
             catalog: ArcSwap::from_pointee(Catalog::default()),
@@ -232,6 +239,7 @@ impl Node {
             ledger_readers: Semaphore::new(1),
             call_slots: Arc::default(),
             rechecks: Rechecks::default(),
+            tracer,
             in_flight: Arc::default(),
             keys_changed: watch::Sender::new(0),
             stop: watch::Sender::new(false),
@@ -431,4 +439,27 @@ impl Node {
     pub fn server_settings(&self, id: &ServerId) -> Option<Arc<ServerSettings>> {
         self.shared.settings().servers.get(id).cloned()
     }
+}
+
+/// Sends spans where the configuration names a collector, unless the environment asks that nothing is sent.
+fn tracer_of(
+    settings: &GatewaySettings,
+    shared: &Shared,
+) -> Result<Option<Arc<Tracer>>, StartError> {
+    let Some(otlp) = &settings.traces.otlp else { return Ok(None) };
+    if do_not_track(std::env::var_os("DO_NOT_TRACK").as_deref()) {
+        (shared.remark)("`DO_NOT_TRACK` is set, so no spans are sent");
+        return Ok(None);
+    }
+    let wrong = |problem: String| StartError::Traces(problem);
+    let mut headers = http::HeaderMap::new();
+    for (name, secret) in &settings.traces.headers {
+        let value = secret.read(|name| std::env::var(name).ok());
+        let value = value.map_err(|error| wrong(format!("`otlp_headers.{name}`: {error}")))?;
+        add_header(&mut headers, name, value.trim())
+            .map_err(|error| wrong(format!("`otlp_headers.{name}`: {error}")))?;
+    }
+    let otlp = Otlp::for_traces(otlp, headers).map_err(|error| wrong(error.to_string()))?;
+    let tracer = Tracer::start(otlp, &shared.runtime).map_err(|error| wrong(error.to_string()))?;
+    Ok(Some(Arc::new(tracer)))
 }

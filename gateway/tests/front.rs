@@ -31,3 +31,5 @@ mod scopes;
 mod stage;
 #[path = "front/tasks.rs"]
 mod tasks;
+#[path = "front/traces.rs"]
+mod traces;

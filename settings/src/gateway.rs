@@ -16,6 +16,7 @@ use crate::MAX_CONFIGURATION_BYTES;
 use crate::keys::{
     Admission, DriftScope, Export, FirstUsePolicy, Guard, Keys, Origin, Receipts, Relist, Shield,
 };
+use crate::secret::SecretName;
 use crate::value::{Parsed, Text};
 use attest::{Flavor, Scheme};
 use front::Authentication;
@@ -26,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tables::GatewayFile;
+use tables::{GatewayFile, TracesTable};
 use url::Url;
 
 /// How often servers are looked at without a call if the file does not say.
@@ -69,8 +70,17 @@ pub struct GatewaySettings {
     pub origin: Origin,
     pub receipts: Receipts,
     pub export: Export,
+    pub traces: TraceSettings,
     pub servers: BTreeMap<ServerId, Arc<ServerSettings>>,
     pub toolsets: BTreeMap<ServerId, Toolset>,
+}
+
+/// Where spans of calls are sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// An OTLP/HTTP collector; `None`: no spans are made.
+    pub otlp: Option<String>,
+    pub headers: BTreeMap<String, SecretName>,
 }
 
 /// Who may prove to be whom.
@@ -185,6 +195,7 @@ fn from_file(
     check_store(file.gateway.store.as_deref(), mistakes);
     check_admission(&file.admission, mistakes);
     check_export(&file.export, mistakes);
+    check_traces(&file.traces, mistakes);
     let admission = resolve(file.admission, folder);
     let vault = vault::read(file.vault.as_ref(), folder, mistakes);
     let common = server::Common { admission: &admission, has_vault: file.vault.is_some(), folder };
@@ -220,6 +231,10 @@ fn from_file(
         origin: file.origin,
         receipts: file.receipts,
         export: file.export,
+        traces: TraceSettings {
+            otlp: file.traces.otlp.map(|otlp| otlp.to_string()),
+            headers: file.traces.otlp_headers,
+        },
         servers,
         toolsets,
     })
@@ -277,6 +292,18 @@ fn check_admission(admission: &Admission, mistakes: &mut Mistakes<'_>) {
 fn check_export(export: &Export, mistakes: &mut Mistakes<'_>) {
     let place = Place::top().key("export").key("otlp_headers");
     for (header, secret) in export.otlp_headers.iter().flatten() {
+        if let Err(error) = secret.check_readable() {
+            mistakes.add(&place.key(header), format!("{error}"));
+        }
+    }
+}
+
+fn check_traces(traces: &TracesTable, mistakes: &mut Mistakes<'_>) {
+    let place = Place::top().key("traces").key("otlp_headers");
+    if traces.otlp.is_none() && !traces.otlp_headers.is_empty() {
+        mistakes.add(&place, "they are for `traces.otlp`, which is not set");
+    }
+    for (header, secret) in &traces.otlp_headers {
         if let Err(error) = secret.check_readable() {
             mistakes.add(&place.key(header), format!("{error}"));
         }

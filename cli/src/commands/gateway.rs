@@ -8,7 +8,7 @@ mod requirements;
 
 use crate::arguments::Options;
 use crate::arguments::gateway::{GatewayCommand, GatewaySubcommand};
-use crate::configuration::{Configuration, receipt_settings};
+use crate::configuration::{Configuration, export_settings, receipt_settings, start_export};
 use crate::failure::{Exit, Failure};
 use crate::target::home_path;
 use crate::{gateway_file, screen};
@@ -55,6 +55,7 @@ pub(crate) fn run(command: &GatewayCommand, options: &Options) -> Result<Exit, F
         }
         return Ok(Exit::Fine);
     }
+    let _export = start_export(export_settings(&settings.export)?, &home, options)?;
     let running = Running { node, path: std::path::absolute(&path)?, home };
     runtime.block_on(running.serve(&settings, options))?;
     runtime.shutdown_timeout(Duration::from_secs(1));

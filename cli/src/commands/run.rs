@@ -2,7 +2,7 @@
 
 use crate::approver;
 use crate::arguments::{Options, RunCommand};
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, start_export};
 use crate::desktop::HoldNotice;
 use crate::failure::{Exit, Failure};
 use crate::launch_identity;
@@ -14,7 +14,7 @@ use engine::admission::{Checker, Stage, Started, checker_of};
 use engine::decide::Path;
 use engine::errands::Errand;
 use engine::error_log::ErrorLog;
-use engine::export::{LiveExport, Report, do_not_track};
+use engine::export::LiveExport;
 use engine::judge::{Instance, Judge, Seen};
 use engine::lease::Lease;
 use engine::origin::Way;
@@ -22,7 +22,6 @@ use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
 use engine::principal::Principal;
 use engine::process::{BECOME, ServerGroup, ServerProcess};
 use engine::program::find_program;
-use engine::reason::ReasonCode;
 use engine::recorder::{Recorder, now};
 use engine::sentinel::Sentinel;
 use engine::server::driver::{OriginSource, Wake};
@@ -40,7 +39,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use store::Location;
-use store::receipts::{DiskFolder, Receipts};
+use store::receipts::Receipts;
 use wire::remote::{RemoteFailure, RemoteLimits, TlsKey, remote};
 use wire::{HttpEndpoint, ObserveError, StdioLaunch, Upstream};
 
@@ -354,37 +353,9 @@ fn prepare(
         ViewError::Store(error) => Failure::from(error),
         ViewError::TooMany => Failure::internal(error),
     })?;
-    let export = start_export(&configuration, &home, options)?;
+    let export = start_export(configuration.export()?, &home, options)?;
     let grace = configuration.grace(id);
     Ok(Prepared { session, wakes, errands, origin, admission, grace, export })
-}
-
-/// Sends receipts to the collectors that the configuration names, unless `DO_NOT_TRACK` is set.
-fn start_export(
-    configuration: &Configuration,
-    home: &store::Home,
-    options: &Options,
-) -> Result<Option<LiveExport>, Failure> {
-    let mut settings = configuration.export()?;
-    settings.do_not_track = do_not_track(std::env::var_os("DO_NOT_TRACK").as_deref());
-    if settings.otlp.is_none() && settings.syslog.is_none() {
-        return Ok(None);
-    }
-    if settings.do_not_track {
-        if !options.quiet {
-            screen::remark("holdpoint: `DO_NOT_TRACK` is set: receipts are sent to no collector");
-        }
-        return Ok(None);
-    }
-    let folder = DiskFolder::new(&home.receipts_path());
-    let errors = ErrorLog::new(home.path().join("errors.jsonl"));
-    let export = LiveExport::start(home.path(), folder, settings, move |report| {
-        if report == Report::Fault {
-            errors.note(ReasonCode::Internal, 0);
-            screen::remark(format!("holdpoint: {report}"));
-        }
-    });
-    export.map(Some).map_err(Failure::usage)
 }
 
 fn code_of(status: ExitStatus) -> u8 {

@@ -1,64 +1,82 @@
 //! `[export]`: the collectors that receipts are sent to.
 
 use super::Configuration;
+use crate::arguments::Options;
 use crate::failure::Failure;
-use engine::export::{Otlp, Settings, Syslog};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use settings::SecretName;
-
-/// Headers that say where a request ends and what is in it.
-const OWN_HEADERS: [&str; 6] = [
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "host",
-    "transfer-encoding",
-];
+use crate::screen;
+use engine::error_log::ErrorLog;
+use engine::export::{LiveExport, Otlp, Report, Settings, Syslog, add_header, do_not_track};
+use engine::reason::ReasonCode;
+use http::HeaderMap;
+use settings::{Export, SecretName};
+use store::receipts::DiskFolder;
 
 impl Configuration {
     /// Where receipts are sent, with the values of its headers read from where they are kept.
     pub(crate) fn export(&self) -> Result<Settings, Failure> {
-        let (otlp, syslog) = self
-            .collectors(|secret| {
-                let value = secret.read(|name| std::env::var(name).ok());
-                value.map_err(|error| error.to_string())
-            })
-            .map_err(Failure::usage)?;
-        Ok(Settings { otlp, syslog, ..Settings::default() })
+        export_settings(&self.general().export)
     }
 
     /// What can be checked without reading a secret.
     pub(super) fn check_export(&self) -> Result<(), String> {
-        self.collectors(|_| Ok(String::new())).map(|_| ())
+        collectors(&self.general().export, |_| Ok(String::new())).map(|_| ())
     }
+}
 
-    fn collectors(
-        &self,
-        read: impl Fn(&SecretName) -> Result<String, String>,
-    ) -> Result<(Option<Otlp>, Option<Syslog>), String> {
-        let keys = &self.general().export;
-        let mut headers = HeaderMap::new();
-        for (name, secret) in keys.otlp_headers.iter().flatten() {
-            let wrong = |what: &str| format!("`export.otlp_headers.{name}`: {what}");
-            let name: HeaderName = name.parse().map_err(|_| wrong("not a header's name"))?;
-            if OWN_HEADERS.contains(&name.as_str()) {
-                return Err(wrong("a header that is not yours to set"));
-            }
-            let value = read(secret).map_err(|error| wrong(&error))?;
-            let mut value = HeaderValue::from_str(&value)
-                .map_err(|_| wrong("the value cannot be sent in a header"))?;
-            value.set_sensitive(true);
-            headers.append(name, value);
-        }
-        if keys.otlp.is_none() && !headers.is_empty() {
-            return Err("`export.otlp_headers` are for `export.otlp`, which is not set".to_owned());
-        }
-        let otlp = keys.otlp.as_deref().map(|text| Otlp::new(text, headers)).transpose();
-        let syslog = keys.syslog.as_deref().map(str::parse).transpose();
-        let otlp = otlp.map_err(|error| format!("`export.otlp`: {error}"))?;
-        Ok((otlp, syslog.map_err(|error| format!("`export.syslog`: {error}"))?))
+/// Where receipts are sent by these keys, with the values of headers read from where they are kept.
+pub(crate) fn export_settings(keys: &Export) -> Result<Settings, Failure> {
+    let read = |secret: &SecretName| {
+        let value = secret.read(|name| std::env::var(name).ok());
+        value.map_err(|error| error.to_string())
+    };
+    let (otlp, syslog) = collectors(keys, read).map_err(Failure::usage)?;
+    Ok(Settings { otlp, syslog, ..Settings::default() })
+}
+
+/// Sends receipts to the collectors that the settings name, unless `DO_NOT_TRACK` is set.
+pub(crate) fn start_export(
+    mut settings: Settings,
+    home: &store::Home,
+    options: &Options,
+) -> Result<Option<LiveExport>, Failure> {
+    settings.do_not_track = do_not_track(std::env::var_os("DO_NOT_TRACK").as_deref());
+    if settings.otlp.is_none() && settings.syslog.is_none() {
+        return Ok(None);
     }
+    if settings.do_not_track {
+        if !options.quiet {
+            screen::remark("holdpoint: `DO_NOT_TRACK` is set: receipts are sent to no collector");
+        }
+        return Ok(None);
+    }
+    let folder = DiskFolder::new(&home.receipts_path());
+    let errors = ErrorLog::new(home.path().join("errors.jsonl"));
+    let export = LiveExport::start(home.path(), folder, settings, move |report| {
+        if report == Report::Fault {
+            errors.note(ReasonCode::Internal, 0);
+            screen::remark(format!("holdpoint: {report}"));
+        }
+    });
+    export.map(Some).map_err(Failure::usage)
+}
+
+fn collectors(
+    keys: &Export,
+    read: impl Fn(&SecretName) -> Result<String, String>,
+) -> Result<(Option<Otlp>, Option<Syslog>), String> {
+    let mut headers = HeaderMap::new();
+    for (name, secret) in keys.otlp_headers.iter().flatten() {
+        let wrong = |what: &str| format!("`export.otlp_headers.{name}`: {what}");
+        let value = read(secret).map_err(|error| wrong(&error))?;
+        add_header(&mut headers, name, &value).map_err(|error| wrong(&error.to_string()))?;
+    }
+    if keys.otlp.is_none() && !headers.is_empty() {
+        return Err("`export.otlp_headers` are for `export.otlp`, which is not set".to_owned());
+    }
+    let otlp = keys.otlp.as_deref().map(|text| Otlp::new(text, headers)).transpose();
+    let syslog = keys.syslog.as_deref().map(str::parse).transpose();
+    let otlp = otlp.map_err(|error| format!("`export.otlp`: {error}"))?;
+    Ok((otlp, syslog.map_err(|error| format!("`export.syslog`: {error}"))?))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Where receipts go: read once, from what the operator wrote.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -11,8 +11,41 @@ const MAX_URL_BYTES: usize = 2 * 1024;
 const OTLP_PORT: u16 = 4318;
 const SYSLOG_PORT: u16 = 514;
 const SYSLOG_TLS_PORT: u16 = 6514;
-/// The path of OTLP/HTTP for logs, under the path of the address.
+/// The paths of OTLP/HTTP for logs and for spans, under the path of the address.
 const LOGS_PATH: &str = "/v1/logs";
+const TRACES_PATH: &str = "/v1/traces";
+/// Headers that say where a request ends and what is in it.
+const OWN_HEADERS: [&str; 6] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+];
+
+/// Why a header is not sent to a collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadHeader {
+    #[error("not a header's name")]
+    Name,
+    #[error("a header that is not yours to set")]
+    Own,
+    #[error("the value cannot be sent in a header")]
+    Value,
+}
+
+/// Adds a header that goes to a collector with every request. Its value is a credential.
+pub fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), BadHeader> {
+    let name: HeaderName = name.parse().map_err(|_| BadHeader::Name)?;
+    if OWN_HEADERS.contains(&name.as_str()) {
+        return Err(BadHeader::Own);
+    }
+    let mut value = HeaderValue::from_str(value).map_err(|_| BadHeader::Value)?;
+    value.set_sensitive(true);
+    headers.append(name, value);
+    Ok(())
+}
 
 /// Why a text names no collector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,8 +90,17 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Reads `http(s)://host[:port][/path]`; headers are sent with every request.
-    pub fn new(text: &str, mut headers: HeaderMap) -> Result<Otlp, BadDestination> {
+    /// Reads `http(s)://host[:port][/path]` for receipts; headers are sent with every request.
+    pub fn new(text: &str, headers: HeaderMap) -> Result<Otlp, BadDestination> {
+        Otlp::at(text, headers, LOGS_PATH)
+    }
+
+    /// The same for spans.
+    pub fn for_traces(text: &str, headers: HeaderMap) -> Result<Otlp, BadDestination> {
+        Otlp::at(text, headers, TRACES_PATH)
+    }
+
+    fn at(text: &str, mut headers: HeaderMap, signal: &str) -> Result<Otlp, BadDestination> {
         const EXAMPLE: &str = "https://collector.example.com:4318";
         let plain = read(text, EXAMPLE)?;
         let is_secure = match plain.url.scheme() {
@@ -74,8 +116,7 @@ impl Otlp {
         // They are credentials: nothing may print them.
         headers.values_mut().for_each(|value| value.set_sensitive(true));
         let base = path.trim_end_matches('/');
-        let path =
-            if base.ends_with(LOGS_PATH) { base.to_owned() } else { format!("{base}{LOGS_PATH}") };
+        let path = if base.ends_with(signal) { base.to_owned() } else { format!("{base}{signal}") };
         Ok(Otlp { is_secure, address, path, headers })
     }
 }
@@ -158,7 +199,6 @@ fn is_this_machine(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     fn otlp(text: &str) -> Result<String, BadDestination> {
         Otlp::new(text, HeaderMap::new()).map(|otlp| otlp.to_string())

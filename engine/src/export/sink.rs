@@ -105,7 +105,48 @@ const TAKEN: Verdict = Verdict::Taken { rejected: 0, why: String::new() };
 /// One request over a connection of its own: batches are few, and a kept connection is one more thing that can be stale.
 async fn post(otlp: &Otlp, tls: &TlsConnector, items: &[Item]) -> io::Result<Verdict> {
     let now = now();
-    let request = otlp_request(otlp, otlp::body(items, now)?)?;
+    post_body(otlp, tls, otlp::body(items, now)?, now).await
+}
+
+/// Sends bodies of one's own to a collector, without trying again.
+#[derive(Debug)]
+pub struct OtlpSender {
+    otlp: Otlp,
+    tls: OwnTls,
+}
+
+struct OwnTls(TlsConnector);
+
+impl std::fmt::Debug for OwnTls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("OwnTls")
+    }
+}
+
+impl OtlpSender {
+    pub fn new(otlp: Otlp) -> io::Result<OtlpSender> {
+        Ok(OtlpSender { otlp, tls: OwnTls(connect::connector(&[])?) })
+    }
+
+    /// Posts a body. An error says in words why the collector did not take it.
+    pub async fn post(&self, body: Vec<u8>) -> Result<(), String> {
+        let posted = post_body(&self.otlp, &self.tls.0, body, now());
+        match timeout(SEND_TIMEOUT, posted).await {
+            Ok(Ok(Verdict::Taken { .. })) => Ok(()),
+            Ok(Ok(Verdict::Later { why, .. } | Verdict::Never { why })) => Err(why),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("it did not answer in time".to_owned()),
+        }
+    }
+}
+
+async fn post_body(
+    otlp: &Otlp,
+    tls: &TlsConnector,
+    body: Vec<u8>,
+    now: Timestamp,
+) -> io::Result<Verdict> {
+    let request = otlp_request(otlp, body)?;
     let stream = connect::stream(&otlp.address, otlp.is_secure.then_some(tls)).await?;
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(MAX_ANSWER_BYTES)

@@ -261,7 +261,15 @@ impl Node {
         let limits = &self.shared.settings().front.limits;
         let limits =
             SlotLimits { per_caller: limits.calls_per_caller, per_server: limits.calls_per_server };
-        self.call_slots.take(&visit.principal_id, &server.calls, limits).map_err(|full| {
+        let taken = self.call_slots.take(&visit.principal_id, &server.calls, limits);
+        let traced = |slot: CallSlot| match &visit.span {
+            Some(span) => {
+                span.goes_to(server.id(), unlinked.call.target.map(|target| target.key));
+                slot.traced(span.clone())
+            }
+            None => slot,
+        };
+        taken.map(traced).map_err(|full| {
             let words = format!("○ holdpoint — {full}; try again once one of them is answered");
             let engine = &server.engine;
             let unpermitted = engine.refuse_unpermitted(unlinked);

@@ -40,6 +40,7 @@ impl GatewaySettings {
             ("gateway.store", self.store != newer.store),
             ("receipts", self.receipts != newer.receipts),
             ("export", self.export != newer.export),
+            ("traces", self.traces != newer.traces),
         ];
         differing.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
@@ -58,6 +59,7 @@ impl GatewaySettings {
             store: running.store.clone(),
             receipts: running.receipts.clone(),
             export: running.export.clone(),
+            traces: running.traces.clone(),
             ..self
         }
     }

@@ -36,6 +36,7 @@ tables! {
         origin: Origin,
         receipts: Receipts,
         export: Export,
+        traces: TracesTable,
         egress: Option<EgressTable>,
         vault: Option<VaultTable>,
         server: Vec<ServerTable>,
@@ -93,6 +94,10 @@ tables! {
     PolicyTable {
         files: Vec<Text>,
         entities: Option<Text>,
+    }
+    TracesTable {
+        otlp: Option<Text>,
+        otlp_headers: BTreeMap<String, SecretName>,
     }
     EgressTable {
         proxy: Option<Text>,
