@@ -274,7 +274,10 @@ impl Node {
                     return reply::empty(StatusCode::NO_CONTENT);
                 }
                 visit.session = Some(session);
-                self.open_stream(&visit)
+                match header(&parts.headers, "last-event-id") {
+                    Some(last) if visit.takes_events => self.resume_stream(&visit, last),
+                    Some(_) | None => self.open_stream(&visit),
+                }
             }
             _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
         }

@@ -72,8 +72,12 @@ pub(crate) async fn greet(
         if spoken & flag != 0 && spoken != NO_SESSIONS | NO_STATELESS {
             continue;
         }
-        let answer =
+        let mut answer =
             link.ask(None, Ending::RunsOn, |id| greeting(*era, id, offered)).answer().await;
+        if *era == Era::Stateless && is_asked_to_retry(answer.bytes()) {
+            answer =
+                link.ask(None, Ending::RunsOn, |id| greeting(*era, id, offered)).answer().await;
+        }
         let error = match scan(answer.bytes()) {
             Ok(Scanned::Message(Envelope {
                 kind: Kind::Response { outcome: Outcome::Result(result), .. },
@@ -112,6 +116,15 @@ fn is_discovered(result: &[u8]) -> bool {
     let versions: Vec<String> =
         versions.and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
     versions.iter().any(|version| version == STATELESS)
+}
+
+/// Whether a server refused the version and yet names it among those that it speaks: it is greeted once more.
+fn is_asked_to_retry(answer: &[u8]) -> bool {
+    let error = member(answer, "error").unwrap_or_default();
+    let supported = member(error, "data").and_then(|data| member(data, "supported"));
+    let supported: Vec<String> =
+        supported.and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
+    member(error, "code") == Some(b"-32022") && supported.iter().any(|version| version == STATELESS)
 }
 
 /// Whether a server with these capabilities has tasks in an era.
@@ -181,6 +194,17 @@ mod tests {
         assert!(has_tasks(newer, Era::Stateless) && !has_tasks(newer, Era::Sessions));
         assert!(!has_tasks(br#"{"tasks":{"list":{}}}"#, Era::Sessions));
         assert!(!has_tasks(b"", Era::Sessions));
+    }
+
+    #[test]
+    fn a_version_that_a_server_refuses_and_speaks_is_tried_again() {
+        let refused = |supported: &str, code: i64| {
+            format!(r#"{{"id":1,"error":{{"code":{code},"data":{{"supported":[{supported}]}}}}}}"#)
+        };
+        assert!(is_asked_to_retry(refused(r#""2026-07-28""#, -32022).as_bytes()));
+        assert!(!is_asked_to_retry(refused(r#""2025-11-25""#, -32022).as_bytes()));
+        assert!(!is_asked_to_retry(refused(r#""2026-07-28""#, -32601).as_bytes()));
+        assert!(!is_asked_to_retry(br#"{"id":1,"result":{}}"#));
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod presented;
 mod recent;
 mod recheck;
 mod reload;
+mod replay;
 mod reply;
 mod request_state;
 mod resources;

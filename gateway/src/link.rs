@@ -369,6 +369,12 @@ pub(crate) struct LinkRequest {
 pub(crate) enum Given {
     Message(Bytes),
     Answer(Answer),
+    /// The server's stream can be taken up again, after this time.
+    Resumable {
+        retry: Option<Duration>,
+    },
+    /// The server ended its stream before the answer.
+    Paused,
 }
 
 impl LinkRequest {
@@ -404,6 +410,10 @@ impl LinkRequest {
             match happened {
                 Some(Happening::Send(outbound)) => self.carrying = self.carry(outbound),
                 Some(Happening::Message(message)) => return Poll::Ready(Given::Message(message)),
+                Some(Happening::Resumable { retry }) => {
+                    return Poll::Ready(Given::Resumable { retry });
+                }
+                Some(Happening::Paused) => return Poll::Ready(Given::Paused),
                 Some(Happening::Answer(answer)) => {
                     self.is_answered = true;
                     return Poll::Ready(Given::Answer(answer));
@@ -431,14 +441,20 @@ impl LinkRequest {
     fn carry(&self, mut outbound: Outbound) -> Option<Carrying> {
         let remote = self.link.remote.clone()?;
         let (session, number) = (self.link.session.clone(), self.number);
+        let pending = self.link.pending.clone();
         let id = outbound.id.clone().unwrap_or_default();
         outbound.headers.clone_from(&self.headers);
         let presented = self.presented.clone();
         Some(Box::pin(async move {
-            let hear = |heard: Heard| {
-                let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
-                hear_for(number, &bytes.into(), |bytes| session.server_said(bytes, false));
-                session.server_paused();
+            let hear = |heard: Heard| match heard {
+                Heard::Message(bytes) | Heard::Answer(bytes) => {
+                    hear_for(number, &bytes.into(), |bytes| session.server_said(bytes, false));
+                    session.server_paused();
+                }
+                Heard::Resumable { retry } => {
+                    pending.note(number, Happening::Resumable { retry });
+                }
+                Heard::Paused => pending.note(number, Happening::Paused),
             };
             if let Err(failure) = presented::ask(&remote, presented, outbound, hear).await {
                 session.request_failed(&id, &failure);
@@ -507,10 +523,12 @@ async fn carry_own(link: Weak<Link>, mut queue: mpsc::Receiver<Outbound>) {
             // One that waits for its answer keeps no other waiting.
             Some(id) => {
                 tokio::spawn(async move {
-                    let hear = |heard: Heard| {
-                        let (Heard::Message(bytes) | Heard::Answer(bytes)) = heard;
-                        session.server_said(&bytes, false);
-                        session.server_paused();
+                    let hear = |heard: Heard| match heard {
+                        Heard::Message(bytes) | Heard::Answer(bytes) => {
+                            session.server_said(&bytes, false);
+                            session.server_paused();
+                        }
+                        Heard::Resumable { .. } | Heard::Paused => {}
                     };
                     if let Err(failure) = presented::ask(&remote, None, outbound, hear).await {
                         session.request_failed(&id, &failure);

@@ -4,6 +4,7 @@ mod credentials;
 pub(crate) mod forward;
 mod handshake;
 mod lists;
+mod resume;
 mod rewrite;
 mod rounds;
 mod subscribe;

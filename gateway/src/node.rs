@@ -15,6 +15,7 @@ use crate::mcp::watch::Watches;
 use crate::policies::{self, PolicyFilesError};
 use crate::recent::Recent;
 use crate::recheck::Rechecks;
+use crate::replay::Replays;
 use crate::resources::{Remark, Shared};
 use crate::sealed::{SealError, Sealer};
 use crate::server::{GatewayServer, ServerError};
@@ -98,6 +99,8 @@ pub struct Node {
     pub(crate) questions: Questions,
     /// What sessions subscribed to at servers without sessions.
     pub(crate) watches: Watches,
+    /// Streams that clients may go on with.
+    pub(crate) replays: Replays,
     /// Where the gateway ends TLS itself.
     pub(crate) tls: Option<TlsFront>,
     pub(crate) counts: Arc<Counts>,
@@ -192,7 +195,7 @@ impl Node {
             launch_key,
             recorder,
             authorizer: Arc::new(PolicyAuthorizer::new(empty)),
-            sealer: Sealer::of(&secret)?,
+            sealer: Arc::new(Sealer::of(&secret)?),
             input_rules: InputRulesCache::default(),
             remark,
             vault: std::sync::Mutex::default(),
@@ -233,6 +236,7 @@ impl Node {
             needles: Recent::default(),
             questions: Questions::default(),
             watches: Watches::default(),
+            replays: Replays::default(),
             tls,
             counts,
             started_at: now(),

@@ -12,6 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use wire::envelope::{Envelope, Kind, Scanned, scan};
 use wire::remote::Outbound;
 
@@ -35,6 +36,12 @@ pub(crate) enum Happening {
     /// A notification, or a request of the server's, that belongs to it.
     Message(Bytes),
     Answer(Answer),
+    /// The server's stream can be taken up again, after this time.
+    Resumable {
+        retry: Option<Duration>,
+    },
+    /// The server ended its stream before the answer.
+    Paused,
 }
 
 /// An answer, and where the id lies in it.
@@ -87,6 +94,11 @@ impl SlotState {
 impl Slot {
     fn push(&self, happening: Happening) {
         let mut state = lock(&self.state);
+        if matches!(happening, Happening::Resumable { .. } | Happening::Paused)
+            && state.happened.len() >= MAX_WAITING_MESSAGES
+        {
+            return;
+        }
         if let Happening::Message(message) = &happening {
             let bytes = state.waiting_bytes + message.len();
             if state.happened.len() >= MAX_WAITING_MESSAGES || bytes > MAX_WAITING_BYTES {
@@ -226,6 +238,13 @@ impl Pending {
                 None
             }
             None => Some(outbound),
+        }
+    }
+
+    /// Something happened to the stream that carries a request's answer.
+    pub(crate) fn note(&self, request: u64, happening: Happening) {
+        if let Some(slot) = self.slot(request) {
+            slot.push(happening);
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -156,7 +157,26 @@ where
 
 /// A message as one event.
 pub(crate) fn event(parts: &[&[u8]]) -> Bytes {
-    let mut event = b"event: message\ndata: ".to_vec();
+    event_after("event: message\n", parts)
+}
+
+/// An event without a message, behind which a client can go on.
+pub(crate) fn priming_event(id: &str, retry: Option<Duration>) -> Bytes {
+    match retry {
+        Some(retry) => format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()),
+        None => format!("id: {id}\ndata: \n\n"),
+    }
+    .into()
+}
+
+/// A message as one event with an id.
+pub(crate) fn event_with_id(id: &str, message: &[u8]) -> Bytes {
+    event_after(&format!("id: {id}\nevent: message\n"), &[message])
+}
+
+fn event_after(beginning: &str, parts: &[&[u8]]) -> Bytes {
+    let mut event = beginning.as_bytes().to_vec();
+    event.extend_from_slice(b"data: ");
     for part in parts {
         // A message is one line; a break that slipped through would end the event.
         event.extend(
@@ -175,6 +195,10 @@ mod tests {
     fn an_event_has_one_line_of_data() {
         assert_eq!(&event(&[b"{\"a\":", b"1}"])[..], b"event: message\ndata: {\"a\":1}\n\n");
         assert_eq!(&event(&[b"{\n}"])[..], b"event: message\ndata: { }\n\n");
+        assert_eq!(&event_with_id("x", b"{}")[..], b"id: x\nevent: message\ndata: {}\n\n");
+        let retry = Some(Duration::from_millis(250));
+        assert_eq!(&priming_event("x", retry)[..], b"id: x\nretry: 250\ndata: \n\n");
+        assert_eq!(&priming_event("x", None)[..], b"id: x\ndata: \n\n");
     }
 
     #[test]

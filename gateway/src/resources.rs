@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) launch_key: LaunchKey,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) authorizer: Arc<PolicyAuthorizer>,
-    pub(crate) sealer: Sealer,
+    pub(crate) sealer: Arc<Sealer>,
     /// What the definitions of all servers' tools were compiled to.
     pub(crate) input_rules: InputRulesCache,
     pub(crate) remark: Arc<Remark>,

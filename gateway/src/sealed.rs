@@ -16,6 +16,8 @@ pub(crate) enum Purpose {
     /// What a client of the stateless era gives back with its next try.
     RequestState,
     Task,
+    /// The place in a stream behind which a client goes on.
+    Event,
 }
 
 impl Purpose {
@@ -24,6 +26,7 @@ impl Purpose {
             Purpose::Session => b"holdpoint session 1",
             Purpose::RequestState => b"holdpoint request state 1",
             Purpose::Task => b"holdpoint task 1",
+            Purpose::Event => b"holdpoint event 1",
         }
     }
 }

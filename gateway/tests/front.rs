@@ -25,6 +25,8 @@ mod nodes;
 mod preflight;
 #[path = "front/profile.rs"]
 mod profile;
+#[path = "front/resumption.rs"]
+mod resumption;
 #[path = "front/scopes.rs"]
 mod scopes;
 #[path = "front/stage.rs"]

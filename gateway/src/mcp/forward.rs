@@ -1,5 +1,6 @@
 //! Requests that go on to a server.
 
+use super::resume::Carried;
 use super::rewrite::{Own, rewritten};
 use super::rounds::{Rounds, UNOFFERED, asks_unoffered, input_required};
 use super::tasks::{NOT_THE_TASK, TaskPart, asks_for_task, made_task, may_make_task};
@@ -355,6 +356,15 @@ impl Node {
                 Given::Message(message) if visit.hears(&message) => {
                     break Given::Message(message);
                 }
+                Given::Resumable { retry } => {
+                    let replay = self.replay_of(&visit, retry).filter(|_| rounds.is_none());
+                    if let Some(replay) = replay {
+                        let (in_flight, deadline) = (guard, over.deadline());
+                        let carried = Carried { visit, id, request, showing, in_flight, deadline };
+                        return self.carry_resumable(carried, &replay);
+                    }
+                }
+                Given::Paused => {}
                 // A client that takes no stream cannot be asked either.
                 Given::Message(message) => {
                     self.questions.pass(None, request.link(), &message);
@@ -387,6 +397,7 @@ impl Node {
                 let event = match next {
                     None => reply::KEEP_ALIVE,
                     Some(Given::Message(message)) if !visit.hears(&message) => continue,
+                    Some(Given::Resumable { .. } | Given::Paused) => continue,
                     Some(Given::Message(message)) => {
                         match asked_for.pass(request.link(), &message) {
                             Some(message) => reply::event(&[&message]),
@@ -513,7 +524,7 @@ impl Node {
     }
 
     /// An answer as the client gets it: under the client's own id, and with what its era needs.
-    fn shown(
+    pub(super) fn shown(
         &self,
         visit: &Visit,
         link: &Link,
@@ -731,7 +742,7 @@ fn status_of(answer: &Answer, era: Era) -> StatusCode {
     }
 }
 
-const TOOK_TOO_LONG: &str =
+pub(super) const TOOK_TOO_LONG: &str =
     "○ holdpoint — the call took longer than it may (limits.call_max_seconds)";
 
 fn timed_out(id: &[u8]) -> Reply {

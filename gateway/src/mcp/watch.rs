@@ -237,6 +237,7 @@ impl Node {
                         let _ = begun.send(Ok(()));
                     }
                 }
+                Given::Resumable { .. } | Given::Paused => {}
                 Given::Answer(answer) => {
                     if let Some(begun) = begun.take() {
                         let _ = begun.send(Err(answer));

@@ -481,6 +481,15 @@ async fn respond(
         let response = http::Response::builder().status(status).header("content-type", media);
         response.body(Full::new(Bytes::from(body))).expect("a response")
     };
+    if parts.method == http::Method::GET && parts.headers.contains_key("last-event-id") {
+        let mut script = script.lock().expect("a lock");
+        script.asked.push(("GET".to_owned(), parts.headers.clone(), Value::Null));
+        let last = script.asked.iter().rev().find(|(method, ..)| method == "tools/call");
+        let id = last.map_or(Value::Null, |(_, _, message)| message["id"].clone());
+        if let Some((status, media, body)) = script.instead.get("GET") {
+            return plain(*status, media, body.replace("\"ID\"", &id.to_string()));
+        }
+    }
     if parts.method != http::Method::POST {
         return plain(405, "text/plain", String::new());
     }

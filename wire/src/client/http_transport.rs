@@ -127,7 +127,7 @@ impl HttpTransport {
             };
             let text = match report {
                 Some(Report::Message(text) | Report::Answer(text, _)) => text,
-                Some(Report::Settled(_)) => continue,
+                Some(Report::Settled(_) | Report::Resumable { .. } | Report::Paused) => continue,
                 None => {
                     let failure = outcome.and_then(Result::err);
                     return Err(failure.unwrap_or(RemoteFailure::Internal));

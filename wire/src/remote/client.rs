@@ -12,6 +12,7 @@ use crate::limits::{CONNECT_TIMEOUT, GOODBYE_TIMEOUT};
 use crate::upstream::HttpEndpoint;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -27,6 +28,13 @@ pub enum Heard {
     /// A message that is not the answer: a notification, or a request of the server's.
     Message(Vec<u8>),
     Answer(Vec<u8>),
+    /// The server's stream can be taken up again where it breaks off, which is done here.
+    Resumable {
+        /// How long to wait before that, where the server says it.
+        retry: Option<Duration>,
+    },
+    /// The server ended its stream before the answer; it is taken up again after a while.
+    Paused,
 }
 
 /// Hears what is reported at once. It is never contended: one task makes all reports.
@@ -38,6 +46,8 @@ impl<F: FnMut(Heard) + Send> Reports for Hearing<F> {
         match report {
             Report::Message(text) => hear(Heard::Message(text)),
             Report::Answer(text, _) => hear(Heard::Answer(text)),
+            Report::Resumable { retry } => hear(Heard::Resumable { retry }),
+            Report::Paused => hear(Heard::Paused),
             Report::Settled(_) => {}
         }
     }

@@ -6,7 +6,7 @@ use super::budget::Share;
 use super::failure::{RemoteFailure, Unreadable};
 use super::limits::{LINGER, MAX_ACCEPTED_BYTES, MAX_RESUMES, RESUMED_PATIENCE};
 use super::link::{Link, is_initialize};
-use super::stream::{EventStream, Patience, Place, StreamEnd};
+use super::stream::{EventStream, Next, Patience, Place, StreamEnd};
 use super::{Outbound, one_line};
 use crate::http::body;
 use crate::http::connect::Live;
@@ -14,6 +14,7 @@ use crate::http::headers::{self, SESSION_ID};
 use http::header::WWW_AUTHENTICATE;
 use http::{Response, StatusCode};
 use hyper::body::{Bytes, Incoming};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -26,6 +27,10 @@ pub(crate) enum Report {
     Answer(Vec<u8>, u64),
     /// The session is known, so that other messages may be sent in it.
     Settled(u64),
+    /// The stream of the answer has ids, so that it can be taken up again.
+    Resumable { retry: Option<Duration> },
+    /// The stream ended before the answer, and is taken up again after a while.
+    Paused,
 }
 
 /// Takes what a task reports.
@@ -165,6 +170,7 @@ impl<R: Reports> Exchange<'_, R> {
             if !asked.resumable || place.last_id.is_none() {
                 return Err(failure);
             }
+            self.report(Report::Paused).await;
             stream = self.resume(&mut place, failure).await?;
         }
     }
@@ -176,7 +182,15 @@ impl<R: Reports> Exchange<'_, R> {
         place: &mut Place,
     ) -> Result<(), StreamEnd> {
         loop {
-            let text = stream.next(place).await?;
+            let text = match stream.next(place).await? {
+                Next::Message(text) => text,
+                Next::Resumable { retry } => {
+                    if asked.resumable {
+                        self.report(Report::Resumable { retry }).await;
+                    }
+                    continue;
+                }
+            };
             match answer::relation(&text, &asked.key) {
                 Relation::Result | Relation::Error | Relation::InBatch => {
                     self.answered(text, asked).await;
@@ -194,7 +208,8 @@ impl<R: Reports> Exchange<'_, R> {
         let rest = async {
             loop {
                 match stream.next(place).await {
-                    Ok(text) => self.report(Report::Message(text)).await,
+                    Ok(Next::Message(text)) => self.report(Report::Message(text)).await,
+                    Ok(Next::Resumable { .. }) => {}
                     Err(end) => return matches!(end, StreamEnd::Finished),
                 }
             }

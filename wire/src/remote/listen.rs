@@ -3,7 +3,7 @@
 use super::exchange::Report;
 use super::failure::RemoteFailure;
 use super::link::Link;
-use super::stream::{EventStream, Place, StreamEnd};
+use super::stream::{EventStream, Next, Place, StreamEnd};
 use crate::http::headers;
 use contract::trip::trip;
 use http::StatusCode;
@@ -21,7 +21,8 @@ pub(super) async fn listen(
         match open(link, &place).await? {
             Opened::Stream(mut stream) => loop {
                 let text = match stream.next(&mut place).await {
-                    Ok(text) => text,
+                    Ok(Next::Message(text)) => text,
+                    Ok(Next::Resumable { .. }) => continue,
                     Err(
                         StreamEnd::Finished
                         | StreamEnd::Silent

@@ -290,6 +290,8 @@ impl<'h> Relay<'h> {
                 }
             }
             Report::Settled(ticket) => self.lift(ticket),
+            // The client of a process hears one stream, whatever carries it.
+            Report::Resumable { .. } | Report::Paused => {}
         }
     }
 

@@ -24,12 +24,25 @@ pub(super) struct Place {
     pub(super) failures: u32,
     /// When it last came further.
     pub(super) moved: Instant,
+    /// Whether it was told that the stream can be taken up again.
+    is_told: bool,
+}
+
+/// What a stream gives next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Message(Vec<u8>),
+    /// Its events have ids, so that it can be taken up again. It is told once.
+    Resumable {
+        /// How long a client should wait before that, where the server says it.
+        retry: Option<Duration>,
+    },
 }
 
 impl Place {
     /// Before the first event.
     pub(super) fn start() -> Place {
-        Place { last_id: None, retry: None, failures: 0, moved: Instant::now() }
+        Place { last_id: None, retry: None, failures: 0, moved: Instant::now(), is_told: false }
     }
 
     /// How long to wait before the stream is asked for again.
@@ -93,12 +106,16 @@ impl<'l> EventStream<'l> {
     }
 
     /// The next message, on one line. `place` is moved behind it.
-    pub(super) async fn next(&mut self, place: &mut Place) -> Result<Vec<u8>, StreamEnd> {
+    pub(super) async fn next(&mut self, place: &mut Place) -> Result<Next, StreamEnd> {
         let mut since = Instant::now();
         loop {
+            if place.last_id.is_some() && !place.is_told {
+                place.is_told = true;
+                return Ok(Next::Resumable { retry: place.retry });
+            }
             if let Some(Event { mut data }) = self.ready.pop_front() {
                 return match one_line::make(&mut data) {
-                    Ok(()) => Ok(data),
+                    Ok(()) => Ok(Next::Message(data)),
                     Err(one_line::BreakInString) => {
                         Err(StreamEnd::Failed(Unreadable::BreakInString.into()))
                     }

@@ -1,0 +1,291 @@
+//! Streams that a client may go on with after it lost its connection: what was said on one is kept for a while, and each
+//! event has a sealed id that counts for the session that it was sent in.
+
+use crate::reply;
+use crate::sealed::{Purpose, Sealer};
+use crate::sessions::PrincipalId;
+use bytes::Bytes;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, watch};
+
+/// The most streams that are kept. Further ones cannot be taken up again.
+const MAX_REPLAYS: usize = 1_000;
+/// The most of one caller.
+const MAX_REPLAYS_PER_CALLER: usize = 32;
+/// The most messages of a stream, and their bytes. The oldest are forgotten first.
+const MAX_EVENTS: usize = 1_000;
+const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
+/// How long a stream is kept after its end, and how long its ids count.
+const RETENTION: Duration = Duration::from_secs(300);
+const LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// Whose stream it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) principal: PrincipalId,
+    pub(crate) session: u64,
+}
+
+/// All streams of a node that can be taken up again.
+#[derive(Debug)]
+pub(crate) struct Replays {
+    next: AtomicU64,
+    kept: Mutex<HashMap<u64, Arc<Replay>>>,
+}
+
+impl Default for Replays {
+    fn default() -> Replays {
+        // Numbers of an earlier run of this node must not come again while ids with them count.
+        Replays { next: AtomicU64::new(now().saturating_mul(1 << 20)), kept: Mutex::default() }
+    }
+}
+
+impl Replays {
+    /// Begins to keep a stream. Returns `None` if as many are kept as may be.
+    pub(crate) fn begin(&self, owner: Owner, retry: Option<Duration>) -> Option<Arc<Replay>> {
+        let mut kept = lock(&self.kept);
+        kept.retain(|_, replay| !replay.is_over());
+        let own = kept.values().filter(|replay| replay.owner.principal == owner.principal).count();
+        if kept.len() >= MAX_REPLAYS || own >= MAX_REPLAYS_PER_CALLER {
+            return None;
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let replay = Arc::new(Replay {
+            number,
+            owner,
+            retry,
+            state: Mutex::default(),
+            changed: watch::Sender::new(0),
+        });
+        // The first event has no message.
+        replay.push(Bytes::new());
+        kept.insert(number, replay.clone());
+        Some(replay)
+    }
+
+    /// The stream and the place in it that an id of one of its events stands for.
+    pub(crate) fn find(
+        &self,
+        sealer: &Sealer,
+        owner: Owner,
+        id: &str,
+    ) -> Option<(Arc<Replay>, u64)> {
+        let content = sealer.open(Purpose::Event, id)?;
+        let (expires, rest) = content.split_first_chunk::<8>()?;
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        let (place, principal) = rest.split_first_chunk::<8>()?;
+        let replay = lock(&self.kept).get(&u64::from_be_bytes(*number)).cloned()?;
+        let is_own = replay.owner == owner && principal == owner.principal;
+        let counts = is_own && u64::from_be_bytes(*expires) > now();
+        counts.then_some((replay, u64::from_be_bytes(*place)))
+    }
+}
+
+/// What was said on one stream.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    number: u64,
+    owner: Owner,
+    retry: Option<Duration>,
+    state: Mutex<ReplayState>,
+    /// Counts what happened to it.
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct ReplayState {
+    /// The place of the first event that is kept.
+    first: u64,
+    events: VecDeque<Bytes>,
+    bytes: usize,
+    /// How often the server ended its stream before the answer.
+    pauses: u64,
+    ended: Option<Instant>,
+}
+
+impl Replay {
+    /// Keeps a message.
+    pub(crate) fn push(&self, message: Bytes) {
+        let mut state = lock(&self.state);
+        state.bytes += message.len();
+        state.events.push_back(message);
+        while state.events.len() > MAX_EVENTS
+            || (state.bytes > MAX_EVENT_BYTES && state.events.len() > 1)
+        {
+            let forgotten = state.events.pop_front().unwrap_or_default();
+            state.bytes -= forgotten.len();
+            state.first += 1;
+        }
+        drop(state);
+        self.note();
+    }
+
+    /// Clients come back for the rest, as the server has its own come back.
+    pub(crate) fn pause(&self) {
+        lock(&self.state).pauses += 1;
+        self.note();
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&self) {
+        lock(&self.state).ended.get_or_insert_with(Instant::now);
+        self.note();
+    }
+
+    fn note(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn is_over(&self) -> bool {
+        lock(&self.state).ended.is_some_and(|ended| ended.elapsed() > RETENTION)
+    }
+
+    /// Sends everything from a place on to a client, until the end, the next pause, or the client's leaving.
+    pub(crate) async fn follow(
+        self: Arc<Self>,
+        sealer: Arc<Sealer>,
+        mut place: u64,
+        sender: mpsc::Sender<Bytes>,
+        keep_alive: Duration,
+    ) {
+        let mut changes = self.changed.subscribe();
+        let pauses = lock(&self.state).pauses;
+        loop {
+            changes.mark_unchanged();
+            while let Some(event) = self.event(&sealer, place) {
+                if sender.send(event).await.is_err() {
+                    return;
+                }
+                place += 1;
+            }
+            {
+                let state = lock(&self.state);
+                if state.ended.is_some() || state.pauses != pauses {
+                    return;
+                }
+            }
+            tokio::select! {
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = sender.closed() => return,
+                () = tokio::time::sleep(keep_alive) => {
+                    if sender.send(reply::KEEP_ALIVE).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether what comes behind a place is still kept.
+    pub(crate) fn has(&self, place: u64) -> bool {
+        let state = lock(&self.state);
+        place >= state.first && place <= state.first + state.events.len() as u64
+    }
+
+    fn event(&self, sealer: &Sealer, place: u64) -> Option<Bytes> {
+        let message = {
+            let state = lock(&self.state);
+            let at = usize::try_from(place.checked_sub(state.first)?).ok()?;
+            state.events.get(at)?.clone()
+        };
+        let content = [
+            (now() + LIFETIME.as_secs()).to_be_bytes().as_slice(),
+            &self.number.to_be_bytes(),
+            &place.to_be_bytes(),
+            &self.owner.principal,
+        ]
+        .concat();
+        let id = sealer.seal(Purpose::Event, &content).ok()?;
+        Some(match message.is_empty() {
+            true => reply::priming_event(&id, self.retry),
+            false => reply::event_with_id(&id, &message),
+        })
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADA: Owner = Owner { principal: [1; 32], session: 7 };
+
+    async fn read(replay: &Arc<Replay>, sealer: &Arc<Sealer>, place: u64) -> Vec<String> {
+        let (sender, mut receiver) = mpsc::channel(2 * MAX_EVENTS);
+        let following = replay.clone().follow(sealer.clone(), place, sender, LIFETIME);
+        following.await;
+        let mut events = Vec::new();
+        while let Ok(event) = receiver.try_recv() {
+            events.push(String::from_utf8(event.to_vec()).unwrap());
+        }
+        events
+    }
+
+    fn id_of(event: &str) -> &str {
+        event.lines().find_map(|line| line.strip_prefix("id: ")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_session_goes_on_behind_the_event_that_it_read_last() {
+        let (replays, sealer) = (Replays::default(), Arc::new(Sealer::of(&[3; 32]).unwrap()));
+        let replay = replays.begin(ADA, Some(Duration::from_millis(100))).unwrap();
+        for message in ["{\"a\":1}", "{\"b\":2}"] {
+            replay.push(Bytes::from(message));
+        }
+        replay.end();
+        let events = read(&replay, &sealer, 0).await;
+        assert_eq!(events.len(), 3);
+        assert!(events[0].contains("retry: 100") && events[0].ends_with("data: \n\n"));
+        let (found, place) = replays.find(&sealer, ADA, id_of(&events[1])).unwrap();
+        let rest = read(&found, &sealer, place + 1).await;
+        assert!(rest.len() == 1 && rest[0].contains("{\"b\":2}"), "{rest:?}");
+        for other in [Owner { session: 8, ..ADA }, Owner { principal: [2; 32], ..ADA }] {
+            assert!(replays.find(&sealer, other, id_of(&events[1])).is_none());
+        }
+        assert!(replays.find(&sealer, ADA, "made-up").is_none());
+        let session = sealer.seal(Purpose::Session, &[0; 56]).unwrap();
+        assert!(replays.find(&sealer, ADA, &session).is_none());
+    }
+
+    #[tokio::test]
+    async fn messages_past_the_limit_are_forgotten_oldest_first() {
+        let (replays, sealer) = (Replays::default(), Arc::new(Sealer::of(&[3; 32]).unwrap()));
+        let replay = replays.begin(ADA, None).unwrap();
+        for _ in 1..MAX_EVENTS {
+            replay.push(Bytes::from_static(b"{}"));
+        }
+        assert!(replay.has(0), "at the limit nothing is forgotten");
+        replay.push(Bytes::from_static(b"{}"));
+        assert!(!replay.has(0) && replay.has(1));
+        replay.push(Bytes::from(vec![b'x'; MAX_EVENT_BYTES + 1]));
+        replay.end();
+        assert_eq!(
+            read(&replay, &sealer, MAX_EVENTS as u64 + 1).await.len(),
+            1,
+            "the newest stays"
+        );
+    }
+
+    #[test]
+    fn a_caller_has_a_limited_number_of_them() {
+        let replays = Replays::default();
+        let kept: Vec<_> = std::iter::from_fn(|| replays.begin(ADA, None)).collect();
+        assert_eq!(kept.len(), MAX_REPLAYS_PER_CALLER);
+        let other = Owner { principal: [2; 32], session: 1 };
+        assert!(replays.begin(other, None).is_some());
+    }
+}
