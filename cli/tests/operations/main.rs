@@ -3,6 +3,7 @@
 //! Every wait has a deadline; nothing is waited for by sleeping.
 #![cfg(unix)]
 #![allow(
+    clippy::expect_used,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
@@ -14,6 +15,7 @@
 mod bench;
 
 mod admission;
+mod clients;
 mod exposure;
 mod http_client;
 mod init;
