@@ -101,8 +101,8 @@ struct ReplayState {
     first: u64,
     events: VecDeque<Bytes>,
     bytes: usize,
-    /// How often the server ended its stream before the answer.
-    pauses: u64,
+    /// The places at which the server ended its stream before the answer.
+    pauses: VecDeque<u64>,
     ended: Option<Instant>,
 }
 
@@ -125,7 +125,15 @@ impl Replay {
 
     /// Clients come back for the rest, as the server has its own come back.
     pub(crate) fn pause(&self) {
-        lock(&self.state).pauses += 1;
+        let mut state = lock(&self.state);
+        let place = state.first + state.events.len() as u64;
+        if state.pauses.back() != Some(&place) {
+            state.pauses.push_back(place);
+        }
+        if state.pauses.len() > MAX_EVENTS {
+            state.pauses.pop_front();
+        }
+        drop(state);
         self.note();
     }
 
@@ -152,20 +160,17 @@ impl Replay {
         keep_alive: Duration,
     ) {
         let mut changes = self.changed.subscribe();
-        let pauses = lock(&self.state).pauses;
+        let begun = place;
         loop {
             changes.mark_unchanged();
             while let Some(event) = self.event(&sealer, place) {
-                if sender.send(event).await.is_err() {
+                if self.is_pause(begun, place) || sender.send(event).await.is_err() {
                     return;
                 }
                 place += 1;
             }
-            {
-                let state = lock(&self.state);
-                if state.ended.is_some() || state.pauses != pauses {
-                    return;
-                }
+            if self.is_pause(begun, place) || lock(&self.state).ended.is_some() {
+                return;
             }
             tokio::select! {
                 changed = changes.changed() => {
@@ -181,6 +186,11 @@ impl Replay {
                 }
             }
         }
+    }
+
+    /// Whether a stream that began at one place pauses at another.
+    fn is_pause(&self, begun: u64, place: u64) -> bool {
+        place > begun && lock(&self.state).pauses.contains(&place)
     }
 
     /// Whether what comes behind a place is still kept.
@@ -278,6 +288,21 @@ mod tests {
             1,
             "the newest stays"
         );
+    }
+
+    #[tokio::test]
+    async fn a_stream_pauses_where_the_server_did_and_goes_on_from_there() {
+        let (replays, sealer) = (Replays::default(), Arc::new(Sealer::of(&[3; 32]).unwrap()));
+        let replay = replays.begin(ADA, None).unwrap();
+        replay.pause();
+        replay.push(Bytes::from_static(b"{}"));
+        replay.pause();
+        replay.pause();
+        replay.push(Bytes::from_static(b"[]"));
+        replay.end();
+        for (from, count) in [(0, 1), (1, 1), (2, 1), (3, 0)] {
+            assert_eq!(read(&replay, &sealer, from).await.len(), count, "from {from}");
+        }
     }
 
     #[test]
