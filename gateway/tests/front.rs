@@ -33,5 +33,7 @@ mod scopes;
 mod stage;
 #[path = "front/tasks.rs"]
 mod tasks;
+#[path = "front/token_attacks.rs"]
+mod token_attacks;
 #[path = "front/traces.rs"]
 mod traces;

@@ -12,8 +12,8 @@ use gate::by_the_call::input::InputRulesCache;
 use gate::shown::ListMode;
 use ledger::record::TrustLevel;
 use policy::Trust;
-use settings::SecretName;
 use policy::preflight::RateLimiter;
+use settings::SecretName;
 use settings::gateway::{
     CommandSettings, Credentials, GatewaySettings, Reach, ServerSettings, UrlSettings,
 };
