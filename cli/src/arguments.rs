@@ -1,6 +1,7 @@
 //! What can be typed. Help texts are part of the interface: each command has an example.
 
 pub(crate) mod admission;
+pub(crate) mod approvals;
 pub(crate) mod attest;
 pub(crate) mod doctor;
 pub(crate) mod gateway;
@@ -18,6 +19,7 @@ pub(crate) mod store;
 pub(crate) mod uninstall;
 pub(crate) mod watch;
 
+pub(crate) use approvals::{ApprovalsCommand, ApprovalsSubcommand, OneApproval};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use gateway::GatewayArguments;
 
@@ -200,6 +202,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint inventory\n  holdpoint inventory --config /etc/holdpoint/gateway.toml --json"
     )]
     Inventory(gateway::InventoryCommand),
+    /// See, grant or refuse calls at a gateway that wait for you
+    #[command(
+        after_help = "Examples:\n  holdpoint approvals list --gateway https://mcp.example.com --key env:ADMIN_KEY\n  holdpoint approvals grant a1f09c… --gateway https://mcp.example.com --key env:ADMIN_KEY"
+    )]
+    Approvals(ApprovalsCommand),
     /// Move Holdpoint's data to another database
     #[command(
         after_help = "Examples:\n  holdpoint store migrate --from sqlite --to env:DATABASE_URL\n  holdpoint store migrate --from file:/run/secrets/database --to sqlite:/srv/holdpoint"

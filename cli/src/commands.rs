@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod approvals;
 pub(crate) mod approve;
 pub(crate) mod attest;
 pub(crate) mod capture;

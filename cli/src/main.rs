@@ -121,6 +121,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Scenario(command) => scenario::run(command),
         Command::Gateway(command) => commands::gateway::run(command, options),
         Command::Inventory(command) => commands::inventory::run(command, options),
+        Command::Approvals(command) => commands::approvals::run(command, options),
         Command::Store(command) => commands::store::run(command, options),
     }
 }

@@ -3,9 +3,11 @@
 //! INVARIANT: there is one path for every surface. `run` builds it with fewer checks than a gateway; neither has a second
 //! copy of any check.
 
+mod approval;
 mod authorization;
 mod checks;
 
+pub use approval::{ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, ResumeCall};
 pub use authorization::{Authorization, Authorizer, Unauthorized};
 pub use checks::{ArgumentRules, PathArguments, PreflightLimits, UrlArguments};
 
@@ -52,12 +54,24 @@ impl Ruling {
 pub struct Decided {
     pub ruling: Ruling,
     pub policy: Option<Arc<str>>,
+    /// Whose approval the call needs, where a policy asks for one. Without it the call is denied.
+    pub needs_approval: Option<Vec<String>>,
+    /// Who approved the call.
+    pub grant: Option<Arc<ApprovalGrant>>,
+    /// The approval that the call waits for.
+    pub parked: Option<String>,
+}
+
+impl Decided {
+    fn new(ruling: Ruling, policy: Option<Arc<str>>) -> Decided {
+        Decided { ruling, policy, needs_approval: None, grant: None, parked: None }
+    }
 }
 
 impl From<Ruling> for Decided {
     /// No policy was asked.
     fn from(ruling: Ruling) -> Decided {
-        Decided { ruling, policy: None }
+        Decided::new(ruling, None)
     }
 }
 
@@ -74,9 +88,11 @@ pub struct Denial {
     /// The client must not learn that there is such a thing: it is told neither the server nor the reason.
     pub is_hidden: bool,
     /// Where an argument broke a rule.
-    pub violation: Option<ArgumentViolation>,
+    pub violation: Option<Box<ArgumentViolation>>,
     /// When a call that was one too many may be made.
     pub retry_after: Option<Duration>,
+    /// The approval that was asked for.
+    pub approval_id: Option<Box<str>>,
 }
 
 /// Which argument breaks which rule. It never has the value.
@@ -98,6 +114,7 @@ impl Denial {
             is_hidden: false,
             violation: None,
             retry_after: None,
+            approval_id: None,
         }
     }
 
@@ -137,6 +154,11 @@ pub enum Answer {
     Permitted {
         policy: Option<Arc<str>>,
     },
+    /// The same, if a member of one of these groups approves this very call.
+    NeedsApproval {
+        policy: Option<Arc<str>>,
+        groups: Vec<String>,
+    },
     Hold(Arc<Standing>),
     Deny(Denial),
 }
@@ -162,6 +184,8 @@ enum Concerns {
     /// Uses, and whatever goes on with one.
     Uses,
     ToolCalls,
+    /// The same, by a check that counts the calls it lets through.
+    CountedToolCalls,
 }
 
 impl Concerns {
@@ -177,7 +201,9 @@ impl Concerns {
             Concerns::Uses => {
                 matches!(method, Method::Use(_)) || matches!(call.subject, Subject::Task { .. })
             }
-            Concerns::ToolCalls => matches!(method, Method::Use(EntryType::Tool)),
+            Concerns::ToolCalls | Concerns::CountedToolCalls => {
+                matches!(method, Method::Use(EntryType::Tool))
+            }
         }
     }
 }
@@ -187,6 +213,7 @@ impl Concerns {
 pub struct Path {
     checks: Vec<(Concerns, Box<dyn Check>)>,
     authorizer: Option<Arc<dyn Authorizer>>,
+    desk: Option<Arc<dyn ApprovalDesk>>,
 }
 
 impl Path {
@@ -207,14 +234,14 @@ impl Path {
         checks.push((Concerns::ListsAndUses, Box::new(DriftCheck)));
         checks.push((Concerns::Everything, Box::new(PreflightCheck { limits })));
         checks.push((Concerns::ToolCalls, Box::new(MirrorCheck)));
-        Path { checks, authorizer: None }
+        Path { checks, authorizer: None, desk: None }
     }
 
     /// The same path, with calls counted. It comes before the arguments are looked at, so that calls that are refused for
     /// them count too.
     #[must_use]
     pub fn throttled_by(mut self, limiter: Arc<RateLimiter>) -> Path {
-        self.checks.push((Concerns::ToolCalls, Box::new(RateCheck { limiter })));
+        self.checks.push((Concerns::CountedToolCalls, Box::new(RateCheck { limiter })));
         self
     }
 
@@ -234,12 +261,37 @@ impl Path {
         self
     }
 
+    /// The same path, with a place where approvals of single calls are asked for.
+    #[must_use]
+    pub fn approved_by(mut self, desk: Arc<dyn ApprovalDesk>) -> Path {
+        self.desk = Some(desk);
+        self
+    }
+
+    /// Where approvals are asked for, if they can be.
+    pub fn desk(&self) -> Option<&Arc<dyn ApprovalDesk>> {
+        self.desk.as_ref()
+    }
+
     /// Decides who sees what of a list; `None` if everybody sees all of it.
     pub fn authorizer(&self) -> Option<&Arc<dyn Authorizer>> {
         self.authorizer.as_ref()
     }
 
-    /// Decides on a request. It has no effects: the caller records the ruling.
+    /// What would be decided on a request that is decided on again later: it is not counted.
+    pub fn foresee(
+        &self,
+        call: &Call<'_>,
+        principal: &Principal,
+        situation: &Situation,
+        held_tools: &HeldTools,
+        now: Instant,
+    ) -> Decided {
+        let question = Question { call, principal, situation, held_tools, now };
+        self.ask(&question, |concerns| concerns != Concerns::CountedToolCalls)
+    }
+
+    /// Decides on a request. It has no effects but that calls are counted: the caller records the ruling.
     pub fn decide(
         &self,
         call: &Call<'_>,
@@ -249,23 +301,42 @@ impl Path {
         now: Instant,
     ) -> Decided {
         let question = Question { call, principal, situation, held_tools, now };
+        self.ask(&question, |_| true)
+    }
+
+    fn ask(&self, question: &Question<'_>, is_asked: impl Fn(Concerns) -> bool) -> Decided {
+        let call = question.call;
         let mut permitted_by = None;
+        let mut needs_approval = None;
         for (concerns, check) in &self.checks {
-            if !concerns.include(call) {
+            if !concerns.include(call) || !is_asked(*concerns) {
                 continue;
             }
-            match check.check(&question) {
+            match check.check(question) {
                 Answer::Continue => {}
                 Answer::Permitted { policy } => permitted_by = policy,
+                Answer::NeedsApproval { policy, groups } => {
+                    permitted_by = policy;
+                    needs_approval = Some(groups);
+                }
                 Answer::Hold(standing) => {
-                    return Decided { ruling: Ruling::Hold(standing), policy: permitted_by };
+                    return Decided::new(Ruling::Hold(standing), permitted_by);
                 }
                 Answer::Deny(denial) => {
                     let policy = denial.policy.clone().or(permitted_by);
-                    return Decided { ruling: Ruling::Deny(denial), policy };
+                    return Decided::new(Ruling::Deny(denial), policy);
                 }
             }
         }
-        Decided { ruling: Ruling::Allow, policy: permitted_by }
+        let Some(groups) = needs_approval else {
+            return Decided::new(Ruling::Allow, permitted_by);
+        };
+        let message = format!(
+            "○ holdpoint — this call needs the approval of another person, a member of {}",
+            groups.join(" or ")
+        );
+        let denial = Denial::new(ReasonCode::ApprovalRequired, message);
+        let decided = Decided::new(Ruling::Deny(denial), permitted_by);
+        Decided { needs_approval: Some(groups), ..decided }
     }
 }

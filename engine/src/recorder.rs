@@ -5,7 +5,7 @@
 use crate::admission::{Admittance, CallRuling};
 use crate::call::{Call, Subject};
 use crate::credentials::TokenUse;
-use crate::decide::Ruling;
+use crate::decide::{ApprovalGrant, Ruling};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
@@ -91,6 +91,19 @@ impl<'a> Circumstances<'a> {
         Circumstances { trace_id, ..self }
     }
 
+    /// The same, where the call needs the approval of another person.
+    #[must_use]
+    pub fn approved(self, grant: Option<&'a ApprovalGrant>, ruling: &Ruling) -> Circumstances<'a> {
+        let is_missing = ruling.reason() == Some(ReasonCode::ApprovalRequired);
+        let approval = Approval {
+            approved_at: grant.map(|grant| grant.at),
+            approved_by: grant.map(|grant| Text(&grant.by)),
+            required: true,
+            step_up: grant.map_or(record::StepUp::None, |grant| grant.step_up),
+        };
+        Circumstances { approval: (grant.is_some() || is_missing).then_some(approval), ..self }
+    }
+
     /// The same, where a policy decided.
     #[must_use]
     pub fn decided_by(self, policy_id: Option<&'a str>) -> Circumstances<'a> {
@@ -167,6 +180,9 @@ impl Recorder {
                 result: match ruling {
                     Ruling::Allow => RulingResult::Allow,
                     Ruling::Hold(_) => RulingResult::RequireApproval,
+                    Ruling::Deny(denial) if denial.reason == ReasonCode::ApprovalRequired => {
+                        RulingResult::RequireApproval
+                    }
                     Ruling::Deny(_) => RulingResult::Deny,
                 },
             },

@@ -35,9 +35,13 @@ impl Refusal {
         let mut refusal =
             Refusal::of(denial.reason, denial.message.clone(), server, Some(receipt_id));
         if let Value::Object(members) = &mut refusal.data {
-            if let Some(ArgumentViolation { pointer, rule }) = &denial.violation {
+            if let Some(violation) = &denial.violation {
+                let ArgumentViolation { pointer, rule } = &**violation;
                 members.insert("pointer".to_owned(), pointer.as_str().into());
                 members.insert("rule".to_owned(), (*rule).into());
+            }
+            if let Some(id) = &denial.approval_id {
+                members.insert("approval_id".to_owned(), (&**id).into());
             }
             if let Some(wait) = denial.retry_after {
                 let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);

@@ -66,7 +66,7 @@ impl Counts {
             | Phase::Claimed(_)
             | Phase::Decided(_)
             | Phase::Leaving { .. } => true,
-            Phase::Waiting { awaited: Awaited::Person(_), .. }
+            Phase::Waiting { awaited: Awaited::Person(_) | Awaited::Approval, .. }
             | Phase::InFlight(_)
             | Phase::Cancelled(_) => false,
         };
@@ -159,7 +159,7 @@ impl Requests {
     pub fn waited_lists(&self) -> BTreeSet<ListKind> {
         let list_of = |awaited: &Awaited| match awaited {
             Awaited::List(list) => Some(*list),
-            Awaited::Admission | Awaited::Person(_) => None,
+            Awaited::Admission | Awaited::Person(_) | Awaited::Approval => None,
         };
         self.waiting().filter_map(|(_, awaited)| list_of(awaited)).collect()
     }
@@ -173,7 +173,7 @@ impl Requests {
     pub fn asked_entries(&self) -> BTreeSet<EntryId> {
         let entry_of = |awaited: &Awaited| match awaited {
             Awaited::Person(entry) => Some(entry.clone()),
-            Awaited::List(_) | Awaited::Admission => None,
+            Awaited::List(_) | Awaited::Admission | Awaited::Approval => None,
         };
         self.waiting().filter_map(|(_, awaited)| entry_of(awaited)).collect()
     }

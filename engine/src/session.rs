@@ -6,6 +6,7 @@
 //! INVARIANT: the thread that brings the server's messages never writes to the server. So a server that stops reading until
 //! its output is read does not stop the session.
 
+mod approving;
 mod asking;
 pub(crate) mod boundary;
 mod client;
@@ -265,15 +266,21 @@ impl Session {
         self.server.path.decide(call, principal, situation, &self.held_tools, Instant::now())
     }
 
+    /// The same for a call that was counted when it came.
+    fn decide_again(&self, call: &Call<'_>, met: &Met) -> Decided {
+        let Met { principal, situation, .. } = met;
+        self.server.path.foresee(call, principal, situation, &self.held_tools, Instant::now())
+    }
+
     /// Decides on a request, records it, and passes it on or refuses it.
     fn pass(&self, passage: &Passage<'_>, met: &Met) {
-        let decided = self.decide(&passage.request.call, met);
+        let decided = self.decide_approved(passage, met);
         self.carry_out(passage, met, &decided);
     }
 
     /// Records what was decided on a request, and passes it on or refuses it.
     fn carry_out(&self, passage: &Passage<'_>, met: &Met, decided: &Decided) {
-        let Decided { ruling, policy } = decided;
+        let Decided { ruling, policy, grant, parked, .. } = decided;
         let situation = &met.situation;
         let (begun, call, id) = (passage.begun, passage.request.call, passage.request.id);
         self.remember_hold(&call, ruling);
@@ -283,9 +290,15 @@ impl Session {
         {
             return;
         }
+        if let Some(id) = parked
+            && self.park(passage, id)
+        {
+            return;
+        }
         boundary::note_decided();
         let circumstances = met.circumstances(begun).decided_by(policy.as_deref());
         let circumstances = circumstances.traced(passage.request.trace_id);
+        let circumstances = circumstances.approved(grant.as_deref(), ruling);
         let recorded = match self.server.recorder.decision(&call, ruling, circumstances) {
             Ok(recorded) => recorded,
             Err(error) => {
@@ -422,7 +435,7 @@ impl Session {
     fn wait_for(&self, passage: &Passage<'_>, awaited: Awaited) -> bool {
         // A person may take longer than a server, and a server may take longer to start than to answer a call.
         let (asking, deadline) = match awaited {
-            Awaited::Person(_) => (Asking::Done, None),
+            Awaited::Person(_) | Awaited::Approval => (Asking::Done, None),
             Awaited::List(_) | Awaited::Admission => (passage.asking, passage.deadline),
         };
         let waits = OwnedRequest::of(&passage.request, passage.begun)

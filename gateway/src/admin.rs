@@ -4,6 +4,7 @@
 //! policy before it does anything. Which action it needs is in the table of operations, so that none can lack it.
 
 mod access;
+mod approvals;
 mod body;
 mod incident;
 mod ledger;
@@ -36,8 +37,10 @@ use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+use store::ApprovalDecision;
 use tower_service::Service;
 
+pub(crate) use access::name_of;
 pub use operation::ADMIN_PATH;
 
 /// The largest body of a request.
@@ -169,6 +172,15 @@ impl AdminVisit {
                 self.blocking(move |visit| visit.set_incident(&input.body)).await
             }
             Operation::Revoke => self.blocking(move |visit| visit.revoke(&input.body)).await,
+            Operation::ListApprovals => self.blocking(move |visit| visit.approvals(&access)).await,
+            Operation::GrantCall | Operation::RefuseCall => {
+                let decision = match operation {
+                    Operation::GrantCall => ApprovalDecision::Grant,
+                    _ => ApprovalDecision::Refuse,
+                };
+                let id = input.parameter("id").to_owned();
+                self.blocking(move |visit| visit.decide_call(&access, &id, decision)).await
+            }
             Operation::ShowPrincipalTools => {
                 self.blocking(move |visit| visit.principal_tools(&input)).await
             }

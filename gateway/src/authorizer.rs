@@ -21,6 +21,8 @@ const MAX_FILTERS: usize = 10_000;
 pub(crate) struct PolicyAuthorizer {
     policies: ArcSwap<Policies>,
     filters: Mutex<HashMap<FilterKey, Arc<Visible>>>,
+    /// A hash over the policies as they are written.
+    digest: ArcSwap<[u8; 32]>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -32,11 +34,25 @@ struct FilterKey {
 
 impl PolicyAuthorizer {
     pub(crate) fn new(policies: Policies) -> PolicyAuthorizer {
-        PolicyAuthorizer { policies: ArcSwap::from_pointee(policies), filters: Mutex::default() }
+        PolicyAuthorizer {
+            policies: ArcSwap::from_pointee(policies),
+            filters: Mutex::default(),
+            digest: ArcSwap::from_pointee([0; 32]),
+        }
     }
 
     pub(crate) fn policies(&self) -> Arc<Policies> {
         self.policies.load_full()
+    }
+
+    /// A hash over the policies as they are written: an approval counts under the policies that asked for it.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        **self.digest.load()
+    }
+
+    /// The policies are written so from now on.
+    pub(crate) fn written(&self, digest: [u8; 32]) {
+        self.digest.store(Arc::new(digest));
     }
 
     /// These policies count from now on.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod approvals;
 mod asking;
 mod authorizer;
 mod call_slots;

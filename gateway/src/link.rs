@@ -467,6 +467,9 @@ impl LinkRequest {
 impl Drop for LinkRequest {
     fn drop(&mut self) {
         let carrying = self.carrying.take();
+        if !self.is_answered {
+            self.link.session.client_left(self.number.to_string().as_bytes());
+        }
         if self.is_answered {
             self.link.pending.remove(self.number);
             // What is left of the exchange frees its connection for others.

@@ -1,5 +1,6 @@
 //! One gateway process: its servers, its catalog, its sessions, and how it starts, follows the store and ends.
 
+use crate::approvals::{ApprovalTimes, Approvals};
 use crate::asking::Questions;
 use crate::authorizer::PolicyAuthorizer;
 use crate::call_slots::CallSlots;
@@ -187,6 +188,21 @@ impl Node {
         let recorder = Arc::new(recorder.watched_by(counts.clone()));
         let read = policies::read(&settings.policy)?;
         let empty = policies::compile(&read, &Catalog::default().inventory())?;
+        let authorizer = Arc::new(PolicyAuthorizer::new(empty));
+        authorizer.written(read.digest());
+        let limits = &settings.front.limits;
+        let times = ApprovalTimes {
+            wait: Duration::from_secs(limits.approval_wait_seconds),
+            ttl: Duration::from_secs(limits.approval_ttl_seconds),
+        };
+        let approvals = Approvals::new(
+            store::open(&home, &location)?,
+            &secret,
+            times,
+            authorizer.clone(),
+            recorder.clone(),
+            runtime.clone(),
+        );
         let shared = Shared {
             current: ArcSwap::new(settings),
             home,
@@ -194,7 +210,8 @@ impl Node {
             lease,
             launch_key,
             recorder,
-            authorizer: Arc::new(PolicyAuthorizer::new(empty)),
+            authorizer,
+            approvals: Arc::new(approvals),
             sealer: Arc::new(Sealer::of(&secret)?),
             input_rules: InputRulesCache::default(),
             remark,

@@ -2,6 +2,7 @@
 
 use policy::{Inventory, Policies, PolicyProblem};
 use settings::gateway::PolicySettings;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// The largest policy file.
@@ -34,6 +35,19 @@ fn sentences(problems: &[PolicyProblem]) -> String {
 pub struct PolicyFiles {
     pub files: Vec<(String, String)>,
     pub entities: Option<String>,
+}
+
+impl PolicyFiles {
+    /// A hash over all texts.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let texts = self.files.iter().map(|(_, text)| text).chain(&self.entities);
+        for text in texts {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+        hash.finalize().into()
+    }
 }
 
 /// Reads all files that the configuration names.

@@ -78,6 +78,7 @@ impl Node {
             self.who.store(Arc::new(authenticator));
             self.keys_changed.send_modify(|count| *count = count.wrapping_add(1));
         }
+        self.shared.authorizer.written(read.digest());
         self.shared.authorizer.replace(policies);
         let before = self.publish(catalog);
         for id in changes.changed.iter().chain(&changes.removed) {

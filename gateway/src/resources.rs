@@ -1,5 +1,6 @@
 //! The store, the ledger, the policies and the keys that every part of a gateway uses.
 
+use crate::approvals::Approvals;
 use crate::authorizer::PolicyAuthorizer;
 use crate::sealed::Sealer;
 use arc_swap::ArcSwap;
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) launch_key: LaunchKey,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) authorizer: Arc<PolicyAuthorizer>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) sealer: Arc<Sealer>,
     /// What the definitions of all servers' tools were compiled to.
     pub(crate) input_rules: InputRulesCache,

@@ -193,7 +193,9 @@ impl GatewayServer {
         let (remark, name) = (shared.remark.clone(), id.clone());
         let engine = Arc::new(Server::new(ServerParts {
             settings: engine_settings,
-            path: path.authorized_by(shared.authorizer.clone()),
+            path: path
+                .authorized_by(shared.authorizer.clone())
+                .approved_by(shared.approvals.clone()),
             recorder: shared.recorder.clone(),
             judge,
             begun,

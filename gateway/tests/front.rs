@@ -7,6 +7,8 @@
     reason = "all of this file is a test, also the functions that are not marked as one"
 )]
 
+#[path = "front/approvals.rs"]
+mod approvals;
 #[path = "front/attacks.rs"]
 mod attacks;
 #[path = "front/authority.rs"]

@@ -42,6 +42,8 @@ pub enum Awaited {
     Admission,
     /// What the person at the client says of this entry.
     Person(EntryId),
+    /// What another person says of this call.
+    Approval,
 }
 
 /// Whether the person at the client may be asked about a call.

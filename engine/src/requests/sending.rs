@@ -36,7 +36,7 @@ impl Requests {
     pub fn release_listed(&mut self, lists: &[ListKind]) -> Vec<RequestKey> {
         self.release(|awaited| match awaited {
             Awaited::List(list) => lists.contains(list),
-            Awaited::Admission | Awaited::Person(_) => false,
+            Awaited::Admission | Awaited::Person(_) | Awaited::Approval => false,
         })
     }
 
@@ -57,7 +57,7 @@ impl Requests {
     pub fn release_unadmitted(&mut self) -> Vec<RequestKey> {
         self.release(|awaited| match awaited {
             Awaited::Admission => true,
-            Awaited::List(_) | Awaited::Person(_) => false,
+            Awaited::List(_) | Awaited::Person(_) | Awaited::Approval => false,
         })
     }
 
@@ -122,12 +122,44 @@ impl Requests {
 
     /// A claimed request waits for what a person says of this entry, for as long as they take.
     pub fn ask(&mut self, at: RequestRef<'_>, entry: EntryId) -> Asked {
+        self.wait_claimed(at, Awaited::Person(entry))
+    }
+
+    /// A claimed request waits for what another person says of it.
+    pub fn park(&mut self, at: RequestRef<'_>) -> Asked {
+        self.wait_claimed(at, Awaited::Approval)
+    }
+
+    /// Releases a request that waits for another person. Returns whether it did.
+    pub fn release_parked(&mut self, at: RequestRef<'_>) -> bool {
+        let is_parked =
+            matches!(self.phase(at), Some(Phase::Waiting { awaited: Awaited::Approval, .. }));
+        if is_parked {
+            self.release_one(at);
+        }
+        is_parked
+    }
+
+    /// The client of a request that waits for another person has left. Returns its id if it was released for that.
+    pub fn abandon_parked(&mut self, at: RequestRef<'_>) -> Option<OwnedId> {
+        let abandoned = self.change(at, |phase| match phase {
+            Phase::Waiting { kept, awaited: Awaited::Approval, place } => {
+                let id = kept.request.id().clone();
+                let kept = Kept { cancellation: Some(Vec::new()), ..kept };
+                (Phase::Waiting { kept, awaited: Awaited::Approval, place }, Some(id))
+            }
+            other => (other, None),
+        });
+        abandoned.flatten().filter(|_| self.release_parked(at))
+    }
+
+    fn wait_claimed(&mut self, at: RequestRef<'_>, awaited: Awaited) -> Asked {
         let place = self.next_place;
         let asked = self.change(at, |phase| match phase {
             Phase::Claimed(kept) if kept.cancellation.is_none() => {
                 let id = kept.request.id().clone();
                 let kept = Kept { asking: Asking::Done, deadline: None, ..kept };
-                (Phase::Waiting { kept, awaited: Awaited::Person(entry), place }, Some(id))
+                (Phase::Waiting { kept, awaited, place }, Some(id))
             }
             other => (other, None),
         });
@@ -226,7 +258,7 @@ impl Requests {
                 let session = at.session;
                 let cancelling = match &awaited {
                     Awaited::List(_) | Awaited::Admission => Cancelling::Follows,
-                    Awaited::Person(_) => {
+                    Awaited::Person(_) | Awaited::Approval => {
                         let id = kept.request.id().clone();
                         Cancelling::Resumes(RequestKey { session, id })
                     }
@@ -257,7 +289,7 @@ impl Requests {
 fn is_person(awaited: &Awaited, entry: &EntryId) -> bool {
     match awaited {
         Awaited::Person(asked) => asked == entry,
-        Awaited::List(_) | Awaited::Admission => false,
+        Awaited::List(_) | Awaited::Admission | Awaited::Approval => false,
     }
 }
 

@@ -32,8 +32,10 @@ impl Server {
     pub fn refuse_unpermitted(&self, request: &Unlinked<'_>) -> Option<Vec<u8>> {
         let held = HeldTools::default();
         let Unlinked { call, principal, situation, .. } = request;
-        let decided = self.path.decide(call, principal, situation, &held, Instant::now());
-        let is_about_caller = decided.ruling.reason().is_some_and(ReasonCode::is_about_caller);
+        let decided = self.path.foresee(call, principal, situation, &held, Instant::now());
+        // The session asks for an approval.
+        let is_about_caller = decided.needs_approval.is_none()
+            && decided.ruling.reason().is_some_and(ReasonCode::is_about_caller);
         is_about_caller.then(|| self.refuse_unlinked(request, &decided))
     }
 

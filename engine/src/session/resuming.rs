@@ -84,7 +84,11 @@ impl Session {
         if self.answers_itself(kind, &met.situation) {
             return self.answer_unadmitted(&passage, &met);
         }
-        let decided = self.decide(&passage.request.call, &met);
+        // A call whose client has left is not made, so that no grant is used up for it.
+        let decided = match kept.cancellation {
+            None => self.decide_approved(&passage, &met),
+            Some(_) => self.decide(&passage.request.call, &met),
+        };
         match decided.ruling {
             Ruling::Allow => {
                 self.state().requests.decide(self.at(id.key()));

@@ -153,7 +153,7 @@ impl Node {
 }
 
 /// The name that acts are recorded under: issuer and subject. What is too long for a record keeps its beginning and a hash.
-pub(super) fn name_of(identity: &Identity) -> String {
+pub(crate) fn name_of(identity: &Identity) -> String {
     const KEPT: usize = 160;
     let name = principal_id(&identity.issuer, &identity.subject);
     if name.len() <= MAX_NAME_BYTES {

@@ -69,8 +69,11 @@ fn describe(operation: Operation) -> Value {
         if body(operation).is_some() || !parameters_of_query(operation).is_empty() {
             responses.insert("400".to_owned(), refusal("The request is not valid"));
         }
-        if operation.path().contains("{id}") {
+        if operation.path().starts_with("/servers/{id}") {
             responses.insert("404".to_owned(), refusal("No such server is configured"));
+        }
+        if matches!(operation, Operation::GrantCall | Operation::RefuseCall) {
+            responses.insert("409".to_owned(), refusal("No call waits under this id here"));
         }
         if operation.reach() == Reach::Server && action != AdminAction::Audit {
             let words = "Not what waits now, or not in this status";
@@ -97,6 +100,11 @@ fn summary(operation: Operation) -> &'static str {
             "Declare, change or end an incident; what stops less needs a user"
         }
         Operation::Revoke => "Revoke what a key, principal, server or session was allowed so far",
+        Operation::ListApprovals => {
+            "The calls on this node that wait for you, with their arguments"
+        }
+        Operation::GrantCall => "Let a call that waits be made, once",
+        Operation::RefuseCall => "Refuse a call that waits",
         Operation::ShowPrincipalTools => "What a principal would see, and why",
         Operation::ShowInventory => "Every server and tool with trust, risk and accepted hash",
         Operation::ShowStats => "Numbers since the gateway started",
@@ -113,6 +121,8 @@ fn answer(operation: Operation) -> &'static str {
         }
         Operation::ListReceipts => "Receipts",
         Operation::ShowIncident | Operation::SetIncident | Operation::Revoke => "IncidentState",
+        Operation::ListApprovals => "Approvals",
+        Operation::GrantCall | Operation::RefuseCall => "DecidedCall",
         Operation::ShowPrincipalTools => "PrincipalTools",
         Operation::ShowInventory => "Inventory",
         Operation::ShowStats => "Stats",

@@ -19,6 +19,9 @@ pub(super) enum Operation {
     ShowIncident,
     SetIncident,
     Revoke,
+    ListApprovals,
+    GrantCall,
+    RefuseCall,
     ShowPrincipalTools,
     ShowInventory,
     ShowStats,
@@ -38,7 +41,7 @@ pub(super) enum Reach {
 }
 
 impl Operation {
-    pub(super) const ALL: [Operation; 14] = [
+    pub(super) const ALL: [Operation; 17] = [
         Operation::ListServers,
         Operation::ShowServer,
         Operation::Approve,
@@ -49,6 +52,9 @@ impl Operation {
         Operation::ShowIncident,
         Operation::SetIncident,
         Operation::Revoke,
+        Operation::ListApprovals,
+        Operation::GrantCall,
+        Operation::RefuseCall,
         Operation::ShowPrincipalTools,
         Operation::ShowInventory,
         Operation::ShowStats,
@@ -61,6 +67,7 @@ impl Operation {
             | Operation::ShowServer
             | Operation::ListReceipts
             | Operation::ShowIncident
+            | Operation::ListApprovals
             | Operation::ShowPrincipalTools
             | Operation::ShowInventory
             | Operation::ShowStats
@@ -69,6 +76,8 @@ impl Operation {
             | Operation::Quarantine
             | Operation::Release
             | Operation::Recheck
+            | Operation::GrantCall
+            | Operation::RefuseCall
             | Operation::Revoke => "post",
             Operation::SetIncident => "put",
         }
@@ -94,6 +103,9 @@ impl Operation {
             Operation::ListReceipts => "/receipts",
             Operation::ShowIncident | Operation::SetIncident => "/incident",
             Operation::Revoke => "/incident/revoke",
+            Operation::ListApprovals => "/approvals",
+            Operation::GrantCall => "/approvals/{id}/grant",
+            Operation::RefuseCall => "/approvals/{id}/refuse",
             Operation::ShowPrincipalTools => "/principals/{sub}/tools",
             Operation::ShowInventory => "/inventory",
             Operation::ShowStats => "/stats",
@@ -114,6 +126,9 @@ impl Operation {
             Operation::ShowIncident => "showIncident",
             Operation::SetIncident => "setIncident",
             Operation::Revoke => "revoke",
+            Operation::ListApprovals => "listApprovals",
+            Operation::GrantCall => "grantCall",
+            Operation::RefuseCall => "refuseCall",
             Operation::ShowPrincipalTools => "showPrincipalTools",
             Operation::ShowInventory => "showInventory",
             Operation::ShowStats => "showStats",
@@ -132,15 +147,21 @@ impl Operation {
             | Operation::ShowStats
             | Operation::ShowOpenApi => AdminAction::Audit,
             Operation::Approve | Operation::Quarantine | Operation::Release => AdminAction::Approve,
+            Operation::ListApprovals | Operation::GrantCall | Operation::RefuseCall => {
+                AdminAction::Grant
+            }
             Operation::Recheck | Operation::SetIncident | Operation::Revoke => AdminAction::Operate,
         }
     }
 
     pub(super) fn reach(self) -> Reach {
         match self {
-            Operation::ListServers | Operation::ShowInventory | Operation::ShowOpenApi => {
-                Reach::EachServer
-            }
+            Operation::ListServers
+            | Operation::ListApprovals
+            | Operation::GrantCall
+            | Operation::RefuseCall
+            | Operation::ShowInventory
+            | Operation::ShowOpenApi => Reach::EachServer,
             Operation::ShowServer
             | Operation::Approve
             | Operation::Quarantine

@@ -3,7 +3,6 @@
 
 use crate::stage::{Setting, Stage};
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// What no file, metric or error may have.
 const CANARY: &str = "canary-7f3a91";
@@ -29,19 +28,6 @@ async fn stage(server: &str) -> (Stage, String) {
     let session = stage.begin("/mcp", "ada").await;
     stage.ask("ada", &session, "tools/list", &json!({})).await;
     (stage, session)
-}
-
-/// All text of the files below a folder.
-fn all_text(folder: &Path) -> String {
-    let mut text = String::new();
-    for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
-        let path = entry.path();
-        match path.is_dir() {
-            true => text.push_str(&all_text(&path)),
-            false => text.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap())),
-        }
-    }
-    text
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -115,7 +101,7 @@ async fn arguments_that_break_a_rule_are_refused_with_the_place_and_no_value() {
     assert_eq!(reasons, expected);
     let metrics = stage.send("GET", "/metrics", &[], "").await.body;
     assert!(metrics.contains("holdpoint") && !metrics.contains(CANARY));
-    let text = all_text(&stage.home);
+    let text = stage.all_text();
     assert!(text.contains("path_outside_workspace") && !text.contains(CANARY));
 }
 

@@ -93,6 +93,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) policies: &'a str,
     /// Subjects and their groups.
     pub(crate) principals: &'a [(&'a str, &'a [&'a str])],
+    /// Administrators and their groups. They are people.
+    pub(crate) admins: &'a [(&'a str, &'a [&'a str])],
     /// Lines in `[gateway]`.
     pub(crate) gateway: &'a str,
     /// Lines in the server's table.
@@ -107,6 +109,7 @@ impl Default for Setting<'_> {
             tools: vec![tool("read_report", "Reads a report.")],
             policies: EVERYTHING,
             principals: &[("ada", &["writers"]), ("eve", &[])],
+            admins: &[],
             gateway: "",
             server: "",
         }
@@ -135,6 +138,9 @@ impl Stage {
             let mut store = store::open(&home, &location).expect("a store");
             for (sub, groups) in setting.principals {
                 keys.insert((*sub).to_owned(), add_key(&mut *store, sub, groups));
+            }
+            for (sub, groups) in setting.admins {
+                keys.insert(format!("admin {sub}"), add_admin_key(&mut *store, sub, groups));
             }
         }
         let (node, address) = start(&configuration, folder, &home).await;
@@ -165,6 +171,27 @@ impl Stage {
             configuration: self.configuration.clone(),
             directory: self.directory.clone(),
         }
+    }
+
+    /// The same node, started again in its home.
+    pub(crate) async fn restarted(&self) -> Stage {
+        let (node, address) = start(&self.configuration, self.directory.path(), &self.home).await;
+        Stage {
+            address,
+            script: self.script.clone(),
+            keys: self.keys.clone(),
+            node,
+            home: self.home.clone(),
+            configuration: self.configuration.clone(),
+            directory: self.directory.clone(),
+        }
+    }
+
+    /// Makes a request to the admin API.
+    pub(crate) async fn admin(&self, method: &str, path: &str, sub: &str) -> Answer {
+        let authorization = format!("Bearer {}", self.key(&format!("admin {sub}")));
+        let headers = [("authorization", authorization.as_str())];
+        self.send(method, &format!("/admin/v1{path}"), &headers, "").await
     }
 
     pub(crate) fn key(&self, sub: &str) -> &str {
@@ -339,6 +366,11 @@ impl Stage {
         lines
     }
 
+    /// The text of every file in the home: the store, the ledger, the error log.
+    pub(crate) fn all_text(&self) -> String {
+        all_text(&self.home)
+    }
+
     /// The decision of a refusal or of the newest call of a tool.
     pub(crate) fn decisions(&self) -> Vec<Value> {
         self.receipts().into_iter().filter(|line| line["record"] == "decision").collect()
@@ -397,6 +429,19 @@ impl Drop for Events {
     }
 }
 
+/// All text of the files below a folder.
+fn all_text(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
+        let path = entry.path();
+        match path.is_dir() {
+            true => text.push_str(&all_text(&path)),
+            false => text.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap())),
+        }
+    }
+    text
+}
+
 fn read(configuration: &str, folder: &Path, listen: &str) -> GatewaySettings {
     let text = format!("[gateway]\nlisten = \"{listen}\"\n{configuration}");
     GatewaySettings::read(&text, folder).expect("settings")
@@ -420,17 +465,25 @@ async fn start(configuration: &str, folder: &Path, home: &Path) -> (Arc<Node>, S
     (node, address)
 }
 
+fn add_admin_key(store: &mut dyn Store, sub: &str, groups: &[&str]) -> String {
+    add_key_of(store, sub, groups, true)
+}
+
 pub(crate) fn add_key(store: &mut dyn Store, sub: &str, groups: &[&str]) -> String {
-    let key = StaticKey::generate(false).expect("randomness");
+    add_key_of(store, sub, groups, false)
+}
+
+fn add_key_of(store: &mut dyn Store, sub: &str, groups: &[&str], admin: bool) -> String {
+    let key = StaticKey::generate(admin).expect("randomness");
     let new = NewApiKey {
-        id: format!("k-{sub}").parse().expect("an id"),
+        id: format!("{}-{sub}", if admin { "a" } else { "k" }).parse().expect("an id"),
         hash: key.hash(),
         sub: sub.to_owned(),
-        actor_type: store::ActorType::Agent,
+        actor_type: if admin { store::ActorType::User } else { store::ActorType::Agent },
         org: None,
         groups: groups.iter().map(ToString::to_string).collect(),
         expires_at: None,
-        admin: false,
+        admin,
         clearance: None,
     };
     let at = engine::recorder::now();

@@ -46,6 +46,10 @@ pub struct GatewayLimits {
     /// Without progress.
     pub call_timeout_seconds: u64,
     pub call_max_seconds: u64,
+    /// How long a call that needs approval waits before it is answered.
+    pub approval_wait_seconds: u64,
+    /// How long an approval counts, from when it was asked for.
+    pub approval_ttl_seconds: u64,
     /// Calls of one caller that servers have not answered yet.
     pub calls_per_caller: usize,
     /// The same of one server, of all callers.
@@ -272,6 +276,8 @@ fn limits(table: &LimitsTable, place: &Place, mistakes: &mut Mistakes<'_>) -> Ga
         sessions: table.sessions.map_or(10_000, crate::value::Whole::to_usize),
         call_timeout_seconds: table.call_timeout_seconds.map_or(60, |seconds| seconds.0),
         call_max_seconds: table.call_max_seconds.map_or(600, |seconds| seconds.0),
+        approval_wait_seconds: table.approval_wait_seconds.map_or(25, |seconds| seconds.0),
+        approval_ttl_seconds: table.approval_ttl_seconds.map_or(900, |seconds| seconds.0),
         calls_per_caller: table.calls_per_caller.map_or(256, crate::value::Whole::to_usize),
         calls_per_server: table.calls_per_server.map_or(4_096, crate::value::Whole::to_usize),
     };

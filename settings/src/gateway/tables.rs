@@ -69,6 +69,8 @@ tables! {
         sessions: Option<Whole<1, 1_000_000>>,
         call_timeout_seconds: Option<Whole<1, DAY>>,
         call_max_seconds: Option<Whole<1, DAY>>,
+        approval_wait_seconds: Option<Whole<0, 300>>,
+        approval_ttl_seconds: Option<Whole<10, DAY>>,
         calls_per_caller: Option<Whole<1, 1_000_000>>,
         calls_per_server: Option<Whole<1, 1_000_000>>,
     }

@@ -121,7 +121,10 @@ fn denial(reason: ReasonCode, pointer: String, rule: &'static str, why: &str) ->
         pointer => format!("the argument `{pointer}`"),
     };
     let message = format!("○ holdpoint — {what} {why}");
-    Denial { violation: Some(ArgumentViolation { pointer, rule }), ..Denial::new(reason, message) }
+    Denial {
+        violation: Some(Box::new(ArgumentViolation { pointer, rule })),
+        ..Denial::new(reason, message)
+    }
 }
 
 fn broken(Violation { pointer, rule }: &Violation) -> Denial {

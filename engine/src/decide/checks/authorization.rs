@@ -23,12 +23,7 @@ impl Check for AuthorizationCheck {
         match authorization {
             Authorization::Permit { policy } => Answer::Permitted { policy },
             Authorization::NeedsApproval { policy, groups } => {
-                let groups = groups.join(" or ");
-                let message = format!(
-                    "○ holdpoint — a policy asks for the approval of {groups} for this call, and this version cannot ask for it"
-                );
-                let reason = ReasonCode::ApprovalRequired;
-                Answer::Deny(Denial { policy, ..Denial::new(reason, message) })
+                Answer::NeedsApproval { policy, groups }
             }
             Authorization::Deny { why, policy, is_hidden } => {
                 let reason = reason_of(why);

@@ -1,0 +1,97 @@
+//! `holdpoint approvals`: the calls at a gateway that wait for a person, and what that person says.
+
+use crate::arguments::{ApprovalsCommand, ApprovalsSubcommand, OneApproval, Options};
+use crate::failure::{Exit, Failure};
+use crate::remote_gateway::RemoteGateway;
+use crate::screen::{self, BOLD, DIM, readable, styled};
+use serde_json::Value;
+
+pub(crate) fn run(command: &ApprovalsCommand, options: &Options) -> Result<Exit, Failure> {
+    let Some(gateway) = RemoteGateway::of(&command.gateway)? else {
+        return Err(Failure::usage(
+            "calls wait at a running gateway: name it with `--gateway URL --key env:VARIABLE`",
+        ));
+    };
+    match &command.command {
+        ApprovalsSubcommand::List => list(&gateway, options),
+        ApprovalsSubcommand::Show(OneApproval { id }) => {
+            let document = gateway.get("/approvals")?;
+            let all = document.get("approvals").and_then(Value::as_array);
+            let found = all.into_iter().flatten().find(|it| text(it, "id") == id.as_str());
+            let Some(found) = found else {
+                return Err(Failure::usage(format!("no call waits for you under `{id}`")));
+            };
+            if options.json {
+                screen::print_json(found)?;
+            } else {
+                say(found, true);
+            }
+            Ok(Exit::Fine)
+        }
+        ApprovalsSubcommand::Grant(OneApproval { id }) => {
+            decide(&gateway, id.as_str(), "grant", "granted", options)
+        }
+        ApprovalsSubcommand::Refuse(OneApproval { id }) => {
+            decide(&gateway, id.as_str(), "refuse", "refused", options)
+        }
+    }
+}
+
+fn list(gateway: &RemoteGateway, options: &Options) -> Result<Exit, Failure> {
+    let document = gateway.get("/approvals")?;
+    if options.json {
+        screen::print_json(&document)?;
+        return Ok(Exit::Fine);
+    }
+    let waiting = document.get("approvals").and_then(Value::as_array);
+    for call in waiting.into_iter().flatten() {
+        say(call, false);
+    }
+    if waiting.is_none_or(Vec::is_empty) {
+        screen::say("no call waits for you");
+    }
+    Ok(Exit::Fine)
+}
+
+fn decide(
+    gateway: &RemoteGateway,
+    id: &str,
+    act: &str,
+    done: &str,
+    options: &Options,
+) -> Result<Exit, Failure> {
+    let document = gateway.post(&format!("/approvals/{id}/{act}"), None)?;
+    if options.json {
+        screen::print_json(&document)?;
+    } else {
+        let call = |name| readable(text(&document, name));
+        let (tool, server, caller) = (call("tool"), call("server"), call("principal"));
+        screen::say(format!("{done} the call of {tool} on {server} by {caller}"));
+    }
+    Ok(Exit::Fine)
+}
+
+fn text<'a>(document: &'a Value, name: &str) -> &'a str {
+    document.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What a person has to see before they decide. Arguments are another's text: what could mislead a terminal is escaped.
+fn say(call: &Value, is_whole: bool) {
+    let of = |name| readable(text(call, name));
+    screen::say(format!(
+        "{}  {} on {} by {}",
+        styled(BOLD, of("id")),
+        of("tool"),
+        of("server"),
+        of("principal")
+    ));
+    screen::say(styled(DIM, format!("    since {}, until {}", of("parked_at"), of("expires_at"))));
+    if is_whole {
+        screen::say(format!("    contract {}", of("contract_hash")));
+        let arguments = call.get("arguments").unwrap_or(&Value::Null);
+        let pretty = serde_json::to_string_pretty(arguments).unwrap_or_default();
+        for line in pretty.lines() {
+            screen::say(format!("    {}", readable(line)));
+        }
+    }
+}

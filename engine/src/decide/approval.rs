@@ -1,0 +1,56 @@
+//! Calls that another person has to approve, as the path and the session ask for it. Who may approve, and where it is
+//! recorded, is behind a trait; `run` has none.
+
+use crate::principal::Principal;
+use contract::time::Timestamp;
+use gate::server::ServerId;
+use ledger::record::StepUp;
+
+/// The very call that is to be approved, as it would be dispatched.
+#[derive(Debug, Clone, Copy)]
+pub struct ApprovalRequest<'a> {
+    pub principal: &'a Principal,
+    pub server: &'a ServerId,
+    pub tool: &'a str,
+    /// The hash of the tool's entry as it is now.
+    pub contract: [u8; 32],
+    pub arguments: Option<&'a [u8]>,
+    /// What the client answers to questions of the server with this call.
+    pub input_responses: Option<&'a [u8]>,
+    pub groups: &'a [String],
+    pub policy: Option<&'a str>,
+}
+
+/// An approval that was used up for a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalGrant {
+    pub by: String,
+    pub at: Timestamp,
+    pub step_up: StepUp,
+}
+
+/// What is known of a call's approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum ApprovalAnswer {
+    /// It was granted, and counts for this call alone.
+    Granted(ApprovalGrant),
+    /// A person decides.
+    Waits { id: String },
+    /// A person said no.
+    Refused,
+    /// It cannot be asked for now.
+    Unavailable { why: &'static str },
+}
+
+/// Goes on with a call that waits.
+pub type ResumeCall = Box<dyn Fn() + Send + Sync>;
+
+/// Where approvals are asked for.
+pub trait ApprovalDesk: std::fmt::Debug + Send + Sync {
+    /// Uses a grant for this call, or asks for one.
+    fn ask(&self, request: &ApprovalRequest<'_>) -> ApprovalAnswer;
+
+    /// Calls `resume` when a person has decided, or when the call has waited for long enough: then it is asked for again.
+    fn watch(&self, id: &str, resume: ResumeCall);
+}

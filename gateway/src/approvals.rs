@@ -1,0 +1,448 @@
+//! Calls that wait for another person: asked for, shown, granted or refused, and used once.
+//!
+//! The store has what an approval is bound to, as hashes, and authenticates a grant. The arguments are in the memory of this
+//! node and nowhere else: an approver sees them here, and when the node is gone, so is the request. A grant outlives it.
+//!
+//! INVARIANT: a call goes on only by [`store::ApprovalStore::take_approval`], which one taker gets once, for exactly the call
+//! that was shown.
+
+use crate::admin::name_of;
+use crate::authorizer::PolicyAuthorizer;
+use contract::canonical::{Position, canonical};
+use contract::hash::EntryHash;
+use contract::json::Document;
+use contract::time::Timestamp;
+use engine::decide::{ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, ResumeCall};
+use engine::recorder::{Recorder, now};
+use gate::server::ServerId;
+use ledger::record::StepUp;
+use policy::{Caller, Identity};
+use ring::hmac;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::{
+    ApprovalDecision, ApprovalId, ApprovalState, ArgsHash, By, CallApproval, CallBinding, Refusal,
+    Store, StoreError, Taken,
+};
+
+/// The most bytes of arguments that wait on one node.
+pub(crate) const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
+/// How often the same call may be asked for while an approval of it could still count.
+const MAX_REPEATS: u32 = 64;
+
+/// Why a person's decision does not count.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Undecided {
+    #[error(
+        "no call waits under this id on this node: it was decided, has expired, or waits on another node"
+    )]
+    Unknown,
+    #[error("you may not decide on your own call, nor on one of a key that you made")]
+    Own,
+    #[error("only a member of {0} may decide on this call")]
+    NotInGroup(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is kept of a call that waits.
+struct HeldCall {
+    identity: Identity,
+    server: ServerId,
+    tool: String,
+    contract: EntryHash,
+    groups: Vec<String>,
+    policy: Option<String>,
+    arguments: Vec<u8>,
+    parked_at: Timestamp,
+    expires_at: Timestamp,
+    waiters: Vec<ResumeCall>,
+    decided: Option<Decided>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decided {
+    Granted(StepUp),
+    Refused,
+}
+
+/// A waiting call as an approver sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct ShownCall {
+    pub(crate) id: String,
+    pub(crate) principal: String,
+    pub(crate) server: ServerId,
+    pub(crate) tool: String,
+    pub(crate) contract: EntryHash,
+    pub(crate) groups: Vec<String>,
+    pub(crate) policy: Option<String>,
+    pub(crate) parked_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
+    /// The arguments as they would be sent.
+    pub(crate) arguments: String,
+}
+
+/// How long calls wait, and how long an approval counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ApprovalTimes {
+    pub(crate) wait: Duration,
+    pub(crate) ttl: Duration,
+}
+
+pub(crate) struct Approvals {
+    store: Mutex<Box<dyn Store>>,
+    held: Arc<Mutex<HashMap<String, HeldCall>>>,
+    key: hmac::Key,
+    times: ApprovalTimes,
+    authorizer: Arc<PolicyAuthorizer>,
+    recorder: Arc<Recorder>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl std::fmt::Debug for Approvals {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Approvals").field("times", &self.times).finish_non_exhaustive()
+    }
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Approvals {
+    /// `secret` is what nodes share, so that a grant counts on each of them.
+    pub(crate) fn new(
+        store: Box<dyn Store>,
+        secret: &[u8; 32],
+        times: ApprovalTimes,
+        authorizer: Arc<PolicyAuthorizer>,
+        recorder: Arc<Recorder>,
+        runtime: tokio::runtime::Handle,
+    ) -> Approvals {
+        let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let derived = hmac::sign(&root, b"holdpoint approvals 1");
+        Approvals {
+            store: Mutex::new(store),
+            held: Arc::default(),
+            key: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()),
+            times,
+            authorizer,
+            recorder,
+            runtime,
+        }
+    }
+
+    /// All that an approval of this call is bound to.
+    fn binding(&self, request: &ApprovalRequest<'_>, identity: &Identity) -> CallBinding {
+        let mut context = hmac::Context::with_key(&self.key);
+        let mut part = |bytes: &[u8]| {
+            context.update(&(bytes.len() as u64).to_le_bytes());
+            context.update(bytes);
+        };
+        part(&self.authorizer.digest());
+        for raw in [request.arguments, request.input_responses] {
+            part(&raw.map_or_else(Vec::new, canonical_or_raw));
+        }
+        let mut args_hash = ArgsHash([0; 32]);
+        args_hash.0.copy_from_slice(context.sign().as_ref());
+        CallBinding {
+            principal: name_of(identity),
+            server: request.server.clone(),
+            tool: request.tool.to_owned(),
+            contract_hash: EntryHash::from_bytes(request.contract),
+            args_hash,
+        }
+    }
+
+    /// The names that approvals of this call may have: those of the time span in which one that still counts was asked for.
+    /// A retry needs no id, on any node.
+    fn names(&self, call: &CallBinding, window: i64) -> impl Iterator<Item = ApprovalId> {
+        let mut root = hmac::Context::with_key(&self.key);
+        for text in [&call.principal, call.server.as_str(), &call.tool] {
+            root.update(&(text.len() as u64).to_le_bytes());
+            root.update(text.as_bytes());
+        }
+        root.update(call.contract_hash.as_bytes());
+        root.update(&call.args_hash.0);
+        root.update(&window.to_le_bytes());
+        (0..MAX_REPEATS).filter_map(move |repeat| {
+            let mut context = root.clone();
+            context.update(&repeat.to_le_bytes());
+            let tag = context.sign();
+            format!("a{}", hex::encode(tag.as_ref().get(..12)?)).parse().ok()
+        })
+    }
+
+    fn ttl_milliseconds(&self) -> i64 {
+        i64::try_from(self.times.ttl.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    fn ask_for(
+        &self,
+        request: &ApprovalRequest<'_>,
+        identity: &Identity,
+    ) -> Result<ApprovalAnswer, StoreError> {
+        let at = now();
+        let call = self.binding(request, identity);
+        let window = at.0 / self.ttl_milliseconds().max(1);
+        let mut store = lock(&self.store);
+        let mut free = None;
+        for window in [window - 1, window] {
+            free = None;
+            for id in self.names(&call, window) {
+                let Some(found) = store.approval(&id)? else {
+                    free = Some(id);
+                    break;
+                };
+                match self.look_at(&mut **store, &found, &call, at)? {
+                    Some(ApprovalAnswer::Waits { id }) => {
+                        self.hold(&id, request, identity, &found);
+                        return Ok(ApprovalAnswer::Waits { id });
+                    }
+                    Some(answer) => return Ok(answer),
+                    None => {}
+                }
+            }
+        }
+        let Some(id) = free else {
+            let why = "it was asked for too often within a short time";
+            return Ok(ApprovalAnswer::Unavailable { why });
+        };
+        if self.held_bytes() + request.arguments.map_or(0, <[u8]>::len) > MAX_HELD_BYTES {
+            return Ok(ApprovalAnswer::Unavailable { why: "too many calls wait for approval" });
+        }
+        store.expire_approvals(at)?;
+        let expires_at = Timestamp(at.0.saturating_add(self.ttl_milliseconds()));
+        store.park_call(&id, &call, at, expires_at)?;
+        drop(store);
+        let parked = CallApproval {
+            id: id.clone(),
+            call,
+            state: ApprovalState::Parked,
+            parked_at: at,
+            expires_at,
+            decided: None,
+            used_at: None,
+        };
+        self.hold(id.as_str(), request, identity, &parked);
+        let data = json!({
+            "approval_id": id.as_str(), "tool": request.tool, "groups": request.groups,
+            "principal": identity.subject,
+        });
+        self.recorder.event(request.server.as_str(), "approval.parked", None, &data);
+        Ok(ApprovalAnswer::Waits { id: id.to_string() })
+    }
+
+    /// What an approval that was asked for before means for the call; `None` if it is over.
+    fn look_at(
+        &self,
+        store: &mut dyn Store,
+        found: &CallApproval,
+        call: &CallBinding,
+        at: Timestamp,
+    ) -> Result<Option<ApprovalAnswer>, StoreError> {
+        let id = found.id.to_string();
+        Ok(match found.state {
+            ApprovalState::Parked if found.expires_at > at => Some(ApprovalAnswer::Waits { id }),
+            ApprovalState::Granted if found.expires_at > at => {
+                match store.take_approval(&found.id, call, at)? {
+                    Taken::Taken(taken) => {
+                        let step_up = self.forget(&id);
+                        let signed = taken
+                            .decided
+                            .unwrap_or_else(|| store::Signed { by: String::new(), at });
+                        let grant = ApprovalGrant { by: signed.by, at: signed.at, step_up };
+                        Some(ApprovalAnswer::Granted(grant))
+                    }
+                    // Another call took it, or it is none of this call's.
+                    Taken::Not(_) | Taken::OtherCall | Taken::Unknown => None,
+                }
+            }
+            ApprovalState::Refused => {
+                let is_news = lock(&self.held)
+                    .get(&id)
+                    .is_some_and(|held| held.decided == Some(Decided::Refused));
+                self.forget(&id);
+                is_news.then_some(ApprovalAnswer::Refused)
+            }
+            ApprovalState::Parked
+            | ApprovalState::Granted
+            | ApprovalState::Used
+            | ApprovalState::Expired => None,
+        })
+    }
+
+    fn held_bytes(&self) -> usize {
+        lock(&self.held).values().map(|held| held.arguments.len()).sum()
+    }
+
+    /// Keeps the call in memory, where an approver can see it.
+    fn hold(
+        &self,
+        id: &str,
+        request: &ApprovalRequest<'_>,
+        identity: &Identity,
+        parked: &CallApproval,
+    ) {
+        let at = now();
+        let mut held = lock(&self.held);
+        held.retain(|_, held| held.expires_at > at);
+        held.entry(id.to_owned()).or_insert_with(|| HeldCall {
+            identity: identity.clone(),
+            server: request.server.clone(),
+            tool: request.tool.to_owned(),
+            contract: parked.call.contract_hash,
+            groups: request.groups.to_vec(),
+            policy: request.policy.map(str::to_owned),
+            arguments: request.arguments.map(<[u8]>::to_vec).unwrap_or_default(),
+            parked_at: parked.parked_at,
+            expires_at: parked.expires_at,
+            waiters: Vec::new(),
+            decided: None,
+        });
+    }
+
+    /// Drops a call that is over. Returns how the approver's identity was stepped up, where that is known here.
+    fn forget(&self, id: &str) -> StepUp {
+        match lock(&self.held).remove(id).and_then(|held| held.decided) {
+            Some(Decided::Granted(step_up)) => step_up,
+            Some(Decided::Refused) | None => StepUp::None,
+        }
+    }
+
+    /// The calls that wait here and that this person may decide on, the oldest first.
+    pub(crate) fn waiting_for(&self, caller: &Caller) -> Vec<ShownCall> {
+        let at = now();
+        let held = lock(&self.held);
+        let open = held.iter().filter(|(_, held)| held.decided.is_none() && held.expires_at > at);
+        let mut shown: Vec<ShownCall> = open
+            .filter(|(_, held)| is_member(caller.identity(), &held.groups))
+            .map(|(id, held)| shown(id, held))
+            .collect();
+        shown.sort_by(|left, right| (left.parked_at, &left.id).cmp(&(right.parked_at, &right.id)));
+        shown
+    }
+
+    /// Records what a person says to a call, and goes on with it.
+    pub(crate) fn decide(
+        &self,
+        id: &str,
+        decision: ApprovalDecision,
+        caller: &Caller,
+    ) -> Result<ShownCall, Undecided> {
+        let approver = caller.identity();
+        let (decided_on, of_key) = {
+            let held = lock(&self.held);
+            let call =
+                held.get(id).filter(|held| held.decided.is_none()).ok_or(Undecided::Unknown)?;
+            if call.identity.subject == approver.subject {
+                return Err(Undecided::Own);
+            }
+            if !is_member(approver, &call.groups) {
+                return Err(Undecided::NotInGroup(call.groups.join(" or ")));
+            }
+            let is_key = call.identity.proof == policy::IdentityProof::Key;
+            (shown(id, call), is_key.then(|| call.identity.subject.clone()))
+        };
+        let name = name_of(approver);
+        let approval: ApprovalId = id.parse().map_err(|_| Undecided::Unknown)?;
+        {
+            let mut store = lock(&self.store);
+            if let Some(subject) = of_key {
+                let keys = store.api_keys()?;
+                let mut owners = keys.iter().filter(|key| key.key.sub == subject);
+                if owners.any(|key| [&approver.subject, &name].contains(&&key.created.by)) {
+                    return Err(Undecided::Own);
+                }
+            }
+            store.decide_call(&approval, decision, By { name: &name, at: now() }).map_err(
+                |error| match error {
+                    StoreError::Refused(Refusal::OwnCall { .. }) => Undecided::Own,
+                    error => Undecided::Store(error),
+                },
+            )?;
+        }
+        let (event, decided) = match decision {
+            ApprovalDecision::Grant => {
+                let step_up = if approver.mfa { StepUp::Mfa } else { StepUp::None };
+                ("approval.granted", Decided::Granted(step_up))
+            }
+            ApprovalDecision::Refuse => ("approval.refused", Decided::Refused),
+        };
+        let data = json!({"approval_id": id, "step_up": approver.mfa.then_some("mfa")});
+        self.recorder.event(decided_on.server.as_str(), event, Some(&name), &data);
+        // A retry may have used the grant by now.
+        let waiters = lock(&self.held).get_mut(id).map(|call| {
+            call.decided = Some(decided);
+            std::mem::take(&mut call.waiters)
+        });
+        waiters.into_iter().flatten().for_each(|resume| resume());
+        Ok(decided_on)
+    }
+
+    /// The server of a call that waits here.
+    pub(crate) fn server_of(&self, id: &str) -> Option<ServerId> {
+        lock(&self.held).get(id).map(|held| held.server.clone())
+    }
+}
+
+impl ApprovalDesk for Approvals {
+    fn ask(&self, request: &ApprovalRequest<'_>) -> ApprovalAnswer {
+        let Some(caller) = &request.principal.caller else {
+            return ApprovalAnswer::Unavailable { why: "the caller has no verified identity" };
+        };
+        self.ask_for(request, caller.identity())
+            .unwrap_or(ApprovalAnswer::Unavailable { why: "the store of approvals cannot be used" })
+    }
+
+    fn watch(&self, id: &str, resume: ResumeCall) {
+        let resume: Arc<ResumeCall> = Arc::new(resume);
+        let is_decided = {
+            let mut held = lock(&self.held);
+            match held.get_mut(id).filter(|held| held.decided.is_none()) {
+                Some(held) => {
+                    let waiter = resume.clone();
+                    held.waiters.push(Box::new(move || waiter()));
+                    false
+                }
+                None => true,
+            }
+        };
+        if is_decided {
+            return resume();
+        }
+        let wait = self.times.wait;
+        // A call that went on meanwhile is not resumed a second time: it waits for nothing then.
+        self.runtime.spawn(async move {
+            tokio::time::sleep(wait).await;
+            resume();
+        });
+    }
+}
+
+fn is_member(approver: &Identity, groups: &[String]) -> bool {
+    groups.iter().any(|group| approver.groups.contains(group))
+}
+
+/// The canonical form, so that another order of members is no other call. What cannot be read is compared as it is.
+fn canonical_or_raw(raw: &[u8]) -> Vec<u8> {
+    let document = Document::parse_bytes(raw);
+    document.map_or_else(|_| raw.to_vec(), |document| canonical(document.root(), Position::Plain))
+}
+
+fn shown(id: &str, held: &HeldCall) -> ShownCall {
+    ShownCall {
+        id: id.to_owned(),
+        principal: name_of(&held.identity),
+        server: held.server.clone(),
+        tool: held.tool.clone(),
+        contract: held.contract,
+        groups: held.groups.clone(),
+        policy: held.policy.clone(),
+        parked_at: held.parked_at,
+        expires_at: held.expires_at,
+        arguments: String::from_utf8_lossy(&held.arguments).into_owned(),
+    }
+}

@@ -1,0 +1,154 @@
+//! Two people, one tool that needs approval.
+
+use crate::stage::{Setting, Stage, tool, until};
+use serde_json::{Value, json};
+
+const POLICIES: &str = "@id(\"ask\")\n@require_approval(\"leads\")\npermit(principal, action in Action::\"call\", resource);\n@id(\"admin\")\npermit(principal, action in [Action::\"grant\", Action::\"audit\"], resource);";
+const CANARY: &str = "canary-5b1e77";
+
+async fn stage(limits: &str) -> (Stage, String) {
+    let stage = Stage::open(Setting {
+        tools: vec![tool("write_report", "Writes.")],
+        policies: POLICIES,
+        gateway: limits,
+        principals: &[("ada", &["leads"]), ("eve", &[])],
+        admins: &[("bob", &["leads"]), ("ada", &["leads"]), ("mallory", &["interns"])],
+        ..Setting::default()
+    })
+    .await;
+    let session = stage.begin("/mcp", "ada").await;
+    stage.ask("ada", &session, "tools/list", &json!({})).await;
+    (stage, session)
+}
+
+fn arguments(limit: u64) -> Value {
+    json!({"path": CANARY, "limit": limit})
+}
+
+/// The calls that wait for a person.
+async fn waiting(stage: &Stage, admin: &str) -> Vec<Value> {
+    let answer = stage.admin("GET", "/approvals", admin).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["approvals"].as_array().unwrap().clone()
+}
+
+async fn one_waiting(stage: &Stage, admin: &str) -> Value {
+    until("a call waits", async || waiting(stage, admin).await.len() == 1).await;
+    waiting(stage, admin).await.remove(0)
+}
+
+async fn decide(stage: &Stage, admin: &str, id: &Value, act: &str) -> u16 {
+    let path = format!("/approvals/{}/{act}", id.as_str().unwrap());
+    stage.admin("POST", &path, admin).await.status
+}
+
+fn calls(stage: &Stage) -> usize {
+    stage.script.lock().unwrap().count("tools/call")
+}
+
+fn decisions(stage: &Stage) -> Vec<Value> {
+    let all = stage.decisions().into_iter();
+    all.filter(|line| line["mcp"]["method"] == "tools/call").collect()
+}
+
+const WAITS: &str = "limits = { approval_wait_seconds = 20, approval_ttl_seconds = 900 }";
+const ANSWERS: &str = "limits = { approval_wait_seconds = 0, approval_ttl_seconds = 900 }";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_waits_for_another_person_and_is_made_once() {
+    let (stage, session) = stage(WAITS).await;
+    let arguments = arguments(1);
+    let call = || stage.call("ada", &session, "reports__write_report", &arguments);
+    // Refused.
+    let refusing = async {
+        let shown = one_waiting(&stage, "bob").await;
+        assert_eq!(shown["arguments"], arguments, "the approver sees what would be sent");
+        assert_eq!((&shown["tool"], calls(&stage)), (&json!("write_report"), 0));
+        assert!(waiting(&stage, "mallory").await.is_empty(), "not one of the group");
+        assert_eq!(decide(&stage, "mallory", &shown["id"], "grant").await, 403);
+        assert_eq!(decide(&stage, "ada", &shown["id"], "grant").await, 403, "their own call");
+        assert_eq!(decide(&stage, "bob", &shown["id"], "refuse").await, 200);
+        assert_eq!(decide(&stage, "bob", &shown["id"], "grant").await, 409, "it was refused");
+    };
+    let (answer, ()) = tokio::join!(call(), refusing);
+    assert_eq!(answer["error"]["data"]["reason"], "forbidden", "{answer}");
+    assert_eq!(calls(&stage), 0);
+    // Asked again and granted.
+    let granting = async {
+        let shown = one_waiting(&stage, "bob").await;
+        assert_eq!(decide(&stage, "bob", &shown["id"], "grant").await, 200);
+    };
+    let (answer, ()) = tokio::join!(call(), granting);
+    assert!(answer.get("result").is_some(), "{answer}");
+    assert_eq!(calls(&stage), 1);
+    // One decision line for each call, and the second names who granted it.
+    let lines = decisions(&stage);
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert_eq!(lines[0]["decision"]["result"], "deny");
+    let approval = &lines[1]["approval"];
+    assert_eq!((&approval["required"], &approval["step_up"]), (&json!(true), &json!("none")));
+    assert!(approval["approved_by"].as_str().unwrap().ends_with("|bob"), "{approval}");
+    assert!(approval["approved_at"].is_string(), "{approval}");
+    let events = stage.receipts();
+    let named = |name: &str| events.iter().filter(|line| line["name"] == name).count();
+    let names = ["approval.parked", "approval.granted", "approval.refused"];
+    assert_eq!(names.map(named), [2, 1, 1]);
+    let metrics = stage.send("GET", "/metrics", &[], "").await.body;
+    let text = stage.all_text();
+    assert!(text.contains("approval.parked"));
+    assert!(!text.contains(CANARY) && !metrics.contains(CANARY), "no argument is recorded");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_counts_for_one_retry_of_the_same_call_only() {
+    let (stage, session) = stage(ANSWERS).await;
+    let call =
+        async |limit| stage.call("ada", &session, "reports__write_report", &arguments(limit)).await;
+    let answer = call(1).await;
+    let error = &answer["error"];
+    assert_eq!(
+        (&error["code"], &error["data"]["reason"]),
+        (&json!(1014), &json!("approval_required"))
+    );
+    let id = error["data"]["approval_id"].clone();
+    assert_eq!(call(1).await["error"]["data"]["approval_id"], id, "the same approval");
+    assert_eq!(decide(&stage, "bob", &id, "grant").await, 200);
+    // Other arguments are another call.
+    let other = call(2).await;
+    assert_eq!(other["error"]["code"], 1014, "{other}");
+    assert_ne!(other["error"]["data"]["approval_id"], id);
+    assert_eq!(calls(&stage), 0);
+    // Another caller's call is another call.
+    let session = stage.begin("/mcp", "eve").await;
+    let eve = stage.call("eve", &session, "reports__write_report", &arguments(1)).await;
+    assert_eq!(eve["error"]["code"], 1014, "{eve}");
+    // The same members in another order are the same call.
+    let answer = call(1).await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    let replayed = call(1).await;
+    assert_eq!(replayed["error"]["code"], 1014, "{replayed}");
+    assert_ne!(replayed["error"]["data"]["approval_id"], id);
+    assert_eq!(calls(&stage), 1);
+    assert_eq!(decide(&stage, "bob", &id, "grant").await, 409, "it was used");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_survives_its_node_and_a_request_does_not() {
+    let (stage, session) = stage(ANSWERS).await;
+    let call = async |stage: &Stage, session: &str, limit| {
+        stage.call("ada", session, "reports__write_report", &arguments(limit)).await
+    };
+    let granted = call(&stage, &session, 1).await["error"]["data"]["approval_id"].clone();
+    let waits = call(&stage, &session, 2).await["error"]["data"]["approval_id"].clone();
+    assert_eq!(decide(&stage, "bob", &granted, "grant").await, 200);
+    stage.node.clone().shut_down(std::time::Duration::from_secs(1)).await;
+    let again = stage.restarted().await;
+    assert!(waiting(&again, "bob").await.is_empty(), "nothing shows what it would be");
+    assert_eq!(decide(&again, "bob", &waits, "grant").await, 409);
+    let session = again.begin("/mcp", "ada").await;
+    assert_eq!(call(&again, &session, 2).await["error"]["code"], 1014);
+    assert_eq!(calls(&again), 0, "nothing was dispatched that was not granted");
+    let answer = call(&again, &session, 1).await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    assert_eq!(calls(&again), 1);
+}
