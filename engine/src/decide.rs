@@ -241,7 +241,10 @@ impl Path {
     /// them count too.
     #[must_use]
     pub fn throttled_by(mut self, limiter: Arc<RateLimiter>) -> Path {
-        self.checks.push((Concerns::CountedToolCalls, Box::new(RateCheck { limiter })));
+        self.checks.push((
+            Concerns::CountedToolCalls,
+            Box::new(RateCheck { limiter, begun: Instant::now() }),
+        ));
         self
     }
 

@@ -10,7 +10,7 @@ use gate::server::ServerId;
 use policy::preflight::RateLimiter;
 use settings::{Preflight, Whole};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a server may take to end by itself.
 const USUAL_GRACE: Duration = Duration::from_secs(5);
@@ -71,9 +71,7 @@ impl Configuration {
     pub(crate) fn preflighted(&self, path: Path, server: &ServerId, is_local: bool) -> Path {
         let preflight = &self.of(server).preflight;
         let path = match preflight.throttle() {
-            Some(throttle) => {
-                path.throttled_by(Arc::new(RateLimiter::new(throttle, Instant::now())))
-            }
+            Some(throttle) => path.throttled_by(Arc::new(RateLimiter::new(throttle))),
             None => path,
         };
         match *preflight == Preflight::default() {

@@ -201,7 +201,7 @@ fn every_operation_of_the_openapi_document_is_served() {
             served += 1;
         }
     }
-    assert_eq!(served, 14);
+    assert_eq!(served, 17);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use settings::gateway::{
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::{EndpointUrl, HttpEndpoint, StdioLaunch, Upstream};
 
 pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String> {
@@ -127,7 +127,7 @@ pub(super) fn rules_of(
 pub(super) fn preflighted(path: Path, settings: &ServerSettings, cache: &InputRulesCache) -> Path {
     let preflight = &settings.preflight;
     let path = match preflight.throttle() {
-        Some(throttle) => path.throttled_by(Arc::new(RateLimiter::new(throttle, Instant::now()))),
+        Some(throttle) => path.throttled_by(Arc::new(RateLimiter::new(throttle))),
         None => path,
     };
     let is_local = matches!(settings.reach, Reach::Command(_));

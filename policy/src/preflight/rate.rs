@@ -9,7 +9,7 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The most buckets at a time. Past it, callers who were not seen lately are refused until others fall idle.
 pub const MAX_BUCKETS: usize = 100_000;
@@ -139,14 +139,13 @@ pub enum RateDecision {
 pub struct RateLimiter {
     throttle: Throttle,
     hashers: [RandomState; 2],
-    begun: Instant,
     shards: [Mutex<Shard>; SHARDS],
 }
 
 #[derive(Debug, Default)]
 struct Shard {
     buckets: HashMap<u128, Bucket>,
-    /// When idle buckets were last dropped, in nanoseconds since the limiter began.
+    /// When idle buckets were last dropped, in nanoseconds.
     swept: u64,
 }
 
@@ -166,18 +165,17 @@ impl Shard {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Bucket {
-    /// When it is full again, in nanoseconds since the limiter began.
+    /// When it is full again, in nanoseconds.
     full_at: u64,
     day: u64,
     used: u64,
 }
 
 impl RateLimiter {
-    pub fn new(throttle: Throttle, now: Instant) -> RateLimiter {
+    pub fn new(throttle: Throttle) -> RateLimiter {
         RateLimiter {
             throttle,
             hashers: [RandomState::new(), RandomState::new()],
-            begun: now,
             shards: std::array::from_fn(|_| Mutex::default()),
         }
     }
@@ -186,9 +184,10 @@ impl RateLimiter {
         self.throttle
     }
 
-    /// Takes one call out of the bucket. `unix_seconds` says which day it is.
-    pub fn take(&self, key: RateKey<'_>, now: Instant, unix_seconds: u64) -> RateDecision {
-        let nanoseconds = self.nanoseconds(now);
+    /// Takes one call out of the bucket. `now` is a time that only grows, counted from any one moment; `unix_seconds` says
+    /// which day it is.
+    pub fn take(&self, key: RateKey<'_>, now: Duration, unix_seconds: u64) -> RateDecision {
+        let nanoseconds = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let key = self.key(key);
         let mut shard = self.shard(key);
         if !shard.buckets.contains_key(&key) && !shard.has_room(nanoseconds, unix_seconds) {
@@ -222,10 +221,6 @@ impl RateLimiter {
             bucket.used += 1;
         }
         RateDecision::Allowed
-    }
-
-    fn nanoseconds(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.begun).as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn key(&self, RateKey { issuer, principal, tool }: RateKey<'_>) -> u128 {

@@ -158,7 +158,7 @@ fn host_and_port(authority: &str) -> Result<(String, Option<u16>), UrlFault> {
         Some(rest) => {
             let (address, port) = rest.split_once(']').ok_or(UrlFault::Host)?;
             // An address is written in the one way that it is printed in.
-            let read: std::net::Ipv6Addr = address.parse().map_err(|_| UrlFault::Host)?;
+            let read: core::net::Ipv6Addr = address.parse().map_err(|_| UrlFault::Host)?;
             if read.to_string() != address.to_ascii_lowercase() {
                 return Err(UrlFault::Host);
             }
@@ -206,7 +206,7 @@ fn is_plain_host(host: &str) -> bool {
     if !is_number {
         return true;
     }
-    host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.to_string() == host)
+    host.parse::<core::net::Ipv4Addr>().is_ok_and(|address| address.to_string() == host)
 }
 
 /// Checks path, query and fragment.

@@ -5,11 +5,13 @@ use crate::reason::ReasonCode;
 use crate::recorder::now;
 use policy::preflight::{RateDecision, RateKey, RateLimiter};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub(crate) struct RateCheck {
     pub(crate) limiter: Arc<RateLimiter>,
+    /// What the limiter's time is counted from.
+    pub(crate) begun: Instant,
 }
 
 impl Check for RateCheck {
@@ -18,8 +20,9 @@ impl Check for RateCheck {
         let issuer = principal.caller.as_ref().map_or("", |it| it.identity().issuer.as_str());
         let tool = call.target.map_or("", |target| target.key);
         let key = RateKey { issuer, principal: &principal.subject, tool };
+        let elapsed = question.now.saturating_duration_since(self.begun);
         let unix_seconds = u64::try_from(now().0 / 1_000).unwrap_or(0);
-        match self.limiter.take(key, question.now, unix_seconds) {
+        match self.limiter.take(key, elapsed, unix_seconds) {
             RateDecision::Allowed => Answer::Continue,
             RateDecision::Limited { retry_after } => too_many(
                 ReasonCode::RateLimited,
