@@ -54,7 +54,10 @@ pub use launch_identity::{EntryFile, LaunchHash, LaunchIdentity, StartedProgram}
 pub use launch_key::LaunchKey;
 pub use location::{Location, LocationError, open};
 pub use named::{BadId, MAX_ID_BYTES};
-pub use postgres::{Address, AddressError, PostgresStore};
+pub use postgres::{
+    Address, AddressError, InstanceKey, KnownNode, MAX_NODE_ADDRESS_BYTES, MAX_NODES, NodeId,
+    NodeRegistry, PostgresStore,
+};
 pub use record::{
     Baseline, HistoryEvent, Launch, Observation, ObservationError, PastPin, Recorded, Revision,
     ServerRecord, Sighting, Snapshot, Wanted,

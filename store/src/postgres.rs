@@ -18,6 +18,7 @@ mod address;
 mod connection;
 mod escape;
 mod migrate;
+mod nodes;
 mod session;
 mod tls;
 mod transaction;
@@ -25,6 +26,7 @@ mod wait;
 
 pub(crate) use address::MAX_ADDRESS_BYTES;
 pub use address::{Address, AddressError};
+pub use nodes::{InstanceKey, KnownNode, MAX_NODE_ADDRESS_BYTES, MAX_NODES, NodeId, NodeRegistry};
 use session::{CHANNEL, Session};
 use transaction::Rows;
 
