@@ -18,7 +18,7 @@ pub use view::{Freshness, Known, ServerView};
 use crate::admission::{Admittance, Checked};
 use crate::decide::Path;
 use crate::error_log::ErrorLog;
-use crate::judge::{Again, Instance, Judge, Judged, Seen, ViewKey};
+use crate::judge::{Again, Instance, Judge, Judged, Rules, Seen, ViewKey};
 use crate::recorder::{Recorder, now};
 use crate::requests::SessionKey;
 use crate::sentinel::Sentinel;
@@ -82,6 +82,9 @@ pub type Remark = dyn Fn(&str) + Send + Sync;
 /// Tells a person that something of the server began to be held. It must return at once.
 pub type Alarm = dyn Fn() + Send + Sync;
 
+/// Does something that may take long, before it returns.
+pub type Aside = dyn Fn(&mut dyn FnMut()) + Send + Sync;
+
 /// What a server is made of.
 pub struct ServerParts {
     pub settings: ServerSettings,
@@ -138,6 +141,8 @@ pub struct Server {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) tally: Tally,
     pub(crate) faults: Faults,
+    /// What the judge judges by, which does not change.
+    pub(crate) rules: Rules,
     judge: Mutex<Judge>,
     /// Asked before each call whether a person decided anything.
     sentinel: Mutex<Sentinel>,
@@ -148,6 +153,8 @@ pub struct Server {
     pub(crate) errors: ErrorLog,
     remark: Box<Remark>,
     alarm: Box<Alarm>,
+    /// How the store is read on the way of a call, where that must not keep a thread.
+    aside: Option<Box<Aside>>,
     /// Whether a call was held in this process.
     has_held: AtomicBool,
 }
@@ -184,6 +191,7 @@ impl Server {
             recorder,
             tally: Tally::default(),
             faults: Faults::default(),
+            rules: judge.rules().clone(),
             judge: Mutex::new(judge),
             sentinel: Mutex::new(sentinel.about(id)),
             views: Mutex::new(Views { by_key: HashMap::new(), admission, checked: None }),
@@ -194,9 +202,17 @@ impl Server {
             remark,
             alarm,
             has_held: AtomicBool::new(false),
+            aside: None,
         };
         add_view(&mut lock(&server.views), Seen::default(), begun);
         server
+    }
+
+    /// The same where calls are decided on threads that must not wait for the store: what reads it on the way of a call is
+    /// done by this.
+    #[must_use]
+    pub fn reading_by(self, aside: Box<Aside>) -> Server {
+        Server { aside: Some(aside), ..self }
     }
 
     pub(crate) fn judge(&self) -> MutexGuard<'_, Judge> {
@@ -323,7 +339,12 @@ impl Server {
             return Ok(());
         }
         if let Some(news) = sentinel.news()? {
-            self.look_again()?;
+            let mut looked = Ok(());
+            match &self.aside {
+                Some(aside) => aside(&mut || looked = self.look_again()),
+                None => looked = self.look_again(),
+            }
+            looked?;
             sentinel.take_note(news);
         }
         is_current.store(true, Ordering::Release);

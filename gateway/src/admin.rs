@@ -11,6 +11,7 @@ mod ledger;
 mod lifecycle;
 mod openapi;
 mod operation;
+mod peers;
 mod principals;
 mod refusal;
 mod servers;
@@ -18,6 +19,7 @@ mod servers;
 use crate::front::Identified;
 use crate::identity::Resource;
 use crate::node::Node;
+use crate::relay::Arrival;
 use crate::reply::{self, Reply};
 use axum::Router;
 use axum::body::Body as AxumBody;
@@ -53,6 +55,7 @@ const BODY_PATIENCE: Duration = Duration::from_secs(30);
 struct AdminVisit {
     node: Arc<Node>,
     caller: Caller,
+    arrival: Arrival,
 }
 
 /// What a request says, apart from who makes it.
@@ -118,16 +121,31 @@ impl Node {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.counts.admin_requests.fetch_add(1, Ordering::Relaxed);
-        let caller = match self.identify(&parts, Resource::Admin).await {
-            Ok(Identified { caller, .. }) => caller,
-            Err(refused) => return unidentified(&refused),
-        };
+        match self.identify(&parts, Resource::Admin).await {
+            Ok(identified) => self.respond_admin_to(identified, parts, body).await,
+            Err(refused) => unidentified(&refused),
+        }
+    }
+
+    /// Answers a request to the admin API whose caller is known, here or by another node.
+    pub(crate) async fn respond_admin_to<B>(
+        self: Arc<Self>,
+        identified: Identified,
+        parts: Parts,
+        body: B,
+    ) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let body = match read_body(&parts.headers, body).await {
             Ok(body) => body,
             Err(error) => return error.reply(),
         };
+        let arrival = self.arrival(&parts, &identified);
         let mut request = Request::from_parts(parts, AxumBody::from(body));
-        request.extensions_mut().insert(AdminVisit { node: self, caller });
+        let (caller, node) = (identified.found.caller, self);
+        request.extensions_mut().insert(AdminVisit { node, caller, arrival });
         let answered = ROUTER.clone().call(request).await;
         let Ok(response) = answered;
         from_axum(response).await

@@ -9,7 +9,7 @@ use crate::catalog::Scope;
 use crate::frame;
 use crate::front_checks::FrontNames;
 use crate::greeting::{Era, STATELESS};
-use crate::identity::{CredentialHash, Proof, Resource};
+use crate::identity::{Authenticated, Resource};
 use crate::mcp::forward::TRACE_HEADERS;
 use crate::mcp::{self, Visit, fault};
 use crate::node::Node;
@@ -108,9 +108,7 @@ impl Route {
 /// A caller whose identity was verified, and for how long that counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Identified {
-    pub(crate) caller: Caller,
-    pub(crate) credential: CredentialHash,
-    pub(crate) proof: Proof,
+    pub(crate) found: Authenticated,
     pub(crate) expires_in: Option<Duration>,
 }
 
@@ -163,7 +161,7 @@ impl Node {
             matches!(door, Door::Metrics) || self.shared.settings().front.listen.ip().is_loopback();
         if !is_open {
             match self.identify(parts, Resource::Admin).await {
-                Ok(identified) if self.may_audit(&identified.caller) => {}
+                Ok(identified) if self.may_audit(&identified.found.caller) => {}
                 Ok(_) => return reply::empty(StatusCode::FORBIDDEN),
                 Err(refusal) => return *refusal,
             }
@@ -207,6 +205,23 @@ impl Node {
             Ok(identified) => identified,
             Err(refusal) => return *refusal,
         };
+        self.respond_identified(identified, parts, body, scope, org, begun).await
+    }
+
+    /// Answers a request whose caller is known, here or by another node.
+    pub(crate) async fn respond_identified<B>(
+        self: &Arc<Self>,
+        identified: Identified,
+        parts: &Parts,
+        body: B,
+        scope: Scope,
+        org: Option<&str>,
+        begun: Instant,
+    ) -> Reply
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let reply = self.respond_to(&identified, parts, body, scope, org, begun).await;
         reply::until(reply, || self.identity_ends(identified))
     }
@@ -224,7 +239,7 @@ impl Node {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let Identified { caller, expires_in, .. } = identified;
+        let Identified { found: Authenticated { caller, .. }, expires_in } = identified;
         if !self.has_scope(&scope, caller)
             || org.is_some_and(|org| caller.identity().org.as_deref() != Some(org))
         {
@@ -252,8 +267,12 @@ impl Node {
             forwardable: self.forwardable(&parts.headers),
             span: None,
             expires: *expires_in,
+            arrival: self.arrival(parts, identified),
             begun,
         };
+        if let Some(owner) = self.session_owner(&visit, &parts.headers) {
+            return self.relay_session(owner, &visit, parts, body).await;
+        }
         match (&parts.method, era) {
             (&Method::POST, _) => {
                 self.trace(&mut visit, parts);
@@ -386,8 +405,8 @@ impl Node {
         let Some(id) = header(headers, "mcp-session-id") else { return Ok(None) };
         let sealer = &self.shared.sealer;
         match self.sessions.check(sealer, id, &visit.principal_id, &visit.scope) {
-            Ok(session) => Ok(Some(session)),
-            Err(NoSession::Unknown | NoSession::Expired | NoSession::Ended) => {
+            Ok(session) if self.has_session(visit, id, &session) => Ok(Some(session)),
+            Ok(_) | Err(NoSession::Unknown | NoSession::Expired | NoSession::Ended) => {
                 let words = "there is no such session: begin again with `initialize`";
                 Err(Box::new(fault(StatusCode::NOT_FOUND, -32001, words)))
             }
@@ -409,14 +428,18 @@ impl Node {
         ) {
             Some((sender, receiver)) => {
                 let _ = sender.try_send(reply::KEEP_ALIVE);
-                self.keep_alive(sender, visit);
+                self.keep_alive(&sender, visit);
                 reply::events(receiver)
             }
             None => reply::empty(StatusCode::TOO_MANY_REQUESTS),
         }
     }
 
-    async fn read_body<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, Box<Reply>>
+    pub(crate) async fn read_body<B>(
+        &self,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Result<Bytes, Box<Reply>>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -7,10 +7,12 @@ mod crypto;
 mod issuer;
 mod key_set;
 mod metadata;
+mod revoked;
 mod static_key;
 mod token;
 
 use crate::recent::Recent;
+use arc_swap::ArcSwap;
 use caller::VerifiedToken;
 use contract::time::Timestamp;
 use http::HeaderMap;
@@ -30,6 +32,7 @@ pub use certificate::{CertificateFault, VerifiedCertificate};
 pub use issuer::{FETCH_INTERVAL_SECONDS, IssuerError, KeySetSource, MAX_KEY_SET_AGE_SECONDS};
 pub use key_set::BadKeySet;
 pub use metadata::{METADATA_PATH, Resource, protected_resource_metadata};
+pub(crate) use revoked::RevokedCallers;
 pub use static_key::{KEY_ISSUER, KeyFault, StaticKey};
 pub use token::{CLOCK_SKEW_SECONDS, MAX_TOKEN_BYTES, TokenFault};
 
@@ -45,6 +48,7 @@ pub struct Authenticator {
     /// Tokens that were verified, for a few minutes.
     tokens: Recent<VerifiedToken>,
     keys: KeyRing,
+    revoked: ArcSwap<RevokedCallers>,
 }
 
 impl Authenticator {
@@ -72,12 +76,30 @@ impl Authenticator {
             are_keys_enabled,
             tokens: Recent::default(),
             keys: KeyRing::default(),
+            revoked: ArcSwap::default(),
         }
     }
 
-    /// Takes over the static keys of the store: at the start, and when the store changed. On an error no key counts.
+    /// Takes over the static keys and the revocations of the store: at the start, and when the store changed. On an error no
+    /// key counts, and what was revoked stays so.
     pub fn reload_keys(&self, store: &dyn Store) -> Result<(), StoreError> {
-        if self.are_keys_enabled { self.keys.reload(store) } else { Ok(()) }
+        let revoked = store.incident().map(|state| RevokedCallers::of(&state.revocations));
+        let keys = if self.are_keys_enabled { self.keys.reload(store) } else { Ok(()) };
+        self.revoked.store(Arc::new(revoked?));
+        keys
+    }
+
+    /// Who was revoked, and when.
+    pub(crate) fn revoked(&self) -> Arc<RevokedCallers> {
+        self.revoked.load_full()
+    }
+
+    /// Whether a credential that was issued at this moment does not count any more: its principal or its key was revoked.
+    fn is_revoked(&self, caller: &Caller, credential: CredentialHash, since: Timestamp) -> bool {
+        let revoked = self.revoked.load();
+        let by_key = || self.keys.id_of(credential).and_then(|id| revoked.key(credential, &id));
+        let at = revoked.principal(caller.identity()).max(by_key());
+        at.is_some_and(|at| at >= since)
     }
 
     /// The caller that a key for the MCP paths stands for, by its subject.
@@ -119,7 +141,11 @@ impl Authenticator {
             (None, Some(certificate)) => by_certificate(certificate, resource),
             (None, None) => Err(AuthenticationFault::NoCredentials),
         };
-        outcome.map_err(refused)
+        let found = outcome.map_err(refused)?;
+        match self.is_revoked(&found.caller, found.credential, found.since) {
+            true => Err(refused(AuthenticationFault::Revoked)),
+            false => Ok(found),
+        }
     }
 
     fn by_key(
@@ -132,8 +158,9 @@ impl Authenticator {
             return Err(KeyFault::Disabled.into());
         }
         let hash = CredentialHash::of(key.as_bytes());
-        let (caller, expires_at) = self.keys.check(hash, resource == Resource::Admin, now)?;
-        Ok(Authenticated { caller, credential: hash, proof: Proof::Key, expires_at })
+        let (caller, expires_at, since) =
+            self.keys.check(hash, resource == Resource::Admin, now)?;
+        Ok(Authenticated { caller, credential: hash, proof: Proof::Key, expires_at, since })
     }
 
     async fn by_token(
@@ -163,12 +190,18 @@ impl Authenticator {
             key_fingerprint: verified.key_fingerprint,
         };
         let expires_at = Some(verified.refused_from);
-        Ok(Authenticated { caller: verified.caller.clone(), credential: hash, proof, expires_at })
+        let (caller, since) = (verified.caller.clone(), verified.issued_at);
+        Ok(Authenticated { caller, credential: hash, proof, expires_at, since })
     }
 
-    /// Whether a credential that was accepted earlier would be accepted still, its expiry aside: its key was not revoked, its
-    /// issuer still publishes the key that signed it.
-    pub fn still_counts(&self, credential: CredentialHash, proof: &Proof, now: Timestamp) -> bool {
+    /// Whether a credential that was accepted earlier would be accepted still, its expiry aside: neither it nor its principal
+    /// was revoked, and its issuer still publishes the key that signed it.
+    pub fn still_counts(&self, found: &Authenticated, now: Timestamp) -> bool {
+        let Authenticated { caller, credential, proof, since, .. } = found;
+        let credential = *credential;
+        if self.is_revoked(caller, credential, *since) {
+            return false;
+        }
         match proof {
             Proof::Key => self.are_keys_enabled && self.keys.has(credential),
             Proof::Token { issuer, key_id, key_fingerprint } => {
@@ -178,6 +211,17 @@ impl Authenticator {
             }
             Proof::Certificate => true,
         }
+    }
+
+    /// The same for a credential that another node accepted: the keys of its issuer are fetched if they are not known here.
+    pub(crate) async fn counts_elsewhere(&self, found: &Authenticated, now: Timestamp) -> bool {
+        if let Proof::Token { issuer, key_id, .. } = &found.proof
+            && let Some(issuer) = self.issuers.iter().find(|one| one.settings.issuer == *issuer)
+        {
+            // Whether that helped is seen below.
+            let _ = issuer.keys_for(key_id, now).await;
+        }
+        self.still_counts(found, now)
     }
 
     /// A token that was verified a short while ago with a key that its issuer still publishes.
@@ -221,6 +265,7 @@ impl Authenticator {
             audiences: read.audiences,
             caller: Caller::new(read.identity),
             key_id: unverified.key_id.clone(),
+            issued_at: read.issued_at,
         })
     }
 
@@ -262,7 +307,8 @@ fn by_certificate(
     }
     let credential = CredentialHash::of(certificate.0);
     let caller = Caller::new(certificate.identity()?);
-    Ok(Authenticated { caller, credential, proof: Proof::Certificate, expires_at: None })
+    let (proof, since) = (Proof::Certificate, certificate.not_before()?);
+    Ok(Authenticated { caller, credential, proof, expires_at: None, since })
 }
 
 /// The bearer credential, if there is one. Two headers, or another scheme, are an error: a proxy may read them otherwise.

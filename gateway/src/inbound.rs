@@ -11,18 +11,18 @@ use std::sync::Arc;
 impl Node {
     /// What came with a request of this caller. What is looked for in messages to servers is made once for a credential.
     pub(crate) fn inbound(&self, identified: &Identified, headers: &HeaderMap) -> Arc<Inbound> {
-        let hash = identified.credential;
+        let hash = identified.found.credential;
         let key = CallerKey(hash.0);
         let authorization = headers.get(AUTHORIZATION);
         let token = authorization.and_then(|value| value.to_str().ok()?.split_once(' '));
-        let inbound = match (&identified.proof, token) {
+        let inbound = match (&identified.found.proof, token) {
             (Proof::Key | Proof::Token { .. }, Some((_, token))) => {
                 let needles = self.needles.find(&hash).unwrap_or_else(|| {
                     let needles = Arc::new(Needles::of(token.trim_start_matches(' ').as_bytes()));
                     self.needles.keep(hash, needles.clone());
                     needles
                 });
-                let is_token = matches!(identified.proof, Proof::Token { .. });
+                let is_token = matches!(identified.found.proof, Proof::Token { .. });
                 Inbound::of(authorization, key, is_token, Some(needles))
             }
             (Proof::Key | Proof::Token { .. } | Proof::Certificate, _) => {

@@ -16,6 +16,7 @@ use crate::catalog::{Catalog, Scope};
 use crate::frame;
 use crate::greeting::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, STATELESS};
 use crate::node::Node;
+use crate::relay::Arrival;
 use crate::reply::{self, Reply};
 use crate::sessions::{PrincipalId, SessionTicket};
 use crate::traces::CallSpan;
@@ -84,6 +85,8 @@ pub(crate) struct Visit {
     pub(crate) span: Option<Arc<CallSpan>>,
     /// How long the identity counts; streams end then.
     pub(crate) expires: Option<Duration>,
+    /// How it came to this node, and whether it may be forwarded to another one.
+    pub(crate) arrival: Arrival,
     pub(crate) begun: Instant,
 }
 

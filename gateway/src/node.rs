@@ -5,6 +5,7 @@ use crate::asking::Questions;
 use crate::authorizer::PolicyAuthorizer;
 use crate::call_slots::CallSlots;
 use crate::catalog::{Catalog, CatalogServer};
+use crate::cluster::{self, Cluster};
 use crate::cluster_key;
 use crate::counts::Counts;
 use crate::front::TlsFront;
@@ -13,6 +14,7 @@ use crate::identity::{Authenticator, IssuerError};
 use crate::link::{Ending, Surroundings};
 use crate::mcp::Visit;
 use crate::mcp::watch::Watches;
+use crate::peer::PeerTls;
 use crate::policies::{self, PolicyFilesError};
 use crate::recent::Recent;
 use crate::recheck::Rechecks;
@@ -70,6 +72,8 @@ pub enum StartError {
     Tls(String),
     #[error("`traces.otlp`: {0}")]
     Traces(String),
+    #[error("{0}")]
+    Peers(String),
 }
 
 impl From<SealError> for StartError {
@@ -118,6 +122,8 @@ pub struct Node {
     pub(crate) stop: watch::Sender<bool>,
     /// Connections of callers that are open.
     pub(crate) connections: watch::Sender<usize>,
+    /// The other nodes, where `peer_listen` is configured.
+    pub(crate) cluster: Option<Arc<Cluster>>,
 }
 
 impl std::fmt::Debug for Node {
@@ -241,11 +247,20 @@ impl Node {
         let tls =
             TlsFront::open(&front.transport).map_err(|error| StartError::Tls(error.to_string()))?;
         let tracer = tracer_of(&settings, &shared)?;
+        let id = cluster::new_id().map_err(|error| StartError::Key(error.to_string()))?;
+        let cluster = match &front.peers {
+            Some(_) => {
+                let tls =
+                    PeerTls::of(&secret).map_err(|error| StartError::Key(error.to_string()))?;
+                Some(Arc::new(Cluster::new(id, tls, shared.open_registry()?)))
+            }
+            None => None,
+        };
         let node = Arc::new(Node {
             shared,
             catalog: ArcSwap::from_pointee(Catalog::default()),
             cataloging: Mutex::default(),
-            sessions: Sessions::new(),
+            sessions: Sessions::new(id),
             own_situation,
             who: ArcSwap::from_pointee(authenticator),
             names,
@@ -265,6 +280,7 @@ impl Node {
             keys_changed: watch::Sender::new(0),
             stop: watch::Sender::new(false),
             connections: watch::Sender::new(0),
+            cluster,
         });
         drop(node.publish(Node::catalog_of(&servers?, &settings)?));
         // Everything is compiled against what the servers offer: a mistake in a policy is found before anything is served.
@@ -333,6 +349,11 @@ impl Node {
             self.remark(&format!("policies: {problem}"));
         }
         self.shared.authorizer.replace(policies);
+        for known in catalog.servers.values() {
+            if let Some(situation) = &known.situation {
+                known.server.end_revoked(situation);
+            }
+        }
         // A list that was made meanwhile may rest on the earlier policies.
         catalog.forget_lists();
         for (id, now) in &catalog.servers {

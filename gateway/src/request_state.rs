@@ -6,6 +6,7 @@ use crate::sealed::{Purpose, Sealer};
 use crate::sessions::PrincipalId;
 use contract::canonical::{Position, canonical};
 use contract::json::Document;
+use contract::time::Timestamp;
 use gate::server::ServerId;
 use sha2::{Digest, Sha256};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -59,17 +60,22 @@ pub(crate) fn seal(sealer: &Sealer, binding: &StateBinding, result: &[u8]) -> Op
     Some(edits.finish())
 }
 
-/// The server's own state, as raw JSON, from what a client gave back.
+/// The server's own state, as raw JSON, from what a client gave back. One that was given before its caller was revoked does
+/// not count.
 pub(crate) fn open(
     sealer: &Sealer,
     binding: &StateBinding,
     given: &[u8],
+    revoked: Option<Timestamp>,
 ) -> Result<Vec<u8>, NotOurState> {
     let text: String = serde_json::from_slice(given).map_err(|_| NotOurState)?;
     let content = sealer.open(Purpose::RequestState, &text).ok_or(NotOurState)?;
     let (expires, rest) = content.split_first_chunk::<8>().ok_or(NotOurState)?;
     let (bound, state) = rest.split_at_checked(32).ok_or(NotOurState)?;
-    if bound != binding.0 || u64::from_be_bytes(*expires) <= now() {
+    let expires = u64::from_be_bytes(*expires);
+    let given_at = expires.saturating_sub(LIFETIME.as_secs());
+    let is_revoked = revoked.is_some_and(|at| given_at <= u64::try_from(at.0 / 1_000).unwrap_or(0));
+    if bound != binding.0 || expires <= now() || is_revoked {
         return Err(NotOurState);
     }
     Ok(state.to_vec())
@@ -96,18 +102,22 @@ mod tests {
         let sealed = seal(&sealer, &given, result).unwrap();
         let state = member(&sealed, "requestState").unwrap();
         assert!(!sealed.windows(6).any(|part| part == b"secret"));
-        assert_eq!(open(&sealer, &given, state).unwrap(), br#""secret""#);
+        assert_eq!(open(&sealer, &given, state, None).unwrap(), br#""secret""#);
         let reordered = binding(1, "tools/call", "a", r#"{"y":2, "x":1}"#);
-        assert!(open(&sealer, &reordered, state).is_ok());
+        assert!(open(&sealer, &reordered, state, None).is_ok());
         for other in [
             binding(2, "tools/call", "a", r#"{"x":1,"y":2}"#),
             binding(1, "prompts/get", "a", r#"{"x":1,"y":2}"#),
             binding(1, "tools/call", "b", r#"{"x":1,"y":2}"#),
             binding(1, "tools/call", "a", r#"{"x":2,"y":2}"#),
         ] {
-            assert_eq!(open(&sealer, &other, state), Err(NotOurState));
+            assert_eq!(open(&sealer, &other, state, None), Err(NotOurState));
         }
-        assert_eq!(open(&sealer, &given, br#""forged""#), Err(NotOurState));
+        assert_eq!(open(&sealer, &given, br#""forged""#, None), Err(NotOurState));
+        let earlier = Timestamp(engine::recorder::now().0 - 10_000);
+        assert!(open(&sealer, &given, state, Some(earlier)).is_ok());
+        let revoked = open(&sealer, &given, state, Some(engine::recorder::now()));
+        assert_eq!(revoked, Err(NotOurState), "its caller was revoked since");
         assert_eq!(seal(&sealer, &given, b"{}"), None);
     }
 }

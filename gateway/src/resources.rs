@@ -2,6 +2,7 @@
 
 use crate::approvals::Approvals;
 use crate::authorizer::PolicyAuthorizer;
+use crate::node::StartError;
 use crate::sealed::Sealer;
 use arc_swap::ArcSwap;
 use engine::credentials::{BadVault, SecretReader, Vault};
@@ -10,7 +11,7 @@ use engine::recorder::Recorder;
 use gate::by_the_call::input::InputRulesCache;
 use settings::gateway::{GatewaySettings, VaultSettings};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{Home, LaunchKey, Location, StoreError, Witnessed};
+use store::{Home, LaunchKey, Location, NodeRegistry, StoreError, Witnessed};
 
 /// Takes a sentence for the person who runs the gateway.
 pub type Remark = dyn Fn(&str) + Send + Sync;
@@ -61,6 +62,17 @@ impl Shared {
             }
         };
         Ok(SecretReader::new(Some(vault)))
+    }
+
+    /// The nodes that share the store. Fails where it is a file, which one node has alone.
+    pub(crate) fn open_registry(&self) -> Result<NodeRegistry, StartError> {
+        match &self.location {
+            Location::Postgres(address) => Ok(NodeRegistry::open(&self.home, address)?),
+            Location::Sqlite | Location::SqliteIn(_) => Err(StartError::Peers(
+                "`gateway.peer_listen` is for nodes that share a store: set `gateway.store` to PostgreSQL, or remove it"
+                    .to_owned(),
+            )),
+        }
     }
 
     /// A connection to the store of its own.

@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
 impl Purpose {
     fn label(self) -> &'static [u8] {
         match self {
-            Purpose::Session => b"holdpoint session 1",
+            Purpose::Session => b"holdpoint session 2",
             Purpose::RequestState => b"holdpoint request state 1",
             Purpose::Task => b"holdpoint task 1",
             Purpose::Event => b"holdpoint event 1",

@@ -10,6 +10,7 @@ use crate::link::Link;
 use crate::metrics::ServerNumbers;
 use crate::pending::Listener;
 use crate::resources::Shared;
+use crate::sessions::{PrincipalId, principal_id};
 use crate::vouching::{StartCheck, Vouching};
 use engine::credentials::{Broker, CallerKey, SecretReader, Unavailable};
 use engine::decide::{Path, PreflightLimits};
@@ -24,7 +25,7 @@ use engine::situation::Situation;
 use gate::server::ServerId;
 use opening::SharedChild;
 use settings::gateway::{GatewaySettings, Reach, ServerSettings};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,6 +101,8 @@ pub(crate) struct ReadyLink {
     pub(crate) era: Era,
     /// Whether the server has tasks in that era.
     pub(crate) has_tasks: bool,
+    /// Who opened it.
+    principal: Principal,
     /// The process that is this link's alone ends with it.
     _child: Option<ChildGuard>,
     /// The program was not admitted, so that there is no process at the other end.
@@ -191,7 +194,7 @@ impl GatewayServer {
         let path = Path::for_one_server(PreflightLimits::default(), allowed);
         let path = configured::preflighted(path, &settings, &shared.input_rules);
         let (remark, name) = (shared.remark.clone(), id.clone());
-        let engine = Arc::new(Server::new(ServerParts {
+        let engine = Server::new(ServerParts {
             settings: engine_settings,
             path: path
                 .authorized_by(shared.authorizer.clone())
@@ -204,7 +207,8 @@ impl GatewayServer {
             errors: ErrorLog::new(shared.home.path().join("errors.jsonl")),
             remark: Box::new(move |sentence| remark(&format!("`{name}`: {sentence}"))),
             alarm: Box::new(|| {}),
-        }));
+        });
+        let engine = Arc::new(engine.reading_by(Box::new(aside)));
         let is_vouched = vouching.is_some();
         let (checker, start_check) = match vouching {
             Some(Vouching { checker, start, .. }) => (Some(checker), start),
@@ -370,6 +374,39 @@ impl GatewayServer {
         }
     }
 
+    /// The callers that have a link.
+    pub(crate) fn link_owners(&self) -> HashSet<PrincipalId> {
+        let links = lock(&self.links);
+        let caller = |cell: &LinkCell| cell.get()?.principal.caller.clone();
+        let callers = links.values().filter_map(caller);
+        callers.map(|caller| principal_id(caller.identity())).collect()
+    }
+
+    /// Ends the links of callers that were revoked since they were opened, and all of them if the server was. What a caller
+    /// begins afterwards is judged again.
+    pub(crate) fn end_revoked(&self, situation: &Situation) {
+        let mut ended = Vec::new();
+        lock(&self.links).retain(|_, cell| {
+            let revoked = cell.get().filter(|ready| situation.revoked(&ready.principal).is_some());
+            ended.extend(revoked.map(|ready| ready.link.clone()));
+            revoked.is_none()
+        });
+        for link in ended {
+            link.close();
+            self.runtime.spawn(async move { link.end().await });
+        }
+    }
+
+    /// Ends every link that is open now. Callers that come later get new ones.
+    pub(crate) fn end_links(&self) {
+        let links = std::mem::take(&mut *lock(&self.links));
+        for ready in links.values().filter_map(|cell| cell.get()) {
+            let link = ready.link.clone();
+            link.close();
+            self.runtime.spawn(async move { link.end().await });
+        }
+    }
+
     /// Ends links that nothing was asked on for long, and forgets those whose server is gone.
     pub(crate) fn sweep(&self) {
         let patience = match &self.settings.reach {
@@ -433,6 +470,15 @@ impl GatewayServer {
     /// The situation by what was last recorded.
     pub(crate) fn recorded(&self) -> Result<Option<Arc<Situation>>, StoreError> {
         self.engine.recorded()
+    }
+}
+
+/// Has the runtime give the other tasks of this thread to another one meanwhile.
+fn aside(read: &mut dyn FnMut()) {
+    let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match flavor {
+        Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
+        _ => read(),
     }
 }
 

@@ -4,12 +4,14 @@ use crate::catalog::Scope;
 use crate::sealed::{Purpose, SealError, Sealer};
 use bytes::Bytes;
 use contract::surface::ListKind;
+use contract::time::Timestamp;
 use policy::Caller;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::NodeId;
 use tokio::sync::mpsc;
 
 /// The longest capabilities that a session's id carries.
@@ -41,6 +43,9 @@ pub(crate) fn principal_id(identity: &policy::Identity) -> PrincipalId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionTicket {
     pub(crate) number: u64,
+    /// The node that began it, which has what lives in a process.
+    pub(crate) node: NodeId,
+    pub(crate) began: Timestamp,
     /// The revision that was agreed on.
     pub(crate) version: String,
     /// The capabilities of the client by which a server may ask it something, as JSON.
@@ -82,6 +87,8 @@ pub(crate) struct StreamFilter {
 /// All sessions and streams of a node.
 #[derive(Debug)]
 pub(crate) struct Sessions {
+    /// This node.
+    node: AtomicU64,
     first: u64,
     next: AtomicU64,
     next_stream: AtomicU64,
@@ -93,10 +100,11 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new() -> Sessions {
-        // Numbers of an earlier run of this node must not come again while ids with them count.
-        let first = now().saturating_mul(1 << 20);
+    pub(crate) fn new(node: NodeId) -> Sessions {
+        // Numbers of an earlier run, and of other nodes, must not come again while ids with them count. A node's id is random.
+        let first = node.0 >> 1;
         Sessions {
+            node: AtomicU64::new(node.0),
             first,
             next: AtomicU64::new(first),
             next_stream: AtomicU64::new(0),
@@ -116,6 +124,11 @@ impl Sessions {
 
     pub(crate) fn level(&self, session: u64) -> Option<Box<str>> {
         lock(&self.levels).get(&session).cloned()
+    }
+
+    /// The node has another id from now on.
+    pub(crate) fn set_node(&self, node: NodeId) {
+        self.node.store(node.0, Ordering::Release);
     }
 
     /// How many sessions were begun here.
@@ -138,8 +151,10 @@ impl Sessions {
     ) -> Result<String, SealError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut content = Vec::with_capacity(96);
-        content.extend_from_slice(&(now() + LIFETIME.as_secs()).to_be_bytes());
+        let began = u64::try_from(engine::recorder::now().0).unwrap_or_default();
+        content.extend_from_slice(&began.to_be_bytes());
         content.extend_from_slice(&number.to_be_bytes());
+        content.extend_from_slice(&self.node.load(Ordering::Acquire).to_be_bytes());
         content.extend_from_slice(principal);
         content.extend_from_slice(&scope_hash(scope));
         content.push(u8::try_from(version.len()).unwrap_or_default());
@@ -159,8 +174,9 @@ impl Sessions {
         scope: &Scope,
     ) -> Result<SessionTicket, NoSession> {
         let content = sealer.open(Purpose::Session, id).ok_or(NoSession::Unknown)?;
-        let (expires, rest) = take_number(&content).ok_or(NoSession::Unknown)?;
+        let (began, rest) = take_number(&content).ok_or(NoSession::Unknown)?;
         let (number, rest) = take_number(rest).ok_or(NoSession::Unknown)?;
+        let (node, rest) = take_number(rest).ok_or(NoSession::Unknown)?;
         let (owner, rest) = rest.split_at_checked(32).ok_or(NoSession::Unknown)?;
         let (place, rest) = rest.split_at_checked(8).ok_or(NoSession::Unknown)?;
         let (length, rest) = rest.split_first().ok_or(NoSession::Unknown)?;
@@ -169,14 +185,20 @@ impl Sessions {
         if owner != principal || place != scope_hash(scope) {
             return Err(NoSession::Unknown);
         }
-        if expires <= now() {
+        if (began / 1_000).saturating_add(LIFETIME.as_secs()) <= now() {
             return Err(NoSession::Expired);
         }
         if lock(&self.tombstones).contains_key(&number) {
             return Err(NoSession::Ended);
         }
         let version = String::from_utf8(version.to_vec()).map_err(|_| NoSession::Unknown)?;
-        Ok(SessionTicket { number, version, askable: askable.to_vec() })
+        Ok(SessionTicket {
+            number,
+            node: NodeId(node),
+            began: Timestamp(i64::try_from(began).unwrap_or_default()),
+            version,
+            askable: askable.to_vec(),
+        })
     }
 
     /// Ends a session: its streams are closed and its id does not count any more.
@@ -359,24 +381,24 @@ mod tests {
 
     #[test]
     fn a_session_counts_for_its_caller_and_its_path_until_it_is_ended() {
-        let (sessions, sealer) = (Sessions::new(), Sealer::of(&[1; 32]).unwrap());
+        let (sessions, sealer) = (Sessions::new(NodeId(7)), Sealer::of(&[1; 32]).unwrap());
         let (ada, eve) = ([1; 32], [2; 32]);
         let id = sessions.begin(&sealer, &ada, &Scope::All, "2025-11-25", b"{}").unwrap();
         let ticket = sessions.check(&sealer, &id, &ada, &Scope::All).unwrap();
-        assert_eq!(ticket.version, "2025-11-25");
+        assert_eq!((ticket.version.as_str(), ticket.node), ("2025-11-25", NodeId(7)));
         let other = Scope::Server("files".parse().unwrap());
         assert_eq!(sessions.check(&sealer, &id, &eve, &Scope::All), Err(NoSession::Unknown));
         assert_eq!(sessions.check(&sealer, &id, &ada, &other), Err(NoSession::Unknown));
         assert_eq!(sessions.check(&sealer, "x", &ada, &Scope::All), Err(NoSession::Unknown));
         // Another node with the same key goes on with it.
-        assert!(Sessions::new().check(&sealer, &id, &ada, &Scope::All).is_ok());
+        assert!(Sessions::new(NodeId(8)).check(&sealer, &id, &ada, &Scope::All).is_ok());
         sessions.end(ticket.number);
         assert_eq!(sessions.check(&sealer, &id, &ada, &Scope::All), Err(NoSession::Ended));
     }
 
     #[test]
     fn ended_sessions_are_remembered_up_to_a_limit_newest_first() {
-        let sessions = Sessions::new();
+        let sessions = Sessions::new(NodeId(7));
         for number in 0..=MAX_TOMBSTONES as u64 {
             sessions.end(number);
         }
@@ -402,7 +424,7 @@ mod tests {
         };
         let caller = Caller::new(identity);
         let by = (&[1; 32], &caller);
-        let sessions = Sessions::new();
+        let sessions = Sessions::new(NodeId(7));
         let filter = StreamFilter {
             lists: Some(HashSet::from([ListKind::Prompts])),
             resources: HashSet::new(),

@@ -4,6 +4,7 @@
 use crate::greeting::Era;
 use crate::sealed::{Purpose, Sealer};
 use crate::sessions::PrincipalId;
+use contract::time::Timestamp;
 use gate::server::ServerId;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -60,17 +61,30 @@ impl TaskTicket {
         sealer.seal(Purpose::Task, &content).ok()
     }
 
-    /// What an id says; `None` if it was not made here for this caller, or too long ago.
-    pub(crate) fn open(sealer: &Sealer, principal: &PrincipalId, id: &str) -> Option<TaskTicket> {
-        TaskTicket::open_at(sealer, principal, id, now())
+    /// What an id says; `None` if it was not made here for this caller, too long ago, or before its caller was revoked.
+    pub(crate) fn open(
+        sealer: &Sealer,
+        principal: &PrincipalId,
+        id: &str,
+        revoked: Option<Timestamp>,
+    ) -> Option<TaskTicket> {
+        let revoked = revoked.map_or(0, |at| u64::try_from(at.0 / 1_000).unwrap_or(0));
+        TaskTicket::open_at(sealer, principal, id, (now(), revoked))
     }
 
-    fn open_at(sealer: &Sealer, principal: &PrincipalId, id: &str, now: u64) -> Option<TaskTicket> {
+    fn open_at(
+        sealer: &Sealer,
+        principal: &PrincipalId,
+        id: &str,
+        (now, revoked): (u64, u64),
+    ) -> Option<TaskTicket> {
         let content = sealer.open(Purpose::Task, id)?;
         let (expires, rest) = content.split_first_chunk::<8>()?;
         let (owner, rest) = rest.split_at_checked(32)?;
         let ([era, has_arguments], mut rest) = rest.split_first_chunk::<2>()?;
-        if owner != principal || u64::from_be_bytes(*expires) <= now {
+        let expires = u64::from_be_bytes(*expires);
+        let is_revoked = expires.saturating_sub(LIFETIME.as_secs()) <= revoked;
+        if owner != principal || expires <= now || is_revoked {
             return None;
         }
         let era = match era {
@@ -126,7 +140,9 @@ mod tests {
         for arguments in [None, Some("{}"), Some(r#"{"path":"/é"}"#)] {
             let made = ticket(arguments);
             let id = made.seal_at(&sealer, &ada, 1_000).unwrap();
-            let open = |sealer, caller, now| TaskTicket::open_at(sealer, caller, &id, now);
+            let open = |sealer, caller, now| TaskTicket::open_at(sealer, caller, &id, (now, 0));
+            let revoked = |at| TaskTicket::open_at(&sealer, &ada, &id, (1_000, at));
+            assert!(revoked(999).is_some() && revoked(1_000).is_none());
             let last = 1_000 + LIFETIME.as_secs() - 1;
             assert_eq!(open(&sealer, &ada, 1_000).as_ref(), Some(&made));
             assert_eq!(open(&sealer, &ada, last).as_ref(), Some(&made));
@@ -134,9 +150,9 @@ mod tests {
             assert_eq!(open(&sealer, &eve, 1_000), None, "of another caller");
             assert_eq!(open(&other, &ada, 1_000), None, "of another gateway");
         }
-        assert_eq!(TaskTicket::open_at(&sealer, &ada, "786512e2", 1_000), None);
+        assert_eq!(TaskTicket::open_at(&sealer, &ada, "786512e2", (1_000, 0)), None);
         let session = sealer.seal(Purpose::Session, b"x").unwrap();
-        assert_eq!(TaskTicket::open_at(&sealer, &ada, &session, 1_000), None);
+        assert_eq!(TaskTicket::open_at(&sealer, &ada, &session, (1_000, 0)), None);
     }
 
     #[test]

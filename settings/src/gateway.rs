@@ -5,6 +5,7 @@ mod change;
 mod front;
 mod issuer;
 mod mistake;
+mod peers;
 mod server;
 mod starter;
 mod tables;
@@ -37,6 +38,7 @@ pub use change::ServerChanges;
 pub use front::{FrontSettings, GatewayLimits, Transport};
 pub use issuer::{ClaimNames, IssuerSettings};
 pub use mistake::Mistake;
+pub use peers::{PeerAddress, PeerSettings};
 pub use server::{
     CommandSettings, Credentials, GrantKind, GrantSettings, Reach, ServerSettings, UrlSettings,
 };

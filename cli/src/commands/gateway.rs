@@ -12,7 +12,7 @@ use crate::configuration::{Configuration, export_settings, receipt_settings, sta
 use crate::failure::{Exit, Failure};
 use crate::target::home_path;
 use crate::{gateway_file, screen};
-use gateway::{ADMIN_PATH, Node, serve, serve_admin, serve_metrics};
+use gateway::{ADMIN_PATH, Node, serve, serve_admin, serve_metrics, serve_peers};
 use process_file::ProcessFile;
 use settings::gateway::GatewaySettings;
 use std::path::{Path, PathBuf};
@@ -104,6 +104,13 @@ struct Running {
 
 impl Running {
     async fn serve(self, settings: &GatewaySettings, options: &Options) -> Result<(), Failure> {
+        // Sessions that begin here name this node, so the others have to know it first.
+        let peers = match &settings.front.peers {
+            Some(peers) => {
+                Some(serve_peers(self.node.clone(), peers.listen).await.map_err(Failure::usage)?)
+            }
+            None => None,
+        };
         let (address, _serving) =
             serve(self.node.clone(), settings.front.listen).await.map_err(Failure::usage)?;
         let process = ProcessFile::create(self.home.path(), &self.path)?;
@@ -114,6 +121,9 @@ impl Running {
         }
         screen::say(format!("listening on {address}: {}/mcp", settings.front.public_url.as_str()));
         self.serve_beside(settings).await?;
+        if let Some(address) = peers {
+            screen::say(format!("other nodes on {address}"));
+        }
         let mut signals = Signals::new()?;
         let mut process = process;
         while signals.next().await == Signal::Reload {

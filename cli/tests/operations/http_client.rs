@@ -1,4 +1,5 @@
 //! A client of the gateway over plain HTTP/1.1: as much as the tests need.
+#![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,12 +8,14 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+#[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) address: SocketAddr,
     pub(crate) key: String,
-    session: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
+#[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) session: Option<String>,
@@ -68,6 +71,18 @@ impl Caller {
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// The same to a gateway that may end meanwhile: `None` once it does not answer.
+    pub(crate) fn try_call(&self, tool: &str) -> Option<()> {
+        let params = json!({ "name": tool, "arguments": {} });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let mut stream = TcpStream::connect(self.address).ok()?;
+        let request = self.request("POST", "/mcp", "", &body.to_string());
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        text.starts_with("HTTP/1.1 200").then_some(())
+    }
+
     /// Sends a request whose answer is read later.
     pub(crate) fn begin_to_ask(&self, method: &str, params: &Value) -> Asked {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
@@ -79,24 +94,40 @@ impl Caller {
         self.send("GET", "")
     }
 
-    fn send(&self, method: &str, body: &str) -> Asked {
+    /// The same session at another address.
+    pub(crate) fn at(&self, address: SocketAddr) -> Caller {
+        Caller { address, ..self.clone() }
+    }
+
+    pub(crate) fn send(&self, method: &str, body: &str) -> Asked {
+        self.send_with(method, "", body)
+    }
+
+    /// With further headers, each with its end of line.
+    pub(crate) fn send_with(&self, method: &str, headers: &str, body: &str) -> Asked {
+        self.send_to(method, "/mcp", headers, body)
+    }
+
+    pub(crate) fn send_to(&self, method: &str, path: &str, headers: &str, body: &str) -> Asked {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(self.request(method, path, headers, body).as_bytes()).unwrap();
+        Asked(BufReader::new(stream))
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
         let session = self.session.as_ref().map(|id| format!("mcp-session-id: {id}\r\n"));
         let accept = match method {
             "GET" => "text/event-stream",
             _ => "application/json, text/event-stream",
         };
-        write!(
-            stream,
-            "{method} /mcp HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n{}accept: {accept}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n{}accept: {accept}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
             self.address,
             self.key,
-            session.unwrap_or_default(),
+            session.unwrap_or_default() + headers,
             body.len(),
         )
-        .unwrap();
-        Asked(BufReader::new(stream))
     }
 }
 

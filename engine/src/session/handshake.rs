@@ -120,7 +120,7 @@ impl Session {
             let message = with_member(envelope.raw, "result", Some(own.as_bytes()));
             return self.answer_client(id.raw(), &message);
         }
-        let rules = self.server.judge().rules().clone();
+        let rules = self.server.rules.clone();
         let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
             let trusted = trusted_at_first(&surface);
             let judgement = judge_surface(&trusted, &surface, &rules.settings, 0);

@@ -1,6 +1,7 @@
-//! The newest receipts of this node.
+//! The newest receipts: those of this node, and of every other one that answers.
 
 use super::access::Access;
+use super::peers::merged;
 use super::refusal::AdminError;
 use super::{AdminInput, AdminVisit};
 use engine::recorder::now;
@@ -19,6 +20,14 @@ impl AdminVisit {
         access: &Access,
         input: &AdminInput,
     ) -> Result<Value, AdminError> {
+        let count = count(input)?;
+        let others = self.clone();
+        let (own, others) = tokio::join!(self.own_receipts(access, input), others.peers_receipts());
+        Ok(merged(&own?, others, count))
+    }
+
+    /// Those of this node.
+    async fn own_receipts(self, access: &Access, input: &AdminInput) -> Result<Value, AdminError> {
         let filter = filter(access, input)?;
         let (count, has_events) = (count(input)?, input.switch("events")?);
         // A filter that matches little reads much: one such reading at a time is enough.

@@ -83,9 +83,12 @@ impl AdminVisit {
     /// Has the server looked at now: a change is found without waiting for a call.
     pub(super) async fn recheck(self, id: ServerId) -> Result<Value, AdminError> {
         let server = self.configured_server(&id).await?;
-        if server.engine.status()? == ServerStatus::Quarantined {
-            return Err(engine::server::LookError::Quarantined.into());
-        }
+        let (visit, looked) = (self.clone(), server.clone());
+        let checked = visit.blocking(move |_| match looked.engine.status()? {
+            ServerStatus::Quarantined => Err(engine::server::LookError::Quarantined.into()),
+            _ => Ok(Value::Null),
+        });
+        checked.await?;
         let status = self.node.recheck(&server).await?;
         self.blocking(move |visit| {
             let data = json!({"status": status});

@@ -94,7 +94,7 @@ fn summary(operation: Operation) -> &'static str {
         Operation::Quarantine => "Stop a server until it is released",
         Operation::Release => "End a quarantine: the server is looked at again",
         Operation::Recheck => "Look at a server now, without waiting for a call",
-        Operation::ListReceipts => "The newest receipts of this node, newest first",
+        Operation::ListReceipts => "The newest receipts of all nodes, newest first",
         Operation::ShowIncident => "Incident mode and revocations",
         Operation::SetIncident => {
             "Declare, change or end an incident; what stops less needs a user"

@@ -3,7 +3,7 @@
 use super::{Door, Identified, Peer};
 use crate::front_checks::NotOurs;
 use crate::identity::{
-    Authenticated, Resource, Unauthenticated, VerifiedCertificate, protected_resource_metadata,
+    Resource, Unauthenticated, VerifiedCertificate, protected_resource_metadata,
 };
 use crate::node::Node;
 use crate::reply::{self, Reply};
@@ -47,10 +47,10 @@ impl Node {
         let found =
             self.authenticator().authenticate(&parts.headers, certificate, resource, now).await;
         match found {
-            Ok(Authenticated { caller, expires_at, credential, proof }) => {
-                let left = expires_at.map(|at| u64::try_from(at.0 - now.0).unwrap_or_default());
-                let expires_in = left.map(Duration::from_millis);
-                Ok(Identified { caller, credential, proof, expires_in })
+            Ok(found) => {
+                let left =
+                    found.expires_at.map(|at| u64::try_from(at.0 - now.0).unwrap_or_default());
+                Ok(Identified { found, expires_in: left.map(Duration::from_millis) })
             }
             Err(refused) => Err(Box::new(self.refuse_stranger(self.source(parts), &refused))),
         }
@@ -75,7 +75,7 @@ impl Node {
         self: &Arc<Self>,
         identified: Identified,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let Identified { credential, proof, expires_in, .. } = identified;
+        let Identified { found, expires_in } = identified;
         let (node, mut changed) = (Arc::downgrade(self), self.keys_changed.subscribe());
         let expired = async move {
             match expires_in {
@@ -86,7 +86,7 @@ impl Node {
         let withdrawn = async move {
             loop {
                 let Some(node) = node.upgrade() else { return };
-                if !node.authenticator().still_counts(credential, &proof, now()) {
+                if !node.authenticator().still_counts(&found, now()) {
                     return;
                 }
                 drop(node);

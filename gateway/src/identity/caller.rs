@@ -27,6 +27,8 @@ pub struct Authenticated {
     pub proof: Proof,
     /// The moment from which on the credential proves nothing; streams end then.
     pub expires_at: Option<Timestamp>,
+    /// When the credential was issued: a later revocation of its principal ends it.
+    pub since: Timestamp,
 }
 
 /// What a credential rests on, which may be withdrawn before it expires.
@@ -54,6 +56,7 @@ pub(super) struct VerifiedToken {
     /// Until when it is believed without verifying it again; never past `exp`.
     pub(super) cached_until: Timestamp,
     pub(super) refused_from: Timestamp,
+    pub(super) issued_at: Timestamp,
 }
 
 /// What was wrong. For records and tests; strangers are told less.
@@ -63,6 +66,8 @@ pub enum AuthenticationFault {
     NoCredentials,
     #[error("the `Authorization` header is there twice, or is not `Bearer` with one credential")]
     BadHeader,
+    #[error("the principal or its key was revoked after this credential was issued")]
+    Revoked,
     #[error("client certificates do not open the admin API")]
     CertificateAtAdmin,
     #[error(transparent)]

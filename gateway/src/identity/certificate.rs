@@ -1,5 +1,6 @@
 //! Client certificates. The TLS handshake has verified them; here is read whom they name.
 
+use contract::time::Timestamp;
 use policy::{ActorType, Identity, IdentityProof};
 use sha2::{Digest, Sha256};
 use store::MAX_PRINCIPAL_BYTES;
@@ -47,6 +48,45 @@ impl VerifiedCertificate<'_> {
             proof: IdentityProof::Certificate,
         })
     }
+}
+
+impl VerifiedCertificate<'_> {
+    /// From when on it counts, which is not before it was issued.
+    pub(super) fn not_before(self) -> Result<Timestamp, CertificateFault> {
+        not_before(self.0).ok_or(CertificateFault::Unreadable)
+    }
+}
+
+fn not_before(certificate: &[u8]) -> Option<Timestamp> {
+    let (certificate, _) = element(certificate, 0x30)?;
+    let (body, _) = element(certificate, 0x30)?;
+    // The version may be missing.
+    let rest = element(body, 0xa0).map_or(body, |(_, rest)| rest);
+    let (_serial, rest) = element(rest, 0x02)?;
+    let (_algorithm, rest) = element(rest, 0x30)?;
+    let (_issuer, rest) = element(rest, 0x30)?;
+    let (validity, _) = element(rest, 0x30)?;
+    // A year has two digits in a UTCTime, of 1950 to 2049, and four in a GeneralizedTime.
+    let text = match (element(validity, 0x17), element(validity, 0x18)) {
+        (Some((short, _)), _) => {
+            let short = std::str::from_utf8(short).ok()?;
+            let century = if short.as_bytes().first()? < &b'5' { "20" } else { "19" };
+            format!("{century}{short}")
+        }
+        (None, Some((long, _))) => std::str::from_utf8(long).ok()?.to_owned(),
+        (None, None) => return None,
+    };
+    let part = |from: usize, until: usize| text.get(from..until);
+    let moment = format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        part(0, 4)?,
+        part(4, 6)?,
+        part(6, 8)?,
+        part(8, 10)?,
+        part(10, 12)?,
+        part(12, 14)?
+    );
+    if part(14, text.len())? == "Z" { Timestamp::parse(&moment) } else { None }
 }
 
 /// `mtls:` and the common name of the authority. One without a plain common name is told by the hash of its name.

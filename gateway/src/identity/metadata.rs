@@ -56,7 +56,8 @@ impl Unauthenticated {
         let (status, error) = match fault {
             AuthenticationFault::NoCredentials => (StatusCode::UNAUTHORIZED, None),
             AuthenticationFault::BadHeader => (StatusCode::BAD_REQUEST, Some("invalid_request")),
-            AuthenticationFault::CertificateAtAdmin
+            AuthenticationFault::Revoked
+            | AuthenticationFault::CertificateAtAdmin
             | AuthenticationFault::Token(_)
             | AuthenticationFault::Key(_)
             | AuthenticationFault::Certificate(_) => {

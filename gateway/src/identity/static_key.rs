@@ -83,6 +83,7 @@ struct KnownKey {
     id: ApiKeyId,
     is_admin: bool,
     is_revoked: bool,
+    created_at: Timestamp,
     expires_at: Option<Timestamp>,
     last_used: Option<Day>,
     caller: Caller,
@@ -108,7 +109,7 @@ impl KeyRing {
         hash: CredentialHash,
         wants_admin: bool,
         now: Timestamp,
-    ) -> Result<(Caller, Option<Timestamp>), KeyFault> {
+    ) -> Result<(Caller, Option<Timestamp>, Timestamp), KeyFault> {
         let known = self.known.load();
         let key = known.get(&hash.0).ok_or(KeyFault::Unknown)?;
         if key.is_revoked {
@@ -123,7 +124,11 @@ impl KeyRing {
             (true, true) | (false, false) => {}
         }
         self.note_use(key, now.0.div_euclid(MILLISECONDS_PER_DAY));
-        Ok((key.caller.clone(), key.expires_at))
+        Ok((key.caller.clone(), key.expires_at, key.created_at))
+    }
+
+    pub(super) fn id_of(&self, hash: CredentialHash) -> Option<String> {
+        Some(self.known.load().get(&hash.0)?.id.as_str().to_owned())
     }
 
     /// Whether there is such a key that was not revoked.
@@ -162,7 +167,7 @@ impl KeyRing {
 }
 
 impl KnownKey {
-    fn new(ApiKey { key, revoked, last_used, .. }: &ApiKey) -> KnownKey {
+    fn new(ApiKey { key, created, revoked, last_used }: &ApiKey) -> KnownKey {
         let mut groups = key.groups.clone();
         groups.sort_unstable();
         groups.dedup();
@@ -185,6 +190,7 @@ impl KnownKey {
             id: key.id.clone(),
             is_admin: key.admin,
             is_revoked: revoked.is_some(),
+            created_at: created.at,
             expires_at: key.expires_at,
             last_used: *last_used,
             caller: Caller::new(identity),

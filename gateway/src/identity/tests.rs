@@ -132,6 +132,9 @@ fn a_certificate_names_its_caller_by_the_first_uri() {
     let named = by(&certificate("Acme CA", names), MCP).unwrap().caller;
     let identity = named.identity();
     assert_eq!(identity.subject, "spiffe://acme/agent");
+    // What rcgen writes where nothing is said.
+    let since = by(&certificate("Acme CA", vec![uri("spiffe://acme/agent")]), MCP).unwrap().since;
+    assert_eq!(Some(since), Timestamp::parse("1975-01-01"));
     assert_eq!(identity.issuer, "mtls:Acme CA");
     assert_eq!(identity.proof, IdentityProof::Certificate);
     assert_eq!(identity.actor_type, ActorType::Agent);

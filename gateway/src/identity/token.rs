@@ -118,6 +118,8 @@ pub(super) struct ReadClaims {
     pub(super) audiences: Vec<String>,
     pub(super) expires: Timestamp,
     pub(super) not_before: Option<Timestamp>,
+    /// One that does not tell is as old as can be: a revocation of its principal ends it.
+    pub(super) issued_at: Timestamp,
 }
 
 impl Claims<'_> {
@@ -133,7 +135,7 @@ impl Claims<'_> {
         }
         let expires = self.moment("exp")?.ok_or(TokenFault::Missing("exp"))?;
         let not_before = self.moment("nbf")?;
-        self.moment("iat")?;
+        let issued_at = self.moment("iat")?.unwrap_or(Timestamp(i64::MIN));
         let client_id = match self.text("client_id")? {
             Some(client) => Some(client),
             None => self.text("azp")?,
@@ -156,7 +158,8 @@ impl Claims<'_> {
             mfa: methods.iter().any(|method| method == "mfa"),
             proof: IdentityProof::Token,
         };
-        Ok(ReadClaims { identity, audiences: self.audiences()?, expires, not_before })
+        let audiences = self.audiences()?;
+        Ok(ReadClaims { identity, audiences, expires, not_before, issued_at })
     }
 
     /// A caller that is not said to be a person is an agent: people may approve, agents may not.

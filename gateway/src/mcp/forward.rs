@@ -106,6 +106,9 @@ impl Node {
             );
             return self.refuse(&visit, asked, StatusCode::OK, INVALID_PARAMS, &words);
         }
+        if let Some(answered) = self.answer_elsewhere(&visit, asked, &server, &unlinked).await {
+            return answered;
+        }
         let key = self.link_key(&visit, &server);
         let open = server.open_link_of(&key);
         let given = asked.params().and_then(|params| member(params.raw, "requestState"));
@@ -127,8 +130,11 @@ impl Node {
             )
         });
         let state = given.zip(binding.as_ref());
-        let state =
-            state.map(|(given, binding)| request_state::open(&self.shared.sealer, binding, given));
+        let revoked =
+            state.and_then(|_| self.authenticator().revoked().principal(visit.caller.identity()));
+        let state = state.map(|(given, binding)| {
+            request_state::open(&self.shared.sealer, binding, given, revoked)
+        });
         let Ok(state) = state.transpose() else {
             let words = "`requestState` was not given for this request, or too long ago";
             return self.refuse(&visit, asked, StatusCode::OK, INVALID_PARAMS, words);
@@ -225,7 +231,7 @@ impl Node {
     /// The server's own id of a task that a request belongs to, if the task is the caller's and that server's.
     fn own_task(&self, visit: &Visit, server: &GatewayServer, raw: &[u8]) -> Option<String> {
         let id: String = serde_json::from_slice(raw).ok()?;
-        let ticket = TaskTicket::open(&self.shared.sealer, &visit.principal_id, &id)?;
+        let ticket = self.open_task(visit, &id)?;
         (ticket.server == *server.id() && ticket.era == visit.era).then_some(ticket.task)
     }
 
@@ -749,7 +755,7 @@ fn timed_out(id: &[u8]) -> Reply {
     reply::json(StatusCode::OK, [frame::error(id, -32011, TOOK_TOO_LONG).into()])
 }
 
-fn cancelled(id: &[u8]) -> Reply {
+pub(crate) fn cancelled(id: &[u8]) -> Reply {
     reply::json(
         StatusCode::OK,
         [frame::error(id, -32011, "○ holdpoint — the call was cancelled").into()],

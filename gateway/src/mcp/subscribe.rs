@@ -101,7 +101,7 @@ impl Node {
             let watch = Watch { visit: visit.clone(), server, key, watched, sink };
             tokio::spawn(self.clone().watch(watch, None));
         }
-        self.keep_alive(sender, visit);
+        self.keep_alive(&sender, visit);
         reply::events(receiver)
     }
 
@@ -162,22 +162,24 @@ impl Node {
     /// Sends comments on a stream until its client has left, its identity has expired, or the gateway ends.
     pub(crate) fn keep_alive(
         self: &Arc<Self>,
-        sender: tokio::sync::mpsc::Sender<bytes::Bytes>,
+        sender: &tokio::sync::mpsc::Sender<bytes::Bytes>,
         visit: &Visit,
     ) {
         let mut stop = self.stopping();
         let until = visit.expires;
+        // The stream ends when its session does, and this must not keep it.
+        let sender = sender.downgrade();
         tokio::spawn(async move {
             let expired = tokio::time::sleep(until.unwrap_or(Duration::from_secs(24 * 60 * 60)));
             tokio::pin!(expired);
             loop {
                 tokio::select! {
                     () = tokio::time::sleep(KEEP_ALIVE_PAUSE) => {
+                        let Some(sender) = sender.upgrade() else { return };
                         if sender.try_send(reply::KEEP_ALIVE).is_err() {
                             return;
                         }
                     }
-                    () = sender.closed() => return,
                     () = &mut expired => return,
                     _ = stop.changed() => return,
                 }

@@ -99,6 +99,9 @@ impl Node {
             trace_id: visit.trace_id.as_deref(),
             begun: visit.begun,
         };
+        if let Some(answered) = self.answer_elsewhere(&visit, asked, &server, &unlinked).await {
+            return answered;
+        }
         let slot = match self.call_slot(&visit, &server, &unlinked) {
             Ok(slot) => slot,
             Err(refusal) => return *refusal,
@@ -186,6 +189,12 @@ impl Node {
         reply::json(StatusCode::OK, [refusal.into()])
     }
 
+    /// What an id of a task says to its caller.
+    pub(super) fn open_task(&self, visit: &Visit, id: &str) -> Option<TaskTicket> {
+        let revoked = self.authenticator().revoked().principal(visit.caller.identity());
+        TaskTicket::open(&self.shared.sealer, &visit.principal_id, id, revoked)
+    }
+
     /// The task that an id stands for, and its server, if both are the caller's to ask for here.
     pub(super) fn find_task<'c>(
         &self,
@@ -193,7 +202,7 @@ impl Node {
         catalog: &'c Catalog,
         id: String,
     ) -> Option<(&'c CatalogServer, TaskName, TaskTicket)> {
-        let ticket = TaskTicket::open(&self.shared.sealer, &visit.principal_id, &id)?;
+        let ticket = self.open_task(visit, &id)?;
         let mut servers = catalog.in_scope(&visit.scope, visit.org());
         let (_, known) = servers.find(|(server, _)| **server == ticket.server)?;
         let is_here = catalog.offers_tool(&visit.scope, known, &ticket.tool);

@@ -45,20 +45,21 @@ impl FarEnd {
 
 impl GatewayServer {
     /// A link at whose other end there is nothing: every request is refused with the reason why the server is not admitted.
-    fn open_nowhere(
+    async fn open_nowhere(
         self: &Arc<Self>,
         principal: Principal,
         pending: Arc<Pending>,
     ) -> Result<Arc<Link>, LinkError> {
         let end = FarEnd::new(Way::Child(ChildInput::nowhere()), self.new_instance());
-        self.join(end, principal, pending, Box::from(*b"{}"))
+        self.join(end, principal, pending, Box::from(*b"{}")).await
     }
 
     fn new_instance(&self) -> EngineInstance {
         EngineInstance(self.next_instance.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn join(
+    /// Opening a session reads the store, which may take long, so that no thread that serves does it.
+    async fn join(
         &self,
         end: FarEnd,
         principal: Principal,
@@ -66,7 +67,7 @@ impl GatewayServer {
         offered: Box<[u8]>,
     ) -> Result<Arc<Link>, LinkError> {
         let FarEnd { way, instance, ids } = end;
-        Ok(Link::open(LinkParts {
+        let parts = LinkParts {
             server: self.engine.clone(),
             instance,
             principal,
@@ -75,7 +76,10 @@ impl GatewayServer {
             offered,
             ids,
             runtime: self.runtime.clone(),
-        })?)
+        };
+        let opened = tokio::task::spawn_blocking(move || Link::open(parts)).await;
+        let aborted = |_| LinkError::NotStarted(std::io::ErrorKind::Interrupted.into());
+        Ok(opened.map_err(aborted)??)
     }
 
     pub(super) async fn open_unguarded(
@@ -90,7 +94,7 @@ impl GatewayServer {
         let is_unstarted = !self.may_start().await;
         let (link, child) = match (&self.upstream, &self.settings.reach) {
             (Upstream::Stdio(_), _) if is_unstarted => {
-                (self.open_nowhere(principal, pending)?, None)
+                (self.open_nowhere(principal, pending).await?, None)
             }
             (Upstream::Http(endpoint), _) => {
                 (self.open_remote(endpoint, principal, credential, pending, key).await?, None)
@@ -105,7 +109,7 @@ impl GatewayServer {
                     let launch =
                         self.with_secrets(launch, command).await.map_err(LinkError::NoSecret)?;
                     let (link, child) =
-                        self.open_child(&launch, command, principal, pending, key)?;
+                        self.open_child(&launch, command, principal, pending, key).await?;
                     (link, Some(child))
                 }
             },
@@ -126,7 +130,14 @@ impl GatewayServer {
                 } else if self.engine.permits_use(&asks_as) {
                     link.subscribe(&self.runtime);
                 }
-                Ok(Arc::new(ReadyLink { link, era, has_tasks, _child: child, is_unstarted }))
+                Ok(Arc::new(ReadyLink {
+                    link,
+                    era,
+                    has_tasks,
+                    principal: asks_as,
+                    _child: child,
+                    is_unstarted,
+                }))
             }
             Err(refused) => {
                 link.close();
@@ -163,7 +174,7 @@ impl GatewayServer {
             None => EngineInstance::default(),
         };
         let end = FarEnd::new(Way::Remote(Arc::new(session)), instance);
-        self.join(end, principal, pending, key.capabilities.clone())
+        self.join(end, principal, pending, key.capabilities.clone()).await
     }
 
     /// The server with the gateway's own credentials and secrets. A server that is shown what a caller brings has none.
@@ -207,7 +218,7 @@ impl GatewayServer {
     }
 
     /// A process for one caller alone.
-    fn open_child(
+    async fn open_child(
         self: &Arc<Self>,
         launch: &StdioLaunch,
         command: &CommandSettings,
@@ -222,7 +233,7 @@ impl GatewayServer {
         }
         let child = Child::start(launch).map_err(LinkError::NotStarted)?;
         let end = FarEnd::new(Way::Child(child.input.clone()), self.new_instance());
-        let link = self.join(end, principal, pending, key.capabilities.clone())?;
+        let link = self.join(end, principal, pending, key.capabilities.clone()).await?;
         let (weak, group, guard) = (Arc::downgrade(&link), child.group(), child.guard());
         let frame_bytes = self.frame_bytes;
         self.runtime.spawn(async move {
@@ -261,7 +272,7 @@ impl GatewayServer {
         };
         drop(running);
         let end = FarEnd { way: Way::Child(input), instance, ids };
-        let link = self.join(end, principal, pending, key.capabilities.clone())?;
+        let link = self.join(end, principal, pending, key.capabilities.clone()).await?;
         lock(&links).insert(link.session().key().0, Arc::downgrade(&link));
         Ok(link)
     }

@@ -35,6 +35,7 @@ impl GatewaySettings {
             ("gateway.listen", own.listen != front.listen),
             ("gateway.admin_listen", own.admin_listen != front.admin_listen),
             ("gateway.metrics_listen", own.metrics_listen != front.metrics_listen),
+            ("gateway.peer_listen", own.peers != front.peers),
             ("gateway.public_url", own.public_url != front.public_url),
             ("gateway.tls", own.transport != front.transport),
             ("gateway.store", self.store != newer.store),

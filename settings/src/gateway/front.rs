@@ -1,6 +1,7 @@
 //! `[gateway]`: where it listens, how connections are protected, and its limits.
 
 use super::mistake::{Mistakes, Place};
+use super::peers::{self, PeerSettings};
 use super::tables::{AddressRange, FrontTable, LimitsTable, ListenAddress, TlsTable};
 use super::web_url::WebOrigin;
 use crate::secret::SecretName;
@@ -18,6 +19,8 @@ pub struct FrontSettings {
     /// Where the admin API and the console are served instead of `listen`.
     pub admin_listen: Option<SocketAddr>,
     pub metrics_listen: Option<SocketAddr>,
+    /// How other nodes reach this one, where there are several.
+    pub peers: Option<PeerSettings>,
     pub public_url: WebOrigin,
     pub transport: Transport,
     pub limits: GatewayLimits,
@@ -84,16 +87,12 @@ pub(super) fn read(
     let listen = address(table.listen).unwrap_or(DEFAULT_LISTEN);
     let (admin_listen, metrics_listen) =
         (address(table.admin_listen), address(table.metrics_listen));
-    if table.peer_listen.is_some() {
-        mistakes.add(
-            &place.key("peer_listen"),
-            "several nodes that share sessions are not available in this version; remove it",
-        );
-    }
+    let peers = peers::read(address(table.peer_listen), table.peer_address.as_ref(), mistakes);
     let named = [
         ("listen", Some(listen)),
         ("admin_listen", admin_listen),
         ("metrics_listen", metrics_listen),
+        ("peer_listen", peers.as_ref().map(|peers| peers.listen)),
     ];
     check_addresses(&named, &place, mistakes);
     let transport = transport(table.tls.as_ref(), folder, &place.key("tls"), mistakes);
@@ -128,6 +127,7 @@ pub(super) fn read(
         listen,
         admin_listen,
         metrics_listen,
+        peers,
         public_url,
         transport,
         limits,

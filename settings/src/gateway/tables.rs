@@ -47,6 +47,7 @@ tables! {
         admin_listen: Option<Parsed<ListenAddress>>,
         metrics_listen: Option<Parsed<ListenAddress>>,
         peer_listen: Option<Parsed<ListenAddress>>,
+        peer_address: Option<Text>,
         public_url: Option<Text>,
         store: Option<Text>,
         posture: Option<Posture>,

@@ -147,12 +147,12 @@ fn addresses_and_urls_are_of_the_right_form() {
     twins(good, "mcp.example.com", "mcp.example.com/path", "remove the path");
     twins(good, "https://app.example.com", "*", "without `*`");
     read("[gateway]\npublic_url = \"http://localhost:8420\"\n");
-    twins(
-        good,
-        "allowed_origins",
-        "peer_listen = \"10.0.0.4:8422\"\nallowed_origins",
-        "not available",
-    );
+    let good = "[gateway]\npeer_listen = \"10.0.0.4:8422\"\npeer_address = \"node-1:8422\"\n";
+    twins(good, "10.0.0.4:8422", "127.0.0.1:8420", "is `gateway.listen` already");
+    twins(good, "node-1:8422", "node-1", "`gateway.peer_address`: type a host and a port");
+    twins(good, "peer_listen = \"10.0.0.4:8422\"", "", "counts only with `peer_listen`");
+    let good = "[gateway]\npeer_listen = \"10.0.0.4:8422\"\n";
+    twins(good, "10.0.0.4", "0.0.0.0", "set `gateway.peer_address`");
 }
 
 #[test]

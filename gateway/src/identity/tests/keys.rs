@@ -21,6 +21,10 @@ fn shop(are_keys_enabled: bool) -> Shop {
 
 impl Shop {
     fn add(&mut self, name: &str, change: impl FnOnce(&mut NewApiKey)) -> String {
+        self.add_at(name, NOW, change)
+    }
+
+    fn add_at(&mut self, name: &str, at: Timestamp, change: impl FnOnce(&mut NewApiKey)) -> String {
         let mut new = NewApiKey {
             id: name.parse().unwrap(),
             hash: store::ApiKeyHash([0; 32]),
@@ -35,7 +39,7 @@ impl Shop {
         change(&mut new);
         let key = StaticKey::generate(new.admin).unwrap();
         new.hash = key.hash();
-        self.store.add_api_key(&new, ADA).unwrap();
+        self.store.add_api_key(&new, By { at, ..ADA }).unwrap();
         self.gateway.reload_keys(&*self.store).unwrap();
         key.reveal().to_owned()
     }
@@ -116,6 +120,37 @@ async fn a_revoked_key_and_an_expired_one_open_nothing() {
     shop.store.revoke_api_key(&"gone".parse().unwrap(), ADA).unwrap();
     shop.gateway.reload_keys(&*shop.store).unwrap();
     assert_eq!(shop.asks(&key, MCP, NOW).await, Err(KeyFault::Revoked.into()));
+}
+
+#[tokio::test]
+async fn of_a_revoked_principal_only_keys_that_were_made_later_count() {
+    let mut shop = shop(true);
+    let (early, other) =
+        (shop.add("early", |_| {}), shop.add("other", |key| key.sub = "ada".to_owned()));
+    let found = shop.asks(&early, MCP, after(5)).await.unwrap();
+    assert_eq!(found.since, NOW);
+    let by = By { at: after(10), ..ADA };
+    shop.store.revoke(store::RevokedKind::Principal, "svc:reports", by).unwrap();
+    shop.gateway.reload_keys(&*shop.store).unwrap();
+    assert_eq!(shop.asks(&early, MCP, after(11)).await, Err(AuthenticationFault::Revoked));
+    assert!(!shop.gateway.still_counts(&found, after(11)), "its streams end");
+    assert!(shop.asks(&other, MCP, after(11)).await.is_ok());
+    let late = shop.add_at("late", after(20), |_| {});
+    assert!(shop.asks(&late, MCP, after(21)).await.is_ok(), "restored");
+    assert_eq!(shop.asks(&early, MCP, after(21)).await, Err(AuthenticationFault::Revoked));
+}
+
+#[tokio::test]
+async fn a_key_is_revoked_by_its_id_or_by_itself() {
+    let mut shop = shop(true);
+    let (one, two) = (shop.add("one", |_| {}), shop.add("two", |_| {}));
+    shop.store.revoke(store::RevokedKind::Key, "one", ADA).unwrap();
+    shop.store.revoke(store::RevokedKind::Key, &two, ADA).unwrap();
+    let three = shop.add("three", |_| {});
+    for key in [&one, &two] {
+        assert_eq!(shop.asks(key, MCP, NOW).await, Err(AuthenticationFault::Revoked));
+    }
+    assert!(shop.asks(&three, MCP, NOW).await.is_ok());
 }
 
 #[tokio::test]

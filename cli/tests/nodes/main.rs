@@ -1,0 +1,22 @@
+//! Several gateway nodes on one PostgreSQL, as a platform team runs them: the real binary, real processes behind it, and what
+//! goes wrong.
+//!
+//! Every wait has a deadline; nothing is waited for by sleeping.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of it is a test, also the functions that are not marked as one"
+)]
+
+#[path = "../cli/bench.rs"]
+mod bench;
+#[path = "../operations/http_client.rs"]
+mod http_client;
+
+mod fleet;
+mod loss;
+mod owners;
+mod spreading;

@@ -1,0 +1,196 @@
+//! The nodes that share a database and a cluster key, as this one knows them: which of them are there, and which one runs a
+//! server's process for a caller.
+
+mod beat;
+
+pub(crate) use beat::new_id;
+
+use crate::peer::{PeerClient, PeerTls};
+use crate::sessions::PrincipalId;
+use arc_swap::ArcSwap;
+use gate::server::ServerId;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use store::{InstanceKey, NodeId, NodeRegistry, StoreError};
+
+/// How long it is believed that another node runs a process. That node finds out itself if it does not.
+const OWNER_CACHE: Duration = Duration::from_secs(30);
+/// The most processes of other nodes that are remembered.
+const MAX_CACHED_OWNERS: usize = 100_000;
+/// A process that was claimed may take so long to be there: longer than a server may take to start.
+const CLAIM_GRACE: Duration = Duration::from_secs(90);
+
+/// How long it is believed that a node is not there that nobody heard of.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
+/// The nodes that were last read, without this one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    /// Those that are there, and where.
+    pub(crate) live: BTreeMap<NodeId, Arc<str>>,
+    /// The addresses of those that are gone and did not come back.
+    pub(crate) gone: Vec<Arc<str>>,
+}
+
+/// What this node knows of all nodes.
+pub(crate) struct Cluster {
+    id: AtomicU64,
+    pub(crate) tls: PeerTls,
+    pub(crate) client: PeerClient,
+    members: ArcSwap<Members>,
+    registry: Mutex<NodeRegistry>,
+    /// Processes that this node runs or is about to, and when they were last asked for.
+    owned: Mutex<HashMap<InstanceKey, OwnedInstance>>,
+    /// Processes of other nodes, and when that was heard.
+    elsewhere: Mutex<HashMap<InstanceKey, (NodeId, Instant)>>,
+    /// When it was last looked for a node that is not known.
+    looked: tokio::sync::Mutex<Option<Instant>>,
+    /// Requests that were forwarded to other nodes.
+    pub(crate) relayed: AtomicU64,
+}
+
+#[derive(Debug, Clone)]
+struct OwnedInstance {
+    server: ServerId,
+    principal: PrincipalId,
+    asked_at: Instant,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cluster").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(id: NodeId, tls: PeerTls, registry: NodeRegistry) -> Cluster {
+        Cluster {
+            id: AtomicU64::new(id.0),
+            client: PeerClient::new(&tls),
+            tls,
+            members: ArcSwap::default(),
+            registry: Mutex::new(registry),
+            owned: Mutex::default(),
+            elsewhere: Mutex::default(),
+            looked: tokio::sync::Mutex::default(),
+            relayed: AtomicU64::new(0),
+        }
+    }
+
+    /// This node. It has another id after the others declared it gone.
+    pub(crate) fn id(&self) -> NodeId {
+        NodeId(self.id.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn members(&self) -> Arc<Members> {
+        self.members.load_full()
+    }
+
+    /// Where a node is reached; `None` if it is gone.
+    pub(crate) fn address_of(&self, node: NodeId) -> Option<Arc<str>> {
+        self.members.load().live.get(&node).cloned()
+    }
+
+    /// The same for a node that may have joined a moment ago. The database is asked at most a few times a second, however
+    /// many requests name nodes that are gone.
+    pub(crate) async fn find(self: &Arc<Self>, node: NodeId) -> Option<Arc<str>> {
+        if let Some(address) = self.address_of(node) {
+            return Some(address);
+        }
+        let mut looked = self.looked.lock().await;
+        let is_due = looked.is_none_or(|at| at.elapsed() > LOOK_PAUSE);
+        if is_due && self.address_of(node).is_none() {
+            let cluster = self.clone();
+            let reading = tokio::task::spawn_blocking(move || {
+                let known = lock(&cluster.registry).nodes();
+                if let Ok(known) = known {
+                    cluster.take_in(&known);
+                }
+            });
+            let _ = reading.await;
+            *looked = Some(Instant::now());
+        }
+        self.address_of(node)
+    }
+
+    /// The node that runs a server's process for a caller: this one, unless another one does already. Blocks if that is not
+    /// known here.
+    pub(crate) fn owner(
+        &self,
+        server: &ServerId,
+        principal: &PrincipalId,
+    ) -> Result<NodeId, StoreError> {
+        if let Some(known) = self.known_owner(server, principal) {
+            return Ok(known);
+        }
+        let key = instance_key(server, principal);
+        let registry = lock(&self.registry);
+        let own = self.id();
+        let owner = registry.claim(&key, own)?;
+        // INVARIANT: noted before the registry is let go, so that a sweep cannot give it up in between.
+        if owner == own {
+            let asked_at = Instant::now();
+            let owned = OwnedInstance { server: server.clone(), principal: *principal, asked_at };
+            lock(&self.owned).insert(key, owned);
+        } else {
+            let mut elsewhere = lock(&self.elsewhere);
+            if elsewhere.len() >= MAX_CACHED_OWNERS {
+                elsewhere.clear();
+            }
+            elsewhere.insert(key, (owner, Instant::now()));
+        }
+        Ok(owner)
+    }
+
+    /// The same, if it is known without asking the database.
+    pub(crate) fn known_owner(&self, server: &ServerId, principal: &PrincipalId) -> Option<NodeId> {
+        let key = instance_key(server, principal);
+        if let Some(owned) = lock(&self.owned).get_mut(&key) {
+            owned.asked_at = Instant::now();
+            return Some(self.id());
+        }
+        let (owner, heard) = lock(&self.elsewhere).get(&key).copied()?;
+        let counts = heard.elapsed() < OWNER_CACHE && self.address_of(owner).is_some();
+        counts.then_some(owner)
+    }
+
+    /// A node turned out not to run a process that it was believed to.
+    pub(crate) fn forget_owner(&self, server: &ServerId, principal: &PrincipalId) {
+        lock(&self.elsewhere).remove(&instance_key(server, principal));
+    }
+
+    /// Gives up processes that do not run any more. Blocks.
+    pub(crate) fn sweep(&self, runs: impl Fn(&ServerId, &PrincipalId) -> bool) {
+        let registry = lock(&self.registry);
+        let over: Vec<InstanceKey> = lock(&self.owned)
+            .iter()
+            .filter(|(_, owned)| owned.asked_at.elapsed() > CLAIM_GRACE)
+            .filter(|(_, owned)| !runs(&owned.server, &owned.principal))
+            .map(|(key, _)| *key)
+            .collect();
+        // INVARIANT: not owned here before it is free for others. A request that comes in between claims it again, behind this.
+        let given_up: Vec<_> = {
+            let mut owned = lock(&self.owned);
+            over.iter().filter_map(|key| Some((*key, owned.remove(key)?))).collect()
+        };
+        if !over.is_empty() && registry.release(&over, self.id()).is_err() {
+            // It is tried again at the next sweep.
+            lock(&self.owned).extend(given_up);
+        }
+    }
+}
+
+fn instance_key(server: &ServerId, principal: &PrincipalId) -> InstanceKey {
+    let mut hash = Sha256::new();
+    hash.update((server.as_str().len() as u64).to_be_bytes());
+    hash.update(server.as_str().as_bytes());
+    hash.update(principal);
+    InstanceKey(hash.finalize().into())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
