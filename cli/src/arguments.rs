@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod approvals;
 pub(crate) mod attest;
+pub(crate) mod conformance;
 pub(crate) mod doctor;
 pub(crate) mod gateway;
 mod groups;
@@ -162,6 +163,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint policy check\n  holdpoint policy check --as ada --group staff --tool files__write_file\n  holdpoint policy test decisions.toml"
     )]
     Policy(policy::PolicyCommand),
+    /// Hold an MCP gateway against a published safety profile
+    #[command(
+        after_help = "Example:\n  holdpoint conformance csp --url http://127.0.0.1:8420/mcp --config suite.toml"
+    )]
+    Conformance(conformance::ConformanceCommand),
     /// Create, list and revoke the keys that callers show to the gateway
     #[command(
         after_help = "Examples:\n  holdpoint key create --sub svc:reports --group readers\n  holdpoint key create --sub ada --actor user --admin --expires 30d\n  holdpoint key list\n  holdpoint key revoke k-5f0c93aa"

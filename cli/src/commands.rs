@@ -6,6 +6,7 @@ pub(crate) mod attest;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod conformance;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod digest;

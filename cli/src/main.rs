@@ -5,6 +5,7 @@ mod approver;
 mod arguments;
 mod commands;
 mod configuration;
+mod csp;
 mod desktop;
 mod disk;
 mod failure;
@@ -93,6 +94,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Hash(command) => commands::hash::run(command, options),
         Command::Capture(command) => commands::capture::run(command, options),
         Command::Policy(command) => commands::policy::run(command, options),
+        Command::Conformance(command) => commands::conformance::run(command, options),
         Command::Pin(command) => commands::pin::run(command, options),
         Command::Check(command) => commands::check::run(command, options),
         Command::Status(command) => commands::status::run(command, options),

@@ -340,6 +340,7 @@ fn every_schema_is_used_and_refuses_something() {
     schemas.run("help", &prepared(), &["help", "doctor#disk_full"], 0);
     schemas.run("demo", &prepared(), &["demo"], 0);
     switches(&mut schemas, &prepared());
+    conformance(&mut schemas, &Bench::new());
     policies(&mut schemas, &prepared());
     inventory(&mut schemas, &prepared());
     evidence(&mut schemas, &Bench::new());
@@ -537,6 +538,20 @@ fn policies(schemas: &mut Schemas, bench: &Bench) {
     assert_eq!(found["problems"][0]["severity"], "error");
     bench.file("a.cedar", "");
     schemas.run("error", bench, &["policy", "test", "none.toml", config[0], config[1]], 2);
+}
+
+/// A report of the suite for gateways, of its own server in the place of one.
+fn conformance(schemas: &mut Schemas, bench: &Bench) {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    bench.file("token", "a-token-of-a-caller-0123456789abcdef");
+    let token = format!("token = \"file:{}\"", bench.path("token").display());
+    bench.file(
+        "suite.toml",
+        format!("[upstream]\nlisten = \"{free}\"\n[tools]\necho = \"echo\"\nrestricted = \"restricted\"\n[principal.a]\n{token}\n[principal.b]\n{token}\n"),
+    );
+    let url = format!("http://{free}/mcp");
+    let words = ["conformance", "csp", "--url", &url, "--config", "suite.toml"];
+    schemas.run("conformance-csp", bench, &words, 15);
 }
 
 #[test]

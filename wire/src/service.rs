@@ -11,7 +11,7 @@ use crate::http::connect::Origin;
 use crate::http::tls::{self, TlsKey};
 use crate::http::{body, headers};
 use crate::upstream::HttpEndpoint;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -47,6 +47,20 @@ impl fmt::Debug for ServiceRequest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = formatter.debug_struct("ServiceRequest");
         out.field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// What a service answered.
+pub struct ServiceAnswer {
+    pub status: StatusCode,
+    pub location: Option<String>,
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for ServiceAnswer {
+    /// The body may be a secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("ServiceAnswer").field(&self.status).finish()
     }
 }
 
@@ -99,17 +113,26 @@ impl ServiceAddress {
         request: ServiceRequest,
         limits: FetchLimits,
     ) -> Result<(StatusCode, Vec<u8>), FetchError> {
-        match timeout(limits.patience, self.exchange(request, limits)).await {
+        self.exchange(request, limits).await.map(|answer| (answer.status, answer.body))
+    }
+
+    /// The same with where the answer redirects to, which is not followed.
+    pub async fn exchange(
+        &self,
+        request: ServiceRequest,
+        limits: FetchLimits,
+    ) -> Result<ServiceAnswer, FetchError> {
+        match timeout(limits.patience, self.exchange_unbounded(request, limits)).await {
             Ok(answered) => answered,
             Err(_) => Err(FetchError::Slow(limits.patience)),
         }
     }
 
-    async fn exchange(
+    async fn exchange_unbounded(
         &self,
         asked: ServiceRequest,
         limits: FetchLimits,
-    ) -> Result<(StatusCode, Vec<u8>), FetchError> {
+    ) -> Result<ServiceAnswer, FetchError> {
         let HttpEndpoint { url, allow_private, .. } = &self.endpoint;
         let (tls, key) = (self.tls.clone(), TlsKey::default());
         let origin = Origin::resolve(url, *allow_private, tls, key, limits.patience).await?;
@@ -141,7 +164,10 @@ impl ServiceAddress {
             return Err(FetchError::Encoded);
         }
         let status = response.status();
-        let document = body::read(response.body_mut(), limits.bytes).await.map_err(lost)?;
-        document.map(|document| (status, document)).ok_or(FetchError::TooLong(limits.bytes))
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.map(str::to_owned);
+        let body = body::read(response.body_mut(), limits.bytes).await.map_err(lost)?;
+        let body = body.ok_or(FetchError::TooLong(limits.bytes))?;
+        Ok(ServiceAnswer { status, location, body })
     }
 }

@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Decide", &["pin", "approve", "quarantine", "release", "rollback", "incident"]),
     ("Look back", &["stats", "digest", "receipts", "attest"]),
-    ("Serve a team", &["gateway", "policy", "key", "inventory", "approvals"]),
+    ("Serve a team", &["gateway", "policy", "key", "inventory", "approvals", "conformance"]),
     (
         "Get started, and help",
         &["demo", "doctor", "help", "completions", "man", "store", "uninstall"],

@@ -14,6 +14,7 @@ mod bench;
 
 mod calls;
 mod captures;
+mod csp;
 mod evidence;
 mod help;
 mod home;

@@ -36,13 +36,15 @@ impl Scene {
             write("secret-id", "canary-secret-id"),
         );
         let gateway = format!("{}{vault}", authority.issuer());
+        let more = more.replace("SECRET", &write("secret", "canary-static-secret"));
         let server = format!("credentials = {{ {credentials} }}\n{more}");
         let stage = Stage::open(Setting {
+            principals: &[("ada", &[]), ("eve", &[])],
+            admins: &[("olga", &[])],
             gateway: &gateway,
             server: &server,
             policies,
             tools: vec![tool("read_report", "Reads."), tool("write_report", "Writes.")],
-            ..Setting::default()
         })
         .await;
         Scene { authority, stage, _files: files }
@@ -437,4 +439,106 @@ async fn a_secret_that_is_the_callers_own_token_is_not_shown() {
     };
     assert!(refused["error"].is_object());
     assert!(!scene.is_anything_shown_with(&key), "{refused}");
+}
+
+/// Every place that the gateway writes to or answers at, as one text: the home with its receipts, logs and database, what it
+/// says to its operator, metrics, admin answers, and what Debug shows.
+async fn everything_told(scene: &Scene, answers: &[Value]) -> Vec<u8> {
+    let mut told = format!("{answers:?} {:?}", scene.stage.node).into_bytes();
+    let admin = format!("Bearer {}", scene.stage.key("admin olga"));
+    for path in [
+        "/metrics",
+        "/healthz",
+        "/admin/v1/servers",
+        "/admin/v1/servers/reports",
+        "/admin/v1/inventory",
+        "/admin/v1/receipts",
+        "/admin/v1/openapi.json",
+        "/admin/v1/stats",
+    ] {
+        let answer = scene.stage.send("GET", path, &[("authorization", &admin)], "").await;
+        told.extend(format!("{path} {answer:?}").into_bytes());
+    }
+    let mut folders = vec![scene.stage.home.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => told.extend(std::fs::read(entry.path()).unwrap_or_default()),
+            }
+        }
+    }
+    told
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_token_and_no_secret_is_told_anywhere() {
+    let grant = |mode: &str| {
+        format!(
+            "mode = \"{mode}\", token_endpoint = \"TOKEN_ENDPOINT\", audience = \"{SERVER_AUDIENCE}\", client = \"CLIENT\""
+        )
+    };
+    let modes = [
+        grant("exchange"),
+        grant("client_credentials"),
+        format!("mode = \"bound\", audience = \"{SERVER_AUDIENCE}\""),
+        "mode = \"vault\", secret = \"SECRET\"".to_owned(),
+        "mode = \"vault\", secret = \"vault:kv/reports#token\"".to_owned(),
+    ];
+    for credentials in modes {
+        let scene =
+            Scene::open(&credentials, "headers = { X-Team = \"SECRET\" }\n", EVERYTHING).await;
+        let token = scene.authority.token("ada", "read");
+        let bound = scene.authority.token_for(SERVER_AUDIENCE, 300);
+        let vault = json!({"token": "canary-vault-secret"});
+        scene.authority.played.lock().unwrap().secrets.insert("reports".to_owned(), vault);
+        let header = format!("reports {bound}");
+        let more = [("holdpoint-upstream-authorization", header.as_str())];
+        let mut answers = Vec::new();
+        let mut call = async |token: &str, path: &str| {
+            answers.push(scene.call_with(token, &more, &json!({"path": path})).await);
+        };
+        call(&token, "a").await;
+        call(scene.stage.key("eve"), "a").await;
+        // Each way to fail: a token in the arguments, a server and an authorization server that refuse, a forged token.
+        call(&token, &token).await;
+        call(&token, &bound).await;
+        scene.stage.script.lock().unwrap().accepts = Some(vec!["nothing".to_owned()]);
+        call(&token, "a").await;
+        scene.authority.played.lock().unwrap().issuing = Issuing::Status(400);
+        scene.authority.played.lock().unwrap().vault_tokens.clear();
+        call(&scene.authority.token("ada", "other"), "a").await;
+        let forged = format!("{token}x");
+        let authorization = format!("Bearer {forged}");
+        let refused = scene.post(&[("authorization", &authorization)], &json!({})).await;
+        answers.push(json!(format!("{refused:?}")));
+        assert!(
+            answers.iter().any(|answer| answer["result"].is_object()),
+            "{credentials}: {answers:?}"
+        );
+        let told = everything_told(&scene, &answers).await;
+        assert!(told.len() > 10_000, "the places were looked at");
+        let mut canaries = vec![
+            token.clone(),
+            bound,
+            scene.stage.key("eve").to_owned(),
+            scene.stage.key("admin olga").to_owned(),
+            "canary-client-secret".to_owned(),
+            "canary-static-secret".to_owned(),
+            "canary-secret-id".to_owned(),
+            "canary-vault-secret".to_owned(),
+            "hvs.token-".to_owned(),
+        ];
+        canaries.extend(scene.authority.played.lock().unwrap().issued.iter().cloned());
+        for canary in canaries {
+            // Of a token its signature is the secret; the rest may be told from others' by it alone.
+            let secret = canary.rsplit('.').next().unwrap();
+            let found = memmem(&told, secret.as_bytes());
+            assert!(!found, "{credentials}: {}…", &canary[..12]);
+        }
+    }
+}
+
+fn memmem(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use settings::gateway::GatewaySettings;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -453,11 +454,17 @@ async fn start(configuration: &str, folder: &Path, home: &Path) -> (Arc<Node>, S
     let listen = free.local_addr().expect("an address");
     drop(free);
     let settings = read(configuration, folder, &listen.to_string());
+    // What is said to the person who runs the gateway.
+    let remarks = home.join("remarks.log");
     let node = Node::open(
         Arc::new(settings),
         Home::open(home).expect("a home"),
         ReceiptSettings::default(),
-        Arc::new(|_: &str| {}),
+        Arc::new(move |sentence: &str| {
+            let mut file = std::fs::OpenOptions::new();
+            let file = file.create(true).append(true).open(&remarks);
+            let _ = writeln!(file.expect("a file"), "{sentence}");
+        }),
         tokio::runtime::Handle::current(),
     )
     .expect("a node");

@@ -1,0 +1,126 @@
+//! How the suite reaches the gateway under test, in TOML.
+
+use serde::Deserialize;
+use settings::SecretName;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SuiteConfig {
+    pub(super) upstream: UpstreamConfig,
+    /// Runs once the suite's server listens: it registers the server where a gateway wants that.
+    pub(super) setup: Option<Hook>,
+    pub(super) tools: ToolNames,
+    pub(super) principal: Principals,
+    pub(super) receipts: Option<Hook>,
+    pub(super) incident: Option<IncidentConfig>,
+    pub(super) oauth: Option<OauthConfig>,
+    pub(super) files: Option<SandboxConfig>,
+    pub(super) network: Option<SandboxConfig>,
+    /// Why a test does not apply, by its number.
+    #[serde(default)]
+    pub(super) not_applicable: BTreeMap<String, String>,
+}
+
+/// The server that the suite runs, and what it expects to be shown.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpstreamConfig {
+    pub(super) listen: SocketAddr,
+    /// What `aud` of a token for it names.
+    pub(super) audience: Option<String>,
+    /// A secret that it is shown instead.
+    pub(super) secret: Option<SecretName>,
+}
+
+/// What the gateway calls the suite's tools.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolNames {
+    /// Both callers may call it.
+    pub(super) echo: String,
+    /// Caller `b` may, caller `a` may not.
+    pub(super) restricted: String,
+    /// Of high risk; caller `b` may call it while there is no incident.
+    pub(super) critical: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Principals {
+    pub(super) a: PrincipalConfig,
+    pub(super) b: PrincipalConfig,
+}
+
+/// Where a caller's bearer token comes from.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PrincipalConfig {
+    pub(super) token: Option<SecretName>,
+    /// Prints the token.
+    pub(super) command: Option<Vec<String>>,
+}
+
+/// A command that the suite runs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hook {
+    pub(super) command: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IncidentConfig {
+    pub(super) on: Vec<String>,
+    pub(super) off: Vec<String>,
+    /// Withdraws what caller `b` proves itself with.
+    pub(super) revoke: Option<Vec<String>>,
+    /// The time within which it has to count.
+    #[serde(default = "five")]
+    pub(super) within_seconds: u64,
+}
+
+fn five() -> u64 {
+    5
+}
+
+/// The OAuth proxy of a gateway that has one.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OauthConfig {
+    /// Its authorization endpoint.
+    pub(super) authorize: String,
+    pub(super) client_id: String,
+    /// One that is registered for the client.
+    pub(super) redirect_uri: String,
+}
+
+/// Two calls, one of which a sandbox has to stop.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SandboxConfig {
+    pub(super) tool: String,
+    pub(super) inside: serde_json::Map<String, serde_json::Value>,
+    /// Each has to be stopped.
+    pub(super) outside: Vec<serde_json::Map<String, serde_json::Value>>,
+}
+
+impl SuiteConfig {
+    pub(crate) fn read(text: &str) -> Result<SuiteConfig, String> {
+        let config: SuiteConfig = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (name, principal) in [("a", &config.principal.a), ("b", &config.principal.b)] {
+            if principal.token.is_some() == principal.command.is_some() {
+                return Err(format!("`principal.{name}`: set `token` or `command`"));
+            }
+        }
+        let unknown = config
+            .not_applicable
+            .keys()
+            .find(|number| !number.parse::<u8>().is_ok_and(|number| (1..=10).contains(&number)));
+        match unknown {
+            Some(number) => Err(format!("`not_applicable.{number}`: the tests are 1 to 10")),
+            None => Ok(config),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What only an operator can do: commands that mint tokens, print receipts and switch incident mode.
+
+use super::config::{Hook, PrincipalConfig};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::process::Command;
+use wire::EndpointUrl;
+use wire::attestation::FetchLimits;
+use wire::service::{ServiceAddress, ServiceRequest};
+use zeroize::Zeroizing;
+
+/// How long a command may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs a command and returns what it printed.
+pub(super) async fn run(command: &[String]) -> Result<String, String> {
+    let Some((program, words)) = command.split_first() else {
+        return Err("a command is empty".to_owned());
+    };
+    let ran = Command::new(program).args(words).kill_on_drop(true).output();
+    let output = match tokio::time::timeout(PATIENCE, ran).await {
+        Ok(Ok(output)) => output,
+        Ok(Err(error)) => return Err(format!("`{program}`: {error}")),
+        Err(_) => return Err(format!("`{program}` did not end within {} s", PATIENCE.as_secs())),
+    };
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("`{program}` ended with {}", output.status)),
+    }
+}
+
+pub(super) async fn token(principal: &PrincipalConfig) -> Result<Zeroizing<String>, String> {
+    let text = match (&principal.token, &principal.command) {
+        (Some(name), _) => {
+            name.read(|variable| std::env::var(variable).ok()).map_err(|error| error.to_string())?
+        }
+        (None, Some(command)) => run(command).await?,
+        (None, None) => return Err("set `token` or `command`".to_owned()),
+    };
+    Ok(Zeroizing::new(text.trim().to_owned()))
+}
+
+/// Asks an authorization endpoint for a code. Returns the status and where it redirects to.
+pub(super) async fn authorize(
+    endpoint: &str,
+    client: &str,
+    redirect: &str,
+) -> Result<(u16, Option<String>), String> {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let query = format!(
+        "response_type=code&client_id={}&redirect_uri={}&state=suite&code_challenge={}&code_challenge_method=S256",
+        encoded(client),
+        encoded(redirect),
+        "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+    );
+    let separator = if endpoint.contains('?') { '&' } else { '?' };
+    let url: EndpointUrl = format!("{endpoint}{separator}{query}")
+        .parse()
+        .map_err(|error| format!("`oauth.authorize`: {error}"))?;
+    let service = ServiceAddress::new(url, true, None).map_err(|error| error.to_string())?;
+    let limits = FetchLimits { bytes: 1024 * 1024, patience: PATIENCE };
+    let sent = service.exchange(ServiceRequest::default(), limits).await;
+    let answer = sent.map_err(|error| error.to_string())?;
+    Ok((answer.status.as_u16(), answer.location))
+}
+
+/// The receipts that a command prints: one JSON value a line, a list, or a document with a list `receipts`.
+pub(super) async fn receipts(hook: &Hook) -> Result<Vec<Value>, String> {
+    let text = run(&hook.command).await?;
+    let whole: Option<Value> = serde_json::from_str(&text).ok();
+    let list = match whole {
+        Some(Value::Array(list)) => list,
+        Some(Value::Object(mut document)) => match document.remove("receipts") {
+            Some(Value::Array(list)) => list,
+            _ => vec![Value::Object(document)],
+        },
+        _ => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+    };
+    match list.is_empty() && !text.trim().is_empty() {
+        true => Err("what the command prints is not JSON".to_owned()),
+        false => Ok(list),
+    }
+}
