@@ -1,5 +1,6 @@
 //! The HTTP front: routes, identity before anything else, and bodies within their limits.
 
+mod eager;
 mod identify;
 mod listen;
 mod quiet;

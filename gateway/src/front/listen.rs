@@ -1,6 +1,7 @@
 //! Connections: plain or TLS, HTTP/1.1 and HTTP/2, and who is at their other end.
 
 use super::Door;
+use super::eager::Eager;
 use super::quiet::{OpenBody, Quiet};
 use super::tls::TlsFront;
 use crate::front_checks::FrontNames;
@@ -191,13 +192,14 @@ async fn serve_http<S, A>(
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
+    let mut connection = Eager::new(connection);
     loop {
         tokio::select! {
-            _ = connection.as_mut() => return,
-            _ = stop.changed() => connection.as_mut().graceful_shutdown(),
+            _ = &mut connection => return,
+            _ = stop.changed() => connection.inner().as_mut().graceful_shutdown(),
             () = quiet.lasts(patience) => {
-                connection.as_mut().graceful_shutdown();
-                let _ = tokio::time::timeout(GOODBYE_PATIENCE, connection.as_mut()).await;
+                connection.inner().as_mut().graceful_shutdown();
+                let _ = tokio::time::timeout(GOODBYE_PATIENCE, connection).await;
                 return;
             }
         }
