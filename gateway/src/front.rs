@@ -135,8 +135,9 @@ impl Node {
             Some(Route::ResourceMetadata(path)) => self.resource_metadata(&path),
             Some(Route::Health) => reply::empty(StatusCode::OK),
             Some(Route::Ready) => self.ready(),
-            Some(Route::Admin(_)) => self.respond_admin(parts, body).await,
-            Some(Route::Metrics) => self.respond_metrics(&parts, door).await,
+            // Boxed: what is rare must not make the future of every call larger.
+            Some(Route::Admin(_)) => Box::pin(self.respond_admin(parts, body)).await,
+            Some(Route::Metrics) => Box::pin(self.respond_metrics(&parts, door)).await,
             None => reply::empty(StatusCode::NOT_FOUND),
         }
     }

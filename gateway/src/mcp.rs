@@ -155,7 +155,7 @@ impl Node {
             Ok(Scanned::Batch(batch))
                 if visit.session.as_ref().is_some_and(|session| session.version == BATCHES) =>
             {
-                return self.answer_batch(visit, &batch).await;
+                return Box::pin(self.answer_batch(visit, &batch)).await;
             }
             Ok(Scanned::Batch(_)) => {
                 self.note_refused(&visit, ReasonCode::BadFrame, bytes);

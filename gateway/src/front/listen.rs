@@ -176,7 +176,8 @@ async fn serve_http<S, A>(
     let quiet = Quiet::new();
     let asked = quiet.clone();
     let service = service_fn(move |request: http::Request<Incoming>| {
-        let (open, answer) = (asked.begin(), respond(request));
+        // Boxed: hyper moves what a service returns several times, and memory copied costs more than memory allocated.
+        let (open, answer) = (asked.begin(), Box::pin(respond(request)));
         async move {
             let answer = answer.await;
             Ok::<_, Infallible>(answer.map(|body| OpenBody { body, _request: open }))

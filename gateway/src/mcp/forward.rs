@@ -154,7 +154,9 @@ impl Node {
         };
         let ready = match open {
             Some(ready) => ready,
-            None => match self.start(&visit, &server, &key, &unlinked, &mut presented).await {
+            // Boxed: what is rare must not make the future of every call larger.
+            None => match Box::pin(self.start(&visit, &server, &key, &unlinked, &mut presented)).await
+            {
                 Ok(ready) => ready,
                 Err(refusal) => return *refusal,
             },

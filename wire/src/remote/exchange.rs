@@ -93,7 +93,9 @@ impl<R: Reports> Exchange<'_, R> {
         let resumable = !self.link.is_stateless(&message);
         let asked = Asked { id, key: IdKey::new(id), initializes, resumable };
         if headers::is_event_stream(response.headers()) && response.status().is_success() {
-            return self.follow(EventStream::new(self.link, live, response), &asked).await;
+            // Boxed: most answers are bodies, and the way of a stream would make the future of each of them larger.
+            let stream = EventStream::new(self.link, live, response);
+            return Box::pin(self.follow(stream, &asked)).await;
         }
         let status = response.status();
         let body = self.whole(live, response).await;

@@ -239,7 +239,8 @@ impl Link {
                 },
             }
         }
-        let mut live = self.connect().await.map_err(RemoteFailure::NotReached)?;
+        // Boxed: most requests find a connection, and the way to a new one would make the future of each of them larger.
+        let mut live = Box::pin(self.connect()).await.map_err(RemoteFailure::NotReached)?;
         match live.sender.send_request(request).await {
             Ok(response) => Ok((live, response)),
             Err(source) => Err(self.lost(source)),

@@ -7,8 +7,7 @@ pub(super) struct BreakInString;
 /// Replaces carriage returns and line feeds by spaces. Inside a string they are not JSON, and a space in their place
 /// would change the text: that is refused.
 pub(super) fn make(message: &mut [u8]) -> Result<(), BreakInString> {
-    let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if !message.iter().any(is_break) {
+    if memchr::memchr2(b'\n', b'\r', message).is_none() {
         return Ok(());
     }
     let mut in_string = false;
