@@ -155,11 +155,12 @@ impl Node {
         let ready = match open {
             Some(ready) => ready,
             // Boxed: what is rare must not make the future of every call larger.
-            None => match Box::pin(self.start(&visit, &server, &key, &unlinked, &mut presented)).await
-            {
-                Ok(ready) => ready,
-                Err(refusal) => return *refusal,
-            },
+            None => {
+                match Box::pin(self.start(&visit, &server, &key, &unlinked, &mut presented)).await {
+                    Ok(ready) => ready,
+                    Err(refusal) => return *refusal,
+                }
+            }
         };
         let era = ready.era;
         if wants_task && !(era == Era::Sessions && ready.has_tasks) {
