@@ -348,6 +348,15 @@ impl Catalog {
         })
     }
 
+    /// Whether a server in this scope says that its resources can be subscribed to.
+    pub(crate) fn takes_subscriptions(&self, scope: &Scope, org: Option<&str>) -> bool {
+        self.in_scope(scope, org).any(|(_, known)| {
+            let recorded = known.situation.as_ref().and_then(|known| known.view.capabilities());
+            let resources = recorded.and_then(|said| member(said.as_bytes(), "resources"));
+            resources.is_some_and(|resources| member(resources, "subscribe") == Some(b"true"))
+        })
+    }
+
     /// Whether a tool of a server is found in a scope.
     pub(crate) fn offers_tool(&self, scope: &Scope, known: &CatalogServer, tool: &str) -> bool {
         self.has(scope, &known.server.settings, ListKind::Tools, tool)

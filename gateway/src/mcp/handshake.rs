@@ -99,7 +99,10 @@ impl Node {
             capabilities.insert("prompts".to_owned(), changes.clone());
         }
         if has(ListKind::Resources) || has(ListKind::ResourceTemplates) {
-            let resources = json!({"listChanged": true, "subscribe": true});
+            let mut resources = changes;
+            if catalog.takes_subscriptions(&visit.scope, visit.org()) {
+                resources["subscribe"] = true.into();
+            }
             capabilities.insert("resources".to_owned(), resources);
         }
         if has(ListKind::Prompts) || has(ListKind::ResourceTemplates) {

@@ -353,6 +353,8 @@ async fn an_older_client_subscribes_to_a_resource_of_a_server_without_sessions()
     let refused =
         stage.ask("ada", &session, "resources/subscribe", &json!({"uri": "a:secret"})).await;
     assert!(refused["error"]["code"].is_i64(), "{refused}");
+    let (_, discovered) = ask(&stage, "ada", "server/discover", &json!({})).await;
+    assert_eq!(discovered["result"]["capabilities"]["resources"]["subscribe"], true);
     let done = stage.ask("ada", &session, "resources/unsubscribe", &json!({"uri": "a:open"})).await;
     assert_eq!(done["result"], json!({}), "{done}");
 }
