@@ -99,10 +99,11 @@ impl Node {
             capabilities.insert("prompts".to_owned(), changes.clone());
         }
         if has(ListKind::Resources) || has(ListKind::ResourceTemplates) {
-            let mut resources = changes;
-            if catalog.takes_subscriptions(&visit.scope, visit.org()) {
-                resources["subscribe"] = true.into();
-            }
+            let resources = if catalog.takes_subscriptions(&visit.scope, visit.org()) {
+                json!({"listChanged": true, "subscribe": true})
+            } else {
+                changes
+            };
             capabilities.insert("resources".to_owned(), resources);
         }
         if has(ListKind::Prompts) || has(ListKind::ResourceTemplates) {
