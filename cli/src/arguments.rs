@@ -20,7 +20,7 @@ pub(crate) mod store;
 pub(crate) mod uninstall;
 pub(crate) mod watch;
 
-pub(crate) use approvals::{ApprovalsCommand, ApprovalsSubcommand, OneApproval};
+pub(crate) use approvals::{ApprovalsCommand, ApprovalsSubcommand, ListApprovals};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use gateway::GatewayArguments;
 

@@ -8,8 +8,6 @@ use store::ApprovalId;
 pub(crate) struct ApprovalsCommand {
     #[command(subcommand)]
     pub(crate) command: ApprovalsSubcommand,
-    #[command(flatten)]
-    pub(crate) gateway: GatewayArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -18,7 +16,7 @@ pub(crate) enum ApprovalsSubcommand {
     #[command(
         after_help = "Example:\n  holdpoint approvals list --gateway https://mcp.example.com --key env:ADMIN_KEY"
     )]
-    List,
+    List(ListApprovals),
     /// Show one call, with its arguments
     #[command(
         after_help = "Example:\n  holdpoint approvals show a1f09c… --gateway https://mcp.example.com --key env:ADMIN_KEY"
@@ -37,7 +35,15 @@ pub(crate) enum ApprovalsSubcommand {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ListApprovals {
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArguments,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct OneApproval {
     /// The approval's id, as `approvals list` prints it
     pub(crate) id: ApprovalId,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArguments,
 }

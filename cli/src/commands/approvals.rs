@@ -1,40 +1,44 @@
 //! `holdpoint approvals`: the calls at a gateway that wait for a person, and what that person says.
 
-use crate::arguments::{ApprovalsCommand, ApprovalsSubcommand, OneApproval, Options};
+use crate::arguments::{
+    ApprovalsCommand, ApprovalsSubcommand, GatewayArguments, ListApprovals, Options,
+};
 use crate::failure::{Exit, Failure};
 use crate::remote_gateway::RemoteGateway;
 use crate::screen::{self, BOLD, DIM, readable, styled};
 use serde_json::Value;
 
 pub(crate) fn run(command: &ApprovalsCommand, options: &Options) -> Result<Exit, Failure> {
-    let Some(gateway) = RemoteGateway::of(&command.gateway)? else {
-        return Err(Failure::usage(
-            "calls wait at a running gateway: name it with `--gateway URL --key env:VARIABLE`",
-        ));
-    };
     match &command.command {
-        ApprovalsSubcommand::List => list(&gateway, options),
-        ApprovalsSubcommand::Show(OneApproval { id }) => {
-            let document = gateway.get("/approvals")?;
-            let all = document.get("approvals").and_then(Value::as_array);
-            let found = all.into_iter().flatten().find(|it| text(it, "id") == id.as_str());
-            let Some(found) = found else {
-                return Err(Failure::usage(format!("no call waits for you under `{id}`")));
-            };
-            if options.json {
-                screen::print_json(found)?;
-            } else {
-                say(found, true);
-            }
-            Ok(Exit::Fine)
+        ApprovalsSubcommand::List(ListApprovals { gateway }) => list(&named(gateway)?, options),
+        ApprovalsSubcommand::Show(one) => show(&named(&one.gateway)?, one.id.as_str(), options),
+        ApprovalsSubcommand::Grant(one) => {
+            decide(&named(&one.gateway)?, one.id.as_str(), "grant", "granted", options)
         }
-        ApprovalsSubcommand::Grant(OneApproval { id }) => {
-            decide(&gateway, id.as_str(), "grant", "granted", options)
-        }
-        ApprovalsSubcommand::Refuse(OneApproval { id }) => {
-            decide(&gateway, id.as_str(), "refuse", "refused", options)
+        ApprovalsSubcommand::Refuse(one) => {
+            decide(&named(&one.gateway)?, one.id.as_str(), "refuse", "refused", options)
         }
     }
+}
+
+fn named(gateway: &GatewayArguments) -> Result<RemoteGateway, Failure> {
+    let missing =
+        "calls wait at a running gateway: name it with `--gateway URL --key env:VARIABLE`";
+    RemoteGateway::of(gateway)?.ok_or_else(|| Failure::usage(missing))
+}
+
+fn show(gateway: &RemoteGateway, id: &str, options: &Options) -> Result<Exit, Failure> {
+    let document = gateway.get("/approvals")?;
+    let all = document.get("approvals").and_then(Value::as_array);
+    let Some(found) = all.into_iter().flatten().find(|it| text(it, "id") == id) else {
+        return Err(Failure::usage(format!("no call waits for you under `{id}`")));
+    };
+    if options.json {
+        screen::print_json(found)?;
+    } else {
+        say(found, true);
+    }
+    Ok(Exit::Fine)
 }
 
 fn list(gateway: &RemoteGateway, options: &Options) -> Result<Exit, Failure> {
