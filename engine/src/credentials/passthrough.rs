@@ -129,11 +129,15 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 
 /// A text with its percent-encoding undone; `None` if it has none.
 fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
-    let first = memchr::memchr(b'%', text)?;
+    let encodes = |at: &usize| match text.get(at + 1..at + 3) {
+        Some([high, low]) => hex_byte(*high, *low).is_some(),
+        Some(_) | None => false,
+    };
+    // Most percent signs encode nothing: only a text that has such an encoding is copied.
+    let first = memchr::memchr_iter(b'%', text).find(encodes)?;
     let mut decoded = Vec::with_capacity(text.len());
     decoded.extend_from_slice(text.get(..first)?);
     let mut rest = text.get(first..)?;
-    let mut has_changed = false;
     while let Some((byte, after)) = rest.split_first() {
         let encoded = match after {
             [high, low, ..] if *byte == b'%' => hex_byte(*high, *low),
@@ -143,7 +147,6 @@ fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
             Some(encoded) => {
                 decoded.push(encoded);
                 rest = after.get(2..).unwrap_or_default();
-                has_changed = true;
             }
             None => {
                 decoded.push(*byte);
@@ -151,7 +154,7 @@ fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
             }
         }
     }
-    has_changed.then_some(decoded)
+    Some(decoded)
 }
 
 fn hex_byte(high: u8, low: u8) -> Option<u8> {
