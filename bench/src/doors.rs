@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 use store::{ActorType, ApiKeyHash, ApiKeyStore, By, Home, NewApiKey, SqliteStore, Witnessed};
 
 /// A process that listens, until this is dropped.
@@ -40,6 +41,20 @@ impl Door {
 
     pub fn process_id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Has the process end by itself, and waits for that.
+    pub fn terminate(&mut self, patience: Duration) -> io::Result<()> {
+        let id = self.process_id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status()?;
+        let begun = Instant::now();
+        while self.process.try_wait()?.is_none() {
+            if begun.elapsed() > patience {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 }
 
@@ -88,10 +103,16 @@ impl DoorPrograms {
         Door::open(Command::new(&self.proxy).arg(server.to_string()))
     }
 
+    /// A command on a home.
+    pub fn holdpoint(&self, home: &Path) -> Command {
+        let mut command = Command::new(&self.holdpoint);
+        command.env("HOLDPOINT_HOME", home);
+        command
+    }
+
     /// The gateway, with the configuration of this home.
     pub fn gateway(&self, home: &Path) -> io::Result<Door> {
-        let mut command = Command::new(&self.holdpoint);
-        Door::open(command.env("HOLDPOINT_HOME", home).args(["gateway", "--quiet"]))
+        Door::open(self.holdpoint(home).args(["gateway", "--quiet"]))
     }
 }
 
@@ -139,6 +160,13 @@ impl GatewayHome {
 
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Adds lines to the gateway's configuration.
+    pub fn configure(&self, lines: &str) -> io::Result<()> {
+        let path = self.path().join("gateway.toml");
+        let text = std::fs::read_to_string(&path)?;
+        std::fs::write(path, format!("{text}{lines}"))
     }
 }
 

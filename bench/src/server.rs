@@ -38,10 +38,7 @@ impl Server {
     }
 
     fn write_pages(&mut self) {
-        let all = likeness::pages(self.tools, PAGE_TOOLS);
-        let old = format!("the records of collection {CHANGING}.");
-        let new = format!("the records of collection {CHANGING}, edition {}.", self.edition);
-        self.pages = all.into_iter().map(|page| page.replace(&old, &new)).collect();
+        self.pages = pages_of(self.tools, self.edition);
     }
 
     /// Answers one line, which comes without its line feed.
@@ -92,6 +89,14 @@ impl Server {
             ),
         }
     }
+}
+
+/// The pages of a list in which one tool has a text that names the edition.
+pub fn pages_of(tools: usize, edition: u64) -> Vec<String> {
+    let old = format!("the records of collection {CHANGING}.");
+    let new = format!("the records of collection {CHANGING}, edition {edition}.");
+    let all = likeness::pages(tools, PAGE_TOOLS).into_iter();
+    all.map(|page| page.replace(&old, &new)).collect()
 }
 
 fn write_result(output: &mut impl Write, id: &[u8], result: &str) -> io::Result<()> {

@@ -3,8 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use bytes::Bytes;
-use holdpoint_bench::likeness;
-use holdpoint_bench::server::{PAGE_TOOLS, string_after, value_after};
+use holdpoint_bench::server::{CHANGE, COUNT, pages_of, string_after, value_after};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -16,6 +15,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 
@@ -33,8 +33,14 @@ fn main() -> ExitCode {
 
 fn serve() -> io::Result<()> {
     let tools = std::env::args().nth(1).map_or(Ok(10), |word| word.parse());
-    let pages = likeness::pages(tools.map_err(io::Error::other)?, PAGE_TOOLS);
-    let server = Arc::new(HttpEcho { pages, texts: Mutex::default() });
+    let tools = tools.map_err(io::Error::other)?;
+    let server = Arc::new(HttpEcho {
+        tools,
+        pages: Mutex::new(pages_of(tools, 0)),
+        edition: AtomicU64::new(0),
+        calls: AtomicU64::new(0),
+        texts: Mutex::default(),
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -53,7 +59,10 @@ fn serve() -> io::Result<()> {
 }
 
 struct HttpEcho {
-    pages: Vec<String>,
+    tools: usize,
+    pages: Mutex<Vec<String>>,
+    edition: AtomicU64,
+    calls: AtomicU64,
     /// Texts by their length, so that the time of a call is not that of making one.
     texts: Mutex<HashMap<usize, Arc<str>>>,
 }
@@ -84,14 +93,26 @@ impl HttpEcho {
         };
         match string_after(body, b"\"method\":\"") {
             Some(b"tools/call") => {
+                self.calls.fetch_add(1, Ordering::Relaxed);
                 let text = self.text(number(b"\"query\":\"").unwrap_or_default());
                 let parts: [&[u8]; 3] =
                     [br#"{"content":[{"type":"text","text":""#, text.as_bytes(), b"\"}]}"];
                 result(id, &parts)
             }
             Some(b"tools/list") => {
-                let page = self.pages.get(number(b"\"cursor\":\"").unwrap_or_default());
+                let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+                let page = pages.get(number(b"\"cursor\":\"").unwrap_or_default());
                 result(id, &[page.map_or("{}", String::as_str).as_bytes()])
+            }
+            // It changes and says nothing of it.
+            Some(method) if method == CHANGE.as_bytes() => {
+                let edition = self.edition.fetch_add(1, Ordering::Relaxed) + 1;
+                let pages = pages_of(self.tools, edition);
+                *self.pages.lock().unwrap_or_else(PoisonError::into_inner) = pages;
+                result(id, &[edition.to_string().as_bytes()])
+            }
+            Some(method) if method == COUNT.as_bytes() => {
+                result(id, &[self.calls.load(Ordering::Relaxed).to_string().as_bytes()])
             }
             Some(b"initialize") => result(id, &[HELLO.as_bytes()]),
             _ => [
