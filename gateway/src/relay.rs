@@ -265,7 +265,7 @@ impl Node {
                     if let Some(refusal) = server.engine.refuse_unpermitted(unlinked) {
                         return refused(refusal);
                     }
-                    match find_owner(cluster, visit, server).await {
+                    match Box::pin(find_owner(cluster, visit, server)).await {
                         Some(owner) => owner,
                         None => {
                             let words = "○ holdpoint — which node runs the server cannot be found out: the store does not answer";
@@ -280,7 +280,7 @@ impl Node {
             let (Arrival::Direct(arrived) | Arrival::BySession(arrived)) = &visit.arrival else {
                 return Some(reply::empty(StatusCode::MISDIRECTED_REQUEST));
             };
-            match self.relay_call(owner, visit, asked, arrived).await {
+            match Box::pin(self.relay_call(owner, visit, asked, arrived)).await {
                 Ok(reply) => return Some(reply),
                 Err(RelayFault::Gone) => {
                     cluster.forget_owner(server.id(), &visit.principal_id);

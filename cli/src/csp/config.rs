@@ -108,7 +108,7 @@ pub(super) struct SandboxConfig {
 
 impl SuiteConfig {
     pub(crate) fn read(text: &str) -> Result<SuiteConfig, String> {
-        let config: SuiteConfig = toml::from_str(text).map_err(|error| error.to_string())?;
+        let config: SuiteConfig = toml::from_str(text).map_err(|error| described(text, &error))?;
         for (name, principal) in [("a", &config.principal.a), ("b", &config.principal.b)] {
             if principal.token.is_some() == principal.command.is_some() {
                 return Err(format!("`principal.{name}`: set `token` or `command`"));
@@ -121,6 +121,38 @@ impl SuiteConfig {
         match unknown {
             Some(number) => Err(format!("`not_applicable.{number}`: the tests are 1 to 10")),
             None => Ok(config),
+        }
+    }
+}
+
+/// What is wrong with the file, and in which line. Neither the line nor a value is quoted: both may hold a token.
+fn described(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message();
+    let problem = match (message.split_once("string \""), message.rsplit_once("\", expected")) {
+        (Some((kind, _)), Some((_, expected))) => format!("{kind}a string, expected{expected}"),
+        (Some((kind, _)), None) => format!("{kind}a string"),
+        (None, _) => message.to_owned(),
+    };
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before.map(|before| before.matches('\n').count() + 1) {
+        Some(line) => format!("line {line}: {problem}"),
+        None => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_in_the_file_quotes_no_value_of_it() {
+        for (text, expected) in [
+            ("url = \"hp_canary", "line 1"),
+            ("\nprincipal = \"hp_canary\"", "line 2: invalid type: a string, expected"),
+            ("tokens = \"hp_canary\"", "line 1: unknown field `tokens`"),
+        ] {
+            let error = SuiteConfig::read(text).unwrap_err();
+            assert!(error.starts_with(expected) && !error.contains("canary"), "{error}");
         }
     }
 }

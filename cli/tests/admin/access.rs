@@ -166,7 +166,7 @@ fn it_is_told_what_a_principal_would_see_and_why() {
 fn what_is_not_there_is_not_found_and_what_is_too_large_is_not_read() {
     let station = Station::start(&Setup::usual());
     for (method, path, status) in [
-        ("GET", "/approvals", 404),
+        ("GET", "/approval", 404),
         ("GET", "/servers/nothere", 404),
         ("GET", "/servers/a__b", 404),
         ("DELETE", "/servers", 405),

@@ -260,7 +260,10 @@ impl Session<'_> {
 
     /// What becomes of a call: `allowed`, `held` or `denied`.
     pub(crate) fn call(&mut self, tool: &str) -> (&'static str, Value) {
-        let arguments = json!({"title": "t"});
+        let arguments = match tool {
+            "danger_delete" => json!({"path": "a"}),
+            _ => json!({"title": "t"}),
+        };
         let params = json!({"name": format!("{SERVER}__{tool}"), "arguments": arguments});
         let answer = self.ask("tools/call", &params);
         let outcome = match answer["error"]["code"].as_i64() {

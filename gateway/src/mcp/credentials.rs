@@ -45,7 +45,7 @@ impl Node {
                 if let Some(refusal) = server.engine.refuse_unpermitted(unlinked) {
                     return Err(answer(refusal));
                 }
-                match server.broker.obtain(&visit.inbound).await {
+                match Box::pin(server.broker.obtain(&visit.inbound)).await {
                     Ok(Some(credential)) => credential,
                     Ok(None) => return Ok(None),
                     Err(unavailable) => {

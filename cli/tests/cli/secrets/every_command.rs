@@ -197,6 +197,16 @@ fn gateway(stage: &Stage) {
     stage.run(&["gateway", "init", "--config", "begun.toml"], 0);
     // None runs.
     stage.run(&["gateway", "reload", "--config", "gateway.toml"], 11);
+    bench.file("admin.key", secret(72));
+    let reached = ["--gateway", "http://127.0.0.1:1", "--key", "file:admin.key"];
+    for words in [&["list"][..], &["show", "a1"], &["grant", "a1"], &["refuse", "a1"]] {
+        stage.run(&[&["approvals"][..], words, &reached].concat(), 11);
+    }
+    bench.file("profile.toml", format!("tokens = \"{}\"\n", secret(72)));
+    stage.run(
+        &["conformance", "csp", "--url", "http://127.0.0.1:1/mcp", "--config", "profile.toml"],
+        2,
+    );
 }
 
 /// The gate goes into the hosts' files and is taken out with all else.
