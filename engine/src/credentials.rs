@@ -195,8 +195,9 @@ impl Broker {
                     false => None,
                 };
                 let Issued { token, lifetime } = chain.run(subject).await?;
-                // An authorization server that returns the subject token would make an exchange a passthrough.
-                if inbound.occurs_in(token.expose().as_bytes()) {
+                // An authorization server that returns the subject token would make an exchange a passthrough. Tokens that are
+                // not exchanged are shared by callers: none of them may make such a token unavailable to the others.
+                if *is_exchange && inbound.own_token_occurs_in(token.expose().as_bytes()) {
                     return Err(Unavailable::SameToken);
                 }
                 let value = Zeroizing::new(format!("Bearer {}", token.expose()));

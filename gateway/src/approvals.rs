@@ -29,6 +29,10 @@ use store::{
 
 /// The most bytes of arguments that wait on one node.
 pub(crate) const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
+
+/// The most of them, and of their bytes, for one caller. A single call may be larger.
+const MAX_HELD_CALLS_PER_CALLER: usize = 64;
+const MAX_HELD_BYTES_PER_CALLER: usize = 4 * 1024 * 1024;
 /// How often the same call may be asked for while an approval of it could still count.
 const MAX_REPEATS: u32 = 64;
 
@@ -145,6 +149,12 @@ impl Approvals {
         for raw in [request.arguments, request.input_responses] {
             part(&raw.map_or_else(Vec::new, canonical_or_raw));
         }
+        // A grant counts only where the same people have to be asked by the same policy: a caller may come back with a weaker
+        // identity, for which others would have to decide.
+        for group in request.groups {
+            part(group.as_bytes());
+        }
+        part(request.policy.unwrap_or_default().as_bytes());
         let mut args_hash = ArgsHash([0; 32]);
         args_hash.0.copy_from_slice(context.sign().as_ref());
         CallBinding {
@@ -210,7 +220,7 @@ impl Approvals {
             let why = "it was asked for too often within a short time";
             return Ok(ApprovalAnswer::Unavailable { why });
         };
-        if self.held_bytes() + request.arguments.map_or(0, <[u8]>::len) > MAX_HELD_BYTES {
+        if !self.has_room_for(identity, request.arguments.map_or(0, <[u8]>::len)) {
             return Ok(ApprovalAnswer::Unavailable { why: "too many calls wait for approval" });
         }
         store.expire_approvals(at)?;
@@ -274,8 +284,18 @@ impl Approvals {
         })
     }
 
-    fn held_bytes(&self) -> usize {
-        lock(&self.held).values().map(|held| held.arguments.len()).sum()
+    /// Whether a further call of this caller may be kept. No caller can take the room of all others.
+    fn has_room_for(&self, identity: &Identity, bytes: usize) -> bool {
+        let held = lock(&self.held);
+        let total: usize = held.values().map(|held| held.arguments.len()).sum();
+        let own = held.values().filter(|held| {
+            (&held.identity.issuer, &held.identity.subject) == (&identity.issuer, &identity.subject)
+        });
+        let (calls, own_bytes) =
+            own.fold((0, 0), |(calls, sum), held| (calls + 1, sum + held.arguments.len()));
+        total + bytes <= MAX_HELD_BYTES
+            && calls < MAX_HELD_CALLS_PER_CALLER
+            && (calls == 0 || own_bytes + bytes <= MAX_HELD_BYTES_PER_CALLER)
     }
 
     /// Keeps the call in memory, where an approver can see it.
@@ -318,6 +338,7 @@ impl Approvals {
         let held = lock(&self.held);
         let open = held.iter().filter(|(_, held)| held.decided.is_none() && held.expires_at > at);
         let mut shown: Vec<ShownCall> = open
+            .filter(|(_, held)| is_shown_to(caller.identity(), held))
             .filter(|(_, held)| is_member(caller.identity(), &held.groups))
             .map(|(id, held)| shown(id, held))
             .collect();
@@ -335,8 +356,10 @@ impl Approvals {
         let approver = caller.identity();
         let (decided_on, of_key) = {
             let held = lock(&self.held);
-            let call =
-                held.get(id).filter(|held| held.decided.is_none()).ok_or(Undecided::Unknown)?;
+            let call = held
+                .get(id)
+                .filter(|held| held.decided.is_none() && is_shown_to(approver, held))
+                .ok_or(Undecided::Unknown)?;
             if call.identity.subject == approver.subject {
                 return Err(Undecided::Own);
             }
@@ -420,6 +443,11 @@ impl ApprovalDesk for Approvals {
             resume();
         });
     }
+}
+
+/// Whether a person may learn of a call: one of an organization sees the calls of that organization alone.
+fn is_shown_to(approver: &Identity, held: &HeldCall) -> bool {
+    approver.org.is_none() || approver.org == held.identity.org
 }
 
 fn is_member(approver: &Identity, groups: &[String]) -> bool {

@@ -81,7 +81,11 @@ impl Node {
                     if now.is_some() && now != version {
                         let taken = node.take_keys(&store);
                         if let (Err(error), true) = (&taken, has_keys) {
-                            node.remark(&format!("no key counts: they cannot be read: {error}"));
+                            let which = match error.is_unreachable() {
+                                true => "the keys that were read before count",
+                                false => "no key counts",
+                            };
+                            node.remark(&format!("{which}: they cannot be read: {error}"));
                         }
                         has_keys = taken.is_ok();
                         // Without the keys it has to be looked again, although nothing changes meanwhile.

@@ -7,6 +7,7 @@ use gate::server::ServerId;
 use gate::shell;
 use std::io;
 use std::path::PathBuf;
+use tokio_postgres::error::SqlState;
 
 /// Why a directory cannot be Holdpoint's home.
 #[derive(Debug, thiserror::Error)]
@@ -154,6 +155,26 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the database did not answer: what was read of it before is as good as it was. After any other error it may have
+    /// been changed by another program.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            StoreError::Unreachable { .. }
+            | StoreError::Unresolved { .. }
+            | StoreError::Busy { .. }
+            | StoreError::LeaseOver => true,
+            StoreError::Server { source, .. } => {
+                let ends = [
+                    SqlState::ADMIN_SHUTDOWN,
+                    SqlState::CRASH_SHUTDOWN,
+                    SqlState::CANNOT_CONNECT_NOW,
+                ];
+                source.is_closed() || source.code().is_some_and(|code| ends.contains(code))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the disk of the database or of the receipts has no room left.
     pub fn is_disk_full(&self) -> bool {
         match self {

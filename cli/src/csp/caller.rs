@@ -34,7 +34,7 @@ impl Answered {
 
     pub(super) fn text(&self) -> Option<&str> {
         match self {
-            Answered::Result(result) => result["content"][0]["text"].as_str(),
+            Answered::Result(result) => result.pointer("/content/0/text")?.as_str(),
             Answered::Refused(_) | Answered::Failed(_) => None,
         }
     }
@@ -90,7 +90,7 @@ impl SuiteCaller {
             }
         };
         match tokio::time::timeout(PATIENCE, self.session.ask(message, hear)).await {
-            Ok(Ok(())) => read(answer.unwrap_or_default()),
+            Ok(Ok(())) => read(&answer.unwrap_or_default()),
             Ok(Err(failure)) => Answered::Failed(failure.to_string()),
             Err(_) => Answered::Failed(format!("no answer within {} s", PATIENCE.as_secs())),
         }
@@ -109,9 +109,9 @@ impl SuiteCaller {
                 Answered::Result(page) => page,
                 Answered::Refused(why) | Answered::Failed(why) => return Err(why),
             };
-            let tools = page["tools"].as_array().cloned().unwrap_or_default();
-            names.extend(tools.iter().filter_map(|tool| Some(tool["name"].as_str()?.to_owned())));
-            match page["nextCursor"].as_str() {
+            let tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();
+            names.extend(tools.filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())));
+            match page.get("nextCursor").and_then(Value::as_str) {
                 Some(cursor) => params = json!({"cursor": cursor}),
                 None => return Ok(names),
             }
@@ -120,7 +120,7 @@ impl SuiteCaller {
     }
 }
 
-fn read(answer: Value) -> Answered {
+fn read(answer: &Value) -> Answered {
     if let Some(error) = answer.get("error") {
         let reason = error.pointer("/data/reason").and_then(Value::as_str);
         let code = error["code"].as_i64().unwrap_or_default();

@@ -546,9 +546,9 @@ fn audiences_of(token: &str) -> Vec<String> {
     let payload = token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let claims: Value =
         payload.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    match &claims["aud"] {
-        Value::String(one) => vec![one.clone()],
-        Value::Array(many) => {
+    match claims.get("aud") {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(many)) => {
             many.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect()
         }
         _ => Vec::new(),

@@ -96,9 +96,9 @@ impl Upstream {
         }
         raw.extend_from_slice(&body);
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let method = text(&message["method"]).unwrap_or_else(|| parts.method.to_string());
-        let tool = text(&message["params"]["name"]).filter(|_| method == "tools/call");
+        let text = |pointer: &str| message.pointer(pointer)?.as_str().map(str::to_owned);
+        let method = text("/method").unwrap_or_else(|| parts.method.to_string());
+        let tool = text("/params/name").filter(|_| method == "tools/call");
         let authorization = parts.headers.get(http::header::AUTHORIZATION);
         let authorization = authorization.and_then(|value| value.to_str().ok()).map(str::to_owned);
         {
@@ -114,7 +114,7 @@ impl Upstream {
         let Some(id) = message.get("id").filter(|_| message.get("method").is_some()) else {
             return answer(StatusCode::ACCEPTED, String::new());
         };
-        let outcome = result(&method, &message["params"]);
+        let outcome = result(&method, message.get("params").unwrap_or(&Value::Null));
         let outcome = match outcome {
             Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
             None => {
@@ -163,7 +163,8 @@ fn result(method: &str, params: &Value) -> Option<Value> {
             tool("critical", "Returns the text, unless there is an incident."),
         ]})),
         "tools/call" => {
-            let text = params["arguments"]["text"].as_str().unwrap_or_default();
+            let text =
+                params.pointer("/arguments/text").and_then(Value::as_str).unwrap_or_default();
             Some(json!({"content": [{"type": "text", "text": text}]}))
         }
         _ => None,

@@ -97,7 +97,11 @@ impl Inbound {
 
     /// Whether the caller's own token is in this: a credential of the gateway must not be it.
     pub fn is_in_credential(&self, shown: &HeaderValue) -> bool {
-        self.needles.as_ref().is_some_and(|needles| needles.occur_in(shown.as_bytes()))
+        self.own_token_occurs_in(shown.as_bytes())
+    }
+
+    pub(crate) fn own_token_occurs_in(&self, bytes: &[u8]) -> bool {
+        self.needles.as_ref().is_some_and(|needles| needles.occur_in(bytes))
     }
 }
 

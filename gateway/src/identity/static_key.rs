@@ -93,11 +93,13 @@ struct KnownKey {
 const MAX_WAITING_USES: usize = 10_000;
 
 impl KeyRing {
-    /// Takes over what the store has. If it cannot be read, or was changed by another program, no key counts.
+    /// Takes over what the store has. If it was changed by another program, no key counts. If it does not answer, the keys
+    /// that were read before do: for how long calls go on without the store is the lease's to say.
     pub(super) fn reload(&self, store: &dyn Store) -> Result<(), StoreError> {
         let keys = store.sealed_api_keys();
         let known = match &keys {
             Ok(keys) => keys.iter().map(|key| (key.key.hash.0, KnownKey::new(key))).collect(),
+            Err(error) if error.is_unreachable() => return keys.map(drop),
             Err(_) => HashMap::new(),
         };
         self.known.store(Arc::new(known));

@@ -274,7 +274,12 @@ impl Node {
         let taken = self.call_slots.take(&visit.principal_id, &server.calls, limits);
         let traced = |slot: CallSlot| match &visit.span {
             Some(span) => {
-                span.goes_to(server.id(), unlinked.call.target.map(|target| target.key));
+                // Only a name that was accepted: another, or the URI of a resource, may be an argument in disguise.
+                let view = &unlinked.situation.view;
+                let tool = unlinked.call.target.filter(|target| {
+                    target.entry_type == EntryType::Tool && view.definition(*target).is_some()
+                });
+                span.goes_to(server.id(), tool.map(|target| target.key));
                 slot.traced(span.clone())
             }
             None => slot,

@@ -133,6 +133,23 @@ async fn a_grant_counts_for_one_retry_of_the_same_call_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_caller_cannot_take_the_room_of_all_that_wait() {
+    let (stage, session) = stage(ANSWERS).await;
+    let call =
+        async |limit| stage.call("ada", &session, "reports__write_report", &arguments(limit)).await;
+    for limit in 1..=64 {
+        let answer = call(limit).await;
+        assert!(answer["error"]["data"]["approval_id"].is_string(), "{answer}");
+    }
+    let answer = call(65).await;
+    assert_eq!(answer["error"]["code"], 1014, "{answer}");
+    assert!(answer["error"]["data"].get("approval_id").is_none(), "{answer}");
+    let session = stage.begin("/mcp", "eve").await;
+    let eve = stage.call("eve", &session, "reports__write_report", &arguments(1)).await;
+    assert!(eve["error"]["data"]["approval_id"].is_string(), "{eve}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_grant_survives_its_node_and_a_request_does_not() {
     let (stage, session) = stage(ANSWERS).await;
     let call = async |stage: &Stage, session: &str, limit| {
