@@ -7,7 +7,10 @@ mod approval;
 mod authorization;
 mod checks;
 
-pub use approval::{ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, ResumeCall};
+pub use approval::{
+    ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, Approver, AwaitedApproval,
+    ResumeCall,
+};
 pub use authorization::{Authorization, Authorizer, Unauthorized};
 pub use checks::{ArgumentRules, PathArguments, PreflightLimits, UrlArguments};
 
@@ -18,11 +21,12 @@ use crate::situation::Situation;
 use crate::view::{HeldTools, Standing};
 use attest::ToolAllowlist;
 use checks::{
-    AdmissionCheck, AllowlistCheck, ArgumentCheck, AuthorizationCheck, DriftCheck, IncidentCheck,
-    InventoryCheck, MirrorCheck, PreflightCheck, RateCheck,
+    AdmissionCheck, AllowlistCheck, ApprovalCheck, ArgumentCheck, AuthorizationCheck, DriftCheck,
+    IncidentCheck, InventoryCheck, MirrorCheck, PreflightCheck, RateCheck,
 };
 use contract::surface::EntryType;
 use policy::preflight::RateLimiter;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,12 +58,12 @@ impl Ruling {
 pub struct Decided {
     pub ruling: Ruling,
     pub policy: Option<Arc<str>>,
-    /// Whose approval the call needs, where a policy asks for one. Without it the call is denied.
-    pub needs_approval: Option<Vec<String>>,
+    /// Whose approval the call needs, if it needs one. Without it the call is denied.
+    pub needs_approval: Option<Approver>,
     /// Who approved the call.
     pub grant: Option<Arc<ApprovalGrant>>,
     /// The approval that the call waits for.
-    pub parked: Option<String>,
+    pub parked: Option<AwaitedApproval>,
 }
 
 impl Decided {
@@ -159,6 +163,8 @@ pub enum Answer {
         policy: Option<Arc<str>>,
         groups: Vec<String>,
     },
+    /// The same, if the person at the client allows this very call.
+    NeedsPerson,
     Hold(Arc<Standing>),
     Deny(Denial),
 }
@@ -214,6 +220,7 @@ pub struct Path {
     checks: Vec<(Concerns, Box<dyn Check>)>,
     authorizer: Option<Arc<dyn Authorizer>>,
     desk: Option<Arc<dyn ApprovalDesk>>,
+    asks_person: bool,
 }
 
 impl Path {
@@ -234,7 +241,7 @@ impl Path {
         checks.push((Concerns::ListsAndUses, Box::new(DriftCheck)));
         checks.push((Concerns::Everything, Box::new(PreflightCheck { limits })));
         checks.push((Concerns::ToolCalls, Box::new(MirrorCheck)));
-        Path { checks, authorizer: None, desk: None }
+        Path { checks, authorizer: None, desk: None, asks_person: false }
     }
 
     /// The same path, with calls counted. It comes before the arguments are looked at, so that calls that are refused for
@@ -253,6 +260,19 @@ impl Path {
     pub fn checking_arguments(mut self, rules: ArgumentRules) -> Path {
         self.checks.push((Concerns::ToolCalls, Box::new(ArgumentCheck { rules })));
         self
+    }
+
+    /// The same path, where the person at the client has to allow each call of these tools.
+    #[must_use]
+    pub fn asking_person_for(mut self, tools: BTreeSet<String>) -> Path {
+        self.checks.push((Concerns::ToolCalls, Box::new(ApprovalCheck { tools })));
+        self.asks_person = true;
+        self
+    }
+
+    /// Whether there are calls that the person at the client has to allow.
+    pub fn asks_person(&self) -> bool {
+        self.asks_person
     }
 
     /// The path at the gateway: the same checks, behind the question whether this principal may make this request at all.
@@ -320,7 +340,11 @@ impl Path {
                 Answer::Permitted { policy } => permitted_by = policy,
                 Answer::NeedsApproval { policy, groups } => {
                     permitted_by = policy;
-                    needs_approval = Some(groups);
+                    needs_approval = Some(Approver::Groups(groups));
+                }
+                // INVARIANT: the caller never stands in for another person who has to approve.
+                Answer::NeedsPerson => {
+                    needs_approval.get_or_insert(Approver::PersonAtClient);
                 }
                 Answer::Hold(standing) => {
                     return Decided::new(Ruling::Hold(standing), permitted_by);
@@ -331,15 +355,11 @@ impl Path {
                 }
             }
         }
-        let Some(groups) = needs_approval else {
+        let Some(approver) = needs_approval else {
             return Decided::new(Ruling::Allow, permitted_by);
         };
-        let message = format!(
-            "○ holdpoint — this call needs the approval of another person, a member of {}",
-            groups.join(" or ")
-        );
-        let denial = Denial::new(ReasonCode::ApprovalRequired, message);
+        let denial = Denial::new(ReasonCode::ApprovalRequired, approver.words());
         let decided = Decided::new(Ruling::Deny(denial), permitted_by);
-        Decided { needs_approval: Some(groups), ..decided }
+        Decided { needs_approval: Some(approver), ..decided }
     }
 }

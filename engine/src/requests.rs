@@ -14,8 +14,9 @@ mod sending;
 
 pub use parsed::{OwnedRequest, ParsedRequest};
 pub use phase::{
-    Answered, Asked, Asking, Awaited, Cancelling, Dispatched, DispatchedKind, EndedRequests, Kept,
-    Late, Lateness, Phase, Refused, RequestKey, RequestRef, SessionKey,
+    Answered, Asked, Asking, Awaited, CallAnswer, Cancelling, Dispatched, DispatchedKind,
+    EndedRequests, Kept, Late, Lateness, ParkedCall, Phase, Refused, RequestKey, RequestRef,
+    SessionKey,
 };
 
 use contract::surface::{EntryId, ListKind};

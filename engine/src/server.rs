@@ -53,6 +53,8 @@ pub struct ServerSettings {
     pub cancelled_patience: Duration,
     /// Whether the person at the client is asked about held calls, where the client can.
     pub asks_in_client: bool,
+    /// How long the person at the client may take to answer a question.
+    pub answer_patience: Duration,
     /// The largest message of either side.
     pub frame_bytes: usize,
     /// How old the check of the server's admission may be that a call is dispatched on, where it is checked.
@@ -60,6 +62,13 @@ pub struct ServerSettings {
     /// The server is greeted before its admission is checked: it is used whatever comes of the check, and its document can
     /// only be in its handshake.
     pub greets_before_check: bool,
+}
+
+impl ServerSettings {
+    /// When the time of a call is over that goes on now.
+    pub(crate) fn call_deadline(&self, now: Instant) -> Option<Instant> {
+        self.call_timeout.and_then(|timeout| now.checked_add(timeout))
+    }
 }
 
 impl Default for ServerSettings {
@@ -70,6 +79,7 @@ impl Default for ServerSettings {
             start_timeout: Duration::from_secs(60),
             cancelled_patience: Duration::from_secs(60),
             asks_in_client: false,
+            answer_patience: asking::ANSWER_PATIENCE,
             frame_bytes: 16 * 1024 * 1024,
             admission_max_age: None,
             greets_before_check: false,

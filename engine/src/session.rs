@@ -337,8 +337,12 @@ impl Session {
                 }
                 let server = situation.server.as_str();
                 self.record_tool_denial(&call, denial, server, receipt_id);
-                let refusal = Refusal::denied(denial, server, &receipt_id.to_string());
-                self.answer_client(id.raw(), &refusal.to_message(id.raw()));
+                let asked = self.allowance_required(passage, parked.as_ref());
+                let message = asked.unwrap_or_else(|| {
+                    let refusal = Refusal::denied(denial, server, &receipt_id.to_string());
+                    refusal.to_message(id.raw())
+                });
+                self.answer_client(id.raw(), &message);
             }
         }
         if let Some(target) = call.target {

@@ -20,6 +20,8 @@ mod names;
 
 #[path = "gate/admission.rs"]
 mod admission;
+#[path = "gate/approving.rs"]
+mod approving;
 #[path = "gate/asking.rs"]
 mod asking;
 #[path = "gate/by_the_call.rs"]

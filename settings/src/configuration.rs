@@ -99,6 +99,9 @@ fn check_general(keys: &Keys) -> Result<(), String> {
     if let Some(key) = keys.admission.key_of_one_server() {
         return Err(format!("`admission.{key}` is about one server: write it under `server.ID`"));
     }
+    if keys.approval.tools.is_some() {
+        return Err("`approval.tools` is about one server: write it under `server.ID`".to_owned());
+    }
     for (header, secret) in keys.export.otlp_headers.iter().flatten() {
         let wrong = |error| format!("`export.otlp_headers.{header}`: {error}");
         secret.check_readable().map_err(wrong)?;
@@ -130,6 +133,9 @@ fn check_own(id: &ServerId, own: &Keys) -> Result<(), String> {
         ("export", own.export != Export::default(), "all receipts of a home go to one place"),
         ("server", !own.server.is_empty(), "a server has no servers of its own"),
     ];
+    if let Some(why) = own.approval.mistake() {
+        return Err(format!("`server.{id}.approval.tools`: {why}"));
+    }
     match of_all.into_iter().find(|(_, is_set, _)| *is_set) {
         None => Ok(()),
         Some((key, _, reason)) => Err(format!("`server.{id}.{key}`: {reason}")),

@@ -49,6 +49,7 @@ tables! {
         admission: Admission,
         preflight: Preflight,
         approve: Approve,
+        approval: Approval,
         notify: Notify,
         receipts: Receipts,
         export: Export,
@@ -113,6 +114,10 @@ tables! {
     Approve {
         unattended: bool,
         in_client: bool,
+    }
+    /// Which calls of a server the person at the client has to allow, each time.
+    Approval {
+        tools: Option<Vec<String>>,
     }
     /// How a person is told that something is held.
     Notify {
@@ -251,6 +256,22 @@ impl Preflight {
         let places = self.url_args.as_ref()?.iter().map(|Parsed(place)| place.clone());
         let hosts = self.net_allow.as_ref()?.iter().map(|Parsed(host)| host.clone());
         Some((places.collect(), hosts.collect()))
+    }
+}
+
+impl Approval {
+    /// Why the list of tools does not do what it seems to.
+    pub(crate) fn mistake(&self) -> Option<&'static str> {
+        let tools = self.tools.as_ref()?;
+        if tools.is_empty() {
+            Some("is empty: name the tools whose calls you want to be asked about, or remove it")
+        } else if tools.iter().any(String::is_empty) {
+            Some("has an empty name: name each tool as the server does")
+        } else if tools.iter().any(|tool| tool.contains('*')) {
+            Some("takes no patterns: name each tool as the server does")
+        } else {
+            None
+        }
     }
 }
 

@@ -318,13 +318,11 @@ fn prepare(
     let (to_errands, errands) = channel();
     let is_quiet = options.quiet;
     let notice = if configuration.notifies(id) { HoldNotice::new(id, home.path()) } else { None };
+    let path = Path::for_one_server(configuration.preflight(id), allowed);
+    let path = configuration.preflighted(path, id, !is_remote);
     let server = Server::new(ServerParts {
         settings,
-        path: configuration.preflighted(
-            Path::for_one_server(configuration.preflight(id), allowed),
-            id,
-            !is_remote,
-        ),
+        path: configuration.approved(path, id),
         recorder: Arc::new(Recorder::new(receipts)),
         judge,
         begun,

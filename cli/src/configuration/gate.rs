@@ -44,6 +44,7 @@ impl Configuration {
             start_timeout: self.start_timeout(server, None),
             cancelled_patience: usual.cancelled_patience,
             asks_in_client: keys.approve.in_client,
+            answer_patience: usual.answer_patience,
             frame_bytes: limits.frame_bytes.map_or(usual.frame_bytes, Whole::to_usize),
             // The caller sets both where an attestation is required.
             admission_max_age: None,
@@ -78,6 +79,19 @@ impl Configuration {
             true => path,
             false => path.checking_arguments(ArgumentRules::of(preflight, is_local)),
         }
+    }
+
+    /// The same path, where the person at the client has to allow each call of the tools that the configuration names.
+    pub(crate) fn approved(&self, path: Path, server: &ServerId) -> Path {
+        match self.approved_tools(server) {
+            [] => path,
+            tools => path.asking_person_for(tools.iter().cloned().collect()),
+        }
+    }
+
+    /// The tools of a server that the person at the client has to allow each call of.
+    pub(crate) fn approved_tools(&self, server: &ServerId) -> &[String] {
+        self.of(server).approval.tools.as_deref().unwrap_or_default()
     }
 
     /// How long a server may take to end by itself.

@@ -486,6 +486,21 @@ fn a_chosen_monitor_posture_is_a_note() {
 }
 
 #[test]
+fn a_tool_that_is_to_be_asked_about_and_that_the_server_lacks_is_a_note() {
+    let station = Station::new();
+    station.bench.file("capture.json", json!([report_tool()]).to_string());
+    let words = ["pin", "--server", "cursor.time", "--file", "capture.json"];
+    station.run(&words).exits(0);
+    let named = |tool: &str| format!("[server.\"cursor.time\".approval]\ntools = [\"{tool}\"]\n");
+    station.bench.configure(&named("make_report"));
+    finds_no(&doctor(&station, 0), "approval_tool_unknown");
+    station.bench.configure(&named("make_raport"));
+    let document = doctor(&station, 0);
+    let sentence = finds(&document, "approval_tool_unknown")["say"].to_string();
+    assert!(sentence.contains("make_raport"), "{sentence}");
+}
+
+#[test]
 fn a_configuration_that_is_wrong_is_found_by_both_ways() {
     let station = Station::new();
     station.run(&["status"]).exits(0);

@@ -1,10 +1,44 @@
-//! Calls that another person has to approve, as the path and the session ask for it. Who may approve, and where it is
-//! recorded, is behind a trait; `run` has none.
+//! Calls that a person has to approve, as the path and the session ask for it. At a gateway it is another person: who may
+//! approve, and where it is recorded, is behind a trait. In front of one client it is the person at that client.
 
 use crate::principal::Principal;
+use contract::hash::EntryHash;
 use contract::time::Timestamp;
 use gate::server::ServerId;
 use ledger::record::StepUp;
+
+/// Who has to approve a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approver {
+    /// A member of one of these groups.
+    Groups(Vec<String>),
+    /// The person at the client that makes the call.
+    PersonAtClient,
+}
+
+impl Approver {
+    /// What a call without the approval is answered with, where it cannot be asked for.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Approver::Groups(groups) => format!(
+                "○ holdpoint — this call needs the approval of another person, a member of {}",
+                groups.join(" or ")
+            ),
+            Approver::PersonAtClient => {
+                "○ holdpoint — the person at the client has to allow this call".to_owned()
+            }
+        }
+    }
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AwaitedApproval {
+    /// The approval with this id, at the desk.
+    Desk(String),
+    /// What the person at the client says of the call, with the tool's entry as it is now.
+    PersonAtClient(EntryHash),
+}
 
 /// The very call that is to be approved, as it would be dispatched.
 #[derive(Debug, Clone, Copy)]

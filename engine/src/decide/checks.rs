@@ -2,6 +2,7 @@
 
 mod admission;
 mod allowlist;
+mod approval;
 mod arguments;
 mod authorization;
 mod drift;
@@ -13,6 +14,7 @@ mod rate;
 
 pub(super) use admission::AdmissionCheck;
 pub(super) use allowlist::AllowlistCheck;
+pub(super) use approval::ApprovalCheck;
 pub(super) use arguments::ArgumentCheck;
 pub use arguments::{ArgumentRules, PathArguments, UrlArguments};
 pub(super) use authorization::AuthorizationCheck;

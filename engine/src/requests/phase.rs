@@ -2,7 +2,9 @@
 
 use super::parsed::OwnedRequest;
 use crate::reason::ReasonCode;
+use contract::hash::EntryHash;
 use contract::surface::{EntryId, ListKind};
+use contract::time::Timestamp;
 use ledger::record::ReceiptId;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,7 +44,7 @@ pub enum Awaited {
     Admission,
     /// What the person at the client says of this entry.
     Person(EntryId),
-    /// What another person says of this call.
+    /// What a person says of this very call: another person, or the one at the client.
     Approval,
 }
 
@@ -53,8 +55,30 @@ pub enum Asking {
     Open,
     /// They were asked, and want to see the change.
     Shows,
-    /// They were asked.
+    /// They were asked about its entry.
     Done,
+    /// They were asked to allow this very call, with the tool's entry as it was then.
+    Answered { answer: CallAnswer, contract: EntryHash, at: Timestamp },
+}
+
+/// What came of asking the person at the client to allow a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallAnswer {
+    Allowed,
+    Refused,
+    /// They did not answer in time.
+    Unanswered,
+    /// They could not be asked.
+    Unasked,
+}
+
+/// A call that waits for what the person at the client says of it. A later call with its id has another place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedCall {
+    pub id: OwnedId,
+    pub(super) place: u64,
+    /// The tool's entry as it was when they were asked.
+    pub contract: EntryHash,
 }
 
 /// A request that has not been sent, with what is needed to go on with it.

@@ -2,8 +2,10 @@
 
 use super::{
     Asked, Asking, Awaited, Cancelling, Dispatched, DispatchedKind, Kept, MAX_PENDING, MAX_WAITING,
-    MAX_WAITING_BYTES, OwnedRequest, Phase, Refused, RequestKey, RequestRef, Requests, SessionKey,
+    MAX_WAITING_BYTES, OwnedRequest, ParkedCall, Phase, Refused, RequestKey, RequestRef, Requests,
+    SessionKey,
 };
+use contract::hash::EntryHash;
 use contract::surface::{EntryId, ListKind};
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -125,7 +127,7 @@ impl Requests {
         self.wait_claimed(at, Awaited::Person(entry))
     }
 
-    /// A claimed request waits for what another person says of it.
+    /// A claimed request waits for what a person says of it.
     pub fn park(&mut self, at: RequestRef<'_>) -> Asked {
         self.wait_claimed(at, Awaited::Approval)
     }
@@ -138,6 +140,39 @@ impl Requests {
             self.release_one(at);
         }
         is_parked
+    }
+
+    /// How a request is known to those who ask the person at the client about it. Returns `None` if it does not wait for
+    /// them any more.
+    pub fn parked(&self, at: RequestRef<'_>, contract: EntryHash) -> Option<ParkedCall> {
+        match self.phase(at) {
+            Some(Phase::Waiting { kept, awaited: Awaited::Approval, place }) => {
+                Some(ParkedCall { id: kept.request.id().clone(), place: *place, contract })
+            }
+            Some(_) | None => None,
+        }
+    }
+
+    /// Releases a request with what the person at the client said of it. Returns whether it still waited for that. What they
+    /// took is not counted against the call: it has until this deadline.
+    ///
+    /// INVARIANT: an answer counts for the request that it was asked for, not for a later one with its id.
+    pub fn release_answered(
+        &mut self,
+        session: SessionKey,
+        call: &ParkedCall,
+        asking: Asking,
+        deadline: Option<Instant>,
+    ) -> bool {
+        let at = RequestRef { session, id: call.id.key() };
+        let answered = self.change(at, |phase| match phase {
+            Phase::Waiting { kept, awaited: Awaited::Approval, place } if place == call.place => {
+                let kept = Kept { asking, deadline, ..kept };
+                (Phase::Waiting { kept, awaited: Awaited::Approval, place }, true)
+            }
+            other => (other, false),
+        });
+        answered == Some(true) && self.release_parked(at)
     }
 
     /// The client of a request that waits for another person has left. Returns its id if it was released for that.

@@ -1,7 +1,10 @@
-//! Asking the person at the client about a held call, where the client can be asked and the configuration allows it.
+//! Asking the person at the client: about a held call, where the configuration allows it, and to allow a call of a tool that
+//! the configuration names.
 //!
-//! A yes is an approval by that person and recorded as one. Anything else, and nothing at all, leaves the call held.
+//! A yes is an approval by that person and recorded as one. Anything else, and nothing at all, leaves the call held or
+//! refused.
 
+use crate::requests::ParkedCall;
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
 use gate::judge::Judgement;
@@ -14,32 +17,47 @@ use wire::envelope::members;
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
 /// The most questions that are open at once. What else is held meanwhile is refused without one.
 pub(crate) const MAX_QUESTIONS: usize = 10;
-/// The most characters of a definition that a question shows.
+/// The most characters of a definition, or of the arguments of a call, that a question shows.
 const MAX_SHOWN_CHARACTERS: usize = 8_000;
 
 const APPROVE: &str = "approve";
 const KEEP: &str = "keep held";
 const SHOW: &str = "show the change";
+const ALLOW: &str = "allow this call once";
+const REFUSE: &str = "refuse";
 
 /// A question that is open.
 #[derive(Debug)]
 pub(super) struct Question {
-    pub(super) entry: EntryId,
-    /// What would be approved: nothing else, whatever the server says meanwhile.
-    pub(super) hash: Option<EntryHash>,
+    pub(super) about: About,
     pub(super) deadline: Instant,
 }
 
-impl Question {
-    pub(super) fn of(entry: EntryId, hash: Option<EntryHash>, now: Instant) -> Question {
-        Question { entry, hash, deadline: now + ANSWER_PATIENCE }
+/// What a question is about.
+#[derive(Debug)]
+pub(super) enum About {
+    /// A held entry. `hash` is what would be approved: nothing else, whatever the server says meanwhile.
+    Entry { entry: EntryId, hash: Option<EntryHash> },
+    /// One call, which waits.
+    Call(ParkedCall),
+}
+
+impl About {
+    pub(super) fn entry(&self) -> Option<&EntryId> {
+        match self {
+            About::Entry { entry, .. } => Some(entry),
+            About::Call(_) => None,
+        }
     }
 }
 
 /// What the person said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
+    /// They approve the change.
     Approve,
+    /// They allow the call.
+    Allow,
     Keep,
     Show,
 }
@@ -56,6 +74,7 @@ pub(crate) fn read_answer(message: &[u8]) -> Said {
         member(&result, "content").and_then(|content| member(&content, "decision")).and_then(text);
     match (action.as_deref(), decision.as_deref()) {
         (Some("accept"), Some(APPROVE)) => Said::Approve,
+        (Some("accept"), Some(ALLOW)) => Said::Allow,
         (Some("accept"), Some(SHOW)) => Said::Show,
         _ => Said::Keep,
     }
@@ -68,20 +87,42 @@ pub(crate) fn parameters(banner: &str, change: Option<&Judgement>) -> Value {
         None => (banner.to_owned(), vec![APPROVE, KEEP, SHOW]),
         Some(judgement) => (in_full(judgement), vec![APPROVE, KEEP]),
     };
+    form(&message, "What should become of the change?", &choices)
+}
+
+/// The parameters of the question whether a call may be made.
+pub(crate) fn call_parameters(message: &str) -> Value {
+    form(message, "May this call be made?", &[ALLOW, REFUSE])
+}
+
+fn form(message: &str, title: &str, choices: &[&str]) -> Value {
     json!({
         "message": message,
         "requestedSchema": {
             "type": "object",
             "properties": {
-                "decision": {
-                    "type": "string",
-                    "title": "What should become of the change?",
-                    "enum": choices,
-                },
+                "decision": {"type": "string", "title": title, "enum": choices},
             },
             "required": ["decision"],
         },
     })
+}
+
+/// A call as the person is shown it who has to allow it. Nothing in the agent's words can look like the gate's.
+pub(crate) fn call_in_words(server: &str, tool: &str, arguments: Option<&[u8]>) -> String {
+    let arguments = String::from_utf8_lossy(arguments.unwrap_or(b"none"));
+    let length = arguments.chars().count();
+    let shown: String = arguments.chars().take(MAX_SHOWN_CHARACTERS).collect();
+    let shown = escape_hidden(&shown);
+    let rest = match length > MAX_SHOWN_CHARACTERS {
+        true => format!("… (only the first {MAX_SHOWN_CHARACTERS} of {length} characters)"),
+        false => String::new(),
+    };
+    format!(
+        "holdpoint: the agent wants to call {} of the server {server}, which needs your approval each time\n\
+         arguments, in the agent's words: {shown}{rest}",
+        escape_hidden(tool)
+    )
 }
 
 fn in_full(judgement: &Judgement) -> String {
@@ -142,5 +183,23 @@ mod tests {
         let at = "x".repeat(MAX_SHOWN_CHARACTERS);
         assert_eq!(cut(&at), at);
         assert!(cut(&format!("{at}x")).ends_with("review)"));
+    }
+
+    #[test]
+    fn long_arguments_are_cut_one_past_the_limit_and_not_at_it() {
+        let at = "ü".repeat(MAX_SHOWN_CHARACTERS);
+        assert!(call_in_words("files", "write", Some(at.as_bytes())).ends_with(&at));
+        let shown = call_in_words("files", "write", Some(format!("{at}x").as_bytes()));
+        assert!(shown.ends_with("ü… (only the first 8000 of 8001 characters)"), "{shown}");
+    }
+
+    #[test]
+    fn only_the_yes_to_a_call_allows_it() {
+        let said = |decision: &str| {
+            let result = json!({"action": "accept", "content": {"decision": decision}});
+            read_answer(json!({"id": 1, "result": result}).to_string().as_bytes())
+        };
+        assert_eq!(said(ALLOW), Said::Allow);
+        assert_eq!([said(REFUSE), said("Allow this call once")], [Said::Keep; 2]);
     }
 }

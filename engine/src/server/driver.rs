@@ -7,7 +7,7 @@ mod checking;
 mod judging;
 mod own_requests;
 
-use super::asking::{parameters, read_answer};
+use super::asking::{call_parameters, parameters, read_answer};
 use super::keeper::{
     Check, Command, Event, Glance, Keeper, KeeperSettings, Listed, Remark, RequestNumber,
 };
@@ -15,7 +15,7 @@ use super::notes::Notes;
 use crate::admission::{Checked, Checker};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
-use crate::requests::SessionKey;
+use crate::requests::{ParkedCall, SessionKey};
 use crate::server::{Known, Server, ServerView};
 use crate::session::boundary::trip;
 use crate::session::{OwnAnswer, Session};
@@ -68,6 +68,8 @@ pub enum SessionWake {
     Answered { id: Vec<u8>, answer: OwnAnswer },
     /// A call is held, and the person at the client may be asked.
     Ask { entry: EntryId, banner: String },
+    /// A call waits for the person at the client to allow it.
+    AskCall { call: ParkedCall, message: String },
     /// The client answered one of our requests.
     ClientAnswered { id: Vec<u8>, message: Vec<u8> },
     /// A request waits until the server's admission is checked.
@@ -87,6 +89,7 @@ impl Wake {
             Wake::Session(_, SessionWake::ListChanged(_)) => "list-changed",
             Wake::Session(_, SessionWake::Answered { .. }) => "answered",
             Wake::Session(_, SessionWake::Ask { .. }) => "ask",
+            Wake::Session(_, SessionWake::AskCall { .. }) => "ask-call",
             Wake::Session(_, SessionWake::ClientAnswered { .. }) => "client-answered",
             Wake::Session(_, SessionWake::Admit) => "admit",
             Wake::Session(_, SessionWake::OtherView) => "other-view",
@@ -239,6 +242,9 @@ impl Driver {
                 let hash = change.map(|change| change.after.as_ref().map(Entry::entry_hash));
                 self.tell(session, Event::Asked { entry, banner, hash });
             }
+            SessionWake::AskCall { call, message } => {
+                self.tell(session, Event::CallAsked { call, message });
+            }
             SessionWake::ClientAnswered { id, message } => {
                 if let Some(question) = self.forget_id(session, &id) {
                     self.tell(session, Event::Said { question, said: read_answer(&message) });
@@ -319,6 +325,7 @@ impl Driver {
                     start_timeout: settings.start_timeout,
                     checks_admission: settings.admission_max_age.is_some(),
                     greets_before_check: settings.greets_before_check,
+                    answer_patience: settings.answer_patience,
                 },
                 Instant::now(),
             ),
@@ -447,6 +454,9 @@ impl Driver {
             Command::Ask { question, banner } => {
                 return self.question(session, question, &parameters(&banner, None));
             }
+            Command::AskCall { question, message } => {
+                return self.question(session, question, &call_parameters(&message));
+            }
             Command::Show { question, entry } => {
                 let Some(change) = change_of(session, &entry) else {
                     return Some(Event::NothingToShow { question });
@@ -460,11 +470,11 @@ impl Driver {
             }
             Command::Approve { entry, hash } => session.approve_for(&entry, hash),
             Command::ReleaseAsked(entry) => {
-                let timeout = self.server.settings.call_timeout;
-                let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+                let deadline = self.server.settings.call_deadline(Instant::now());
                 let calls = session.state().requests.release_asked(&entry, deadline);
                 calls.iter().for_each(|key| session.resume(key));
             }
+            Command::ReleaseCall { call, answer } => session.resume_answered(&call, answer),
             Command::Remark(remark) => session.remark(&words_of(session, remark)),
             Command::End(why) => {
                 session.remark(&format!("the server cannot be used in this session: {why}"));

@@ -7,9 +7,10 @@
 mod checking;
 mod finishing;
 
-use super::asking::{MAX_QUESTIONS, Question, Said};
+use super::asking::{About, MAX_QUESTIONS, Question, Said};
 use crate::judge::Seen;
 use crate::reason::ReasonCode;
+use crate::requests::{CallAnswer, ParkedCall};
 use crate::session::{LateGreeting, OwnAnswer};
 use checking::Admissions;
 use contract::hash::EntryHash;
@@ -33,6 +34,8 @@ pub(crate) struct KeeperSettings {
     pub(crate) checks_admission: bool,
     /// The server is greeted before its admission is checked.
     pub(crate) greets_before_check: bool,
+    /// How long a person may take to answer a question.
+    pub(crate) answer_patience: Duration,
 }
 
 /// A request of the gate's own, or a question to the client. The driver gives it an unguessable id.
@@ -53,6 +56,8 @@ pub(crate) enum Event {
     /// A call of an entry is held, and the person at the client may be asked. `hash` is what would be approved; `None` if the
     /// change cannot be told any more.
     Asked { entry: EntryId, banner: String, hash: Option<Option<EntryHash>> },
+    /// The person at the client is to be asked to allow a call.
+    CallAsked { call: ParkedCall, message: String },
     /// The person at the client answered a question.
     Said { question: RequestNumber, said: Said },
     /// There is no change to show any more.
@@ -152,6 +157,11 @@ pub(crate) enum Command {
         question: RequestNumber,
         banner: String,
     },
+    /// Ask the person at the client to allow a call.
+    AskCall {
+        question: RequestNumber,
+        message: String,
+    },
     /// Ask again, with the change in full.
     Show {
         question: RequestNumber,
@@ -166,6 +176,11 @@ pub(crate) enum Command {
     },
     /// Go on with the calls that a person was asked about.
     ReleaseAsked(EntryId),
+    /// Go on with a call that the person at the client was to be asked to allow.
+    ReleaseCall {
+        call: ParkedCall,
+        answer: CallAnswer,
+    },
     Remark(Remark),
     /// The server cannot be used in this session any more.
     End(&'static str),
@@ -342,8 +357,11 @@ impl Keeper {
             Event::Asked { entry, banner, hash } => {
                 self.asked(entry, banner, hash, glance, now, out);
             }
+            Event::CallAsked { call, message } => self.call_asked(call, message, now, out),
             Event::Said { question, said } => self.said(question, said, out),
-            Event::NothingToShow { question } => self.end_question(question, out),
+            Event::NothingToShow { question } => {
+                self.end_question(question, CallAnswer::Unasked, out);
+            }
             Event::CheckWanted => self.admission.is_wanted = true,
             Event::Checked(check) => self.checked(check, glance, now, out),
             Event::NotCovered => self.admission.begin_again(),
@@ -611,7 +629,7 @@ impl Keeper {
         now: Instant,
         out: &mut Vec<Command>,
     ) {
-        let is_open = self.questions.values().any(|open| open.entry == entry);
+        let is_open = self.questions.values().any(|open| open.about.entry() == Some(&entry));
         if is_open || !glance.asked.contains(&entry) {
             return;
         }
@@ -619,34 +637,66 @@ impl Keeper {
             return out.push(Command::ReleaseAsked(entry));
         };
         let question = self.next_request();
-        self.questions.insert(question, Question::of(entry, hash, now));
+        self.open_question(question, About::Entry { entry, hash }, now);
         out.push(Command::Ask { question, banner });
     }
 
+    /// Asks about one call. Each call has a question of its own.
+    fn call_asked(
+        &mut self,
+        call: ParkedCall,
+        message: String,
+        now: Instant,
+        out: &mut Vec<Command>,
+    ) {
+        if self.questions.len() >= MAX_QUESTIONS {
+            return out.push(Command::ReleaseCall { call, answer: CallAnswer::Unasked });
+        }
+        let question = self.next_request();
+        self.open_question(question, About::Call(call), now);
+        out.push(Command::AskCall { question, message });
+    }
+
+    fn open_question(&mut self, number: RequestNumber, about: About, now: Instant) {
+        let deadline = now + self.settings.answer_patience;
+        self.questions.insert(number, Question { about, deadline });
+    }
+
+    /// INVARIANT: each kind of question has a yes of its own, so an answer to one never settles the other.
     fn said(&mut self, number: RequestNumber, said: Said, out: &mut Vec<Command>) {
-        let Some(Question { entry, hash, .. }) = self.questions.get(&number) else { return };
-        match said {
-            Said::Show => out.push(Command::Show { question: number, entry: entry.clone() }),
-            Said::Approve => {
-                out.push(Command::Approve { entry: entry.clone(), hash: *hash });
-                self.end_question(number, out);
+        let Some(Question { about, .. }) = self.questions.get(&number) else { return };
+        match (about, said) {
+            (About::Entry { entry, .. }, Said::Show) => {
+                out.push(Command::Show { question: number, entry: entry.clone() });
             }
-            Said::Keep => self.end_question(number, out),
+            (About::Entry { entry, hash }, Said::Approve) => {
+                out.push(Command::Approve { entry: entry.clone(), hash: *hash });
+                self.end_question(number, CallAnswer::Refused, out);
+            }
+            (About::Call(_), Said::Allow) => self.end_question(number, CallAnswer::Allowed, out),
+            (About::Entry { .. }, Said::Allow | Said::Keep)
+            | (About::Call(_), Said::Approve | Said::Show | Said::Keep) => {
+                self.end_question(number, CallAnswer::Refused, out);
+            }
         }
     }
 
-    fn end_question(&mut self, number: RequestNumber, out: &mut Vec<Command>) {
-        let entry = self.questions.remove(&number).map(|question| question.entry);
-        out.extend(entry.map(Command::ReleaseAsked));
+    /// `answer` is for a question about a call.
+    fn end_question(&mut self, number: RequestNumber, answer: CallAnswer, out: &mut Vec<Command>) {
+        match self.questions.remove(&number).map(|question| question.about) {
+            Some(About::Entry { entry, .. }) => out.push(Command::ReleaseAsked(entry)),
+            Some(About::Call(call)) => out.push(Command::ReleaseCall { call, answer }),
+            None => {}
+        }
     }
 
-    /// A person who does not answer leaves the calls held.
+    /// A person who does not answer leaves the calls held, and allows none.
     fn end_questions(&mut self, now: Instant, out: &mut Vec<Command>) {
         let over = self.questions.iter().filter(|(_, question)| question.deadline <= now);
         let over: Vec<RequestNumber> = over.map(|(number, _)| *number).collect();
         for number in over {
             out.push(Command::Withdraw(number));
-            self.end_question(number, out);
+            self.end_question(number, CallAnswer::Unanswered, out);
         }
     }
 }

@@ -1,30 +1,85 @@
-//! Calls that another person has to approve: they wait in the table until that person has decided or the wait is over, and
-//! are decided on again then.
+//! Calls that a person has to approve, another one or the one at the client: they wait in the table until that person has
+//! decided or the wait is over, and are decided on again then.
 
 use super::{Met, Passage, Session};
-use crate::decide::{ApprovalAnswer, ApprovalRequest, Decided, Denial, Ruling};
+use crate::call::Target;
+use crate::decide::{
+    ApprovalAnswer, ApprovalGrant, ApprovalRequest, Approver, AwaitedApproval, Decided, Denial,
+    Ruling,
+};
 use crate::reason::ReasonCode;
-use crate::requests::{Asked, Asking, Awaited, RequestKey};
+use crate::recorder::now;
+use crate::requests::{Asked, Asking, Awaited, CallAnswer, ParkedCall, RequestKey};
+use crate::server::asking::call_in_words;
+use crate::server::driver::SessionWake;
 use crate::view::Found;
+use contract::hash::EntryHash;
+use ledger::record::StepUp;
 use std::sync::Arc;
+use std::time::Instant;
 use wire::envelope::members;
+
+/// Why the person at the client was not asked, and what to do.
+const CANNOT_BE_ASKED: &str = "they cannot be asked: this client shows no questions (`elicitation`), or too many are \
+    open. A person uses a client that shows them, answers those that are open, or takes the tool off `approval.tools` in \
+    holdpoint.toml";
 
 impl Session {
     /// Decides on a request. A call that needs approval goes on with one that was granted, which is used up.
     pub(super) fn decide_approved(&self, passage: &Passage<'_>, met: &Met) -> Decided {
         let call = &passage.request.call;
-        // A call that waited for another person was counted when it came.
+        // A call that waited for a person was counted when it came.
         let decided = match passage.asking {
-            Asking::Done => self.decide_again(call, met),
+            Asking::Done | Asking::Answered { .. } => self.decide_again(call, met),
             Asking::Open | Asking::Shows => self.decide(call, met),
         };
-        match &decided.needs_approval {
+        match decided.needs_approval.clone() {
             None => decided,
-            Some(groups) => {
-                let groups = groups.clone();
-                self.seek_approval(passage, met, &groups, decided)
-            }
+            Some(Approver::Groups(groups)) => self.seek_approval(passage, met, &groups, decided),
+            Some(Approver::PersonAtClient) => self.seek_allowance(passage, met, decided),
         }
+    }
+
+    /// A call that the person at the client has to allow goes on with a yes to this very call, or waits until it is asked.
+    ///
+    /// INVARIANT: the yes is kept with the request whose bytes are sent, so it counts for nothing else.
+    fn seek_allowance(&self, passage: &Passage<'_>, met: &Met, decided: Decided) -> Decided {
+        let target = passage.request.call.target;
+        let contract = target.and_then(|target| contract_of(met, target));
+        let deny = |words: &str| {
+            let message = format!(
+                "○ holdpoint — the person at the client has to allow this call, and {words}"
+            );
+            Ruling::Deny(Denial::new(ReasonCode::ApprovalRequired, message))
+        };
+        let Some(contract) = contract else {
+            return Decided { ruling: deny("its tool is not known"), ..decided };
+        };
+        let words = match passage.asking {
+            Asking::Answered { answer: CallAnswer::Allowed, contract: asked_with, at } => {
+                if asked_with == contract {
+                    let by = met.principal.subject.clone();
+                    let grant = ApprovalGrant { by, at, step_up: StepUp::None };
+                    return Decided {
+                        ruling: Ruling::Allow,
+                        needs_approval: None,
+                        grant: Some(Arc::new(grant)),
+                        ..decided
+                    };
+                }
+                "its tool changed after they did"
+            }
+            Asking::Answered { answer: CallAnswer::Refused, .. } => "they refused it",
+            Asking::Answered { answer: CallAnswer::Unanswered, .. } => {
+                "they did not answer in time"
+            }
+            Asking::Answered { answer: CallAnswer::Unasked, .. } => CANNOT_BE_ASKED,
+            Asking::Open | Asking::Shows | Asking::Done => {
+                let parked = Some(AwaitedApproval::PersonAtClient(contract));
+                return Decided { ruling: deny(CANNOT_BE_ASKED), parked, ..decided };
+            }
+        };
+        Decided { ruling: deny(words), ..decided }
     }
 
     fn seek_approval(
@@ -38,12 +93,7 @@ impl Session {
         let (Some(desk), Some(target)) = (self.server.path.desk(), call.target) else {
             return decided;
         };
-        let contract = match met.situation.view.find(target) {
-            Found::Unchanged(hashes) => Some(hashes.entry),
-            Found::Changed(standing) => standing.before.map(|before| before.entry),
-            Found::Unknown => None,
-        };
-        let Some(contract) = contract else { return decided };
+        let Some(contract) = contract_of(met, target) else { return decided };
         let responses = passage.request.params.and_then(|params| {
             members(params).find(|(name, _)| name == "inputResponses").map(|(_, value)| value)
         });
@@ -51,7 +101,7 @@ impl Session {
             principal: &met.principal,
             server: &met.situation.server,
             tool: target.key,
-            contract,
+            contract: *contract.as_bytes(),
             arguments: call.arguments,
             input_responses: responses,
             groups,
@@ -73,7 +123,8 @@ impl Session {
                 );
                 let denial = Denial::new(ReasonCode::ApprovalRequired, message);
                 let denial = Denial { approval_id: Some(id.as_str().into()), ..denial };
-                Decided { ruling: Ruling::Deny(denial), parked: may_wait.then_some(id), ..decided }
+                let parked = may_wait.then_some(AwaitedApproval::Desk(id));
+                Decided { ruling: Ruling::Deny(denial), parked, ..decided }
             }
             ApprovalAnswer::Refused => {
                 let message = "○ holdpoint — another person refused this call";
@@ -90,10 +141,16 @@ impl Session {
         }
     }
 
-    /// Has a call wait for another person. Returns whether it is taken care of; if not, it is refused.
-    pub(super) fn park(&self, passage: &Passage<'_>, approval: &str) -> bool {
-        let Some(desk) = self.server.path.desk() else { return false };
+    /// Has a call wait for a person. Returns whether it is taken care of; if not, it is refused.
+    pub(super) fn park(&self, passage: &Passage<'_>, approval: &AwaitedApproval) -> bool {
         let id = passage.request.id;
+        let can_be_asked = match approval {
+            AwaitedApproval::Desk(_) => self.server.path.desk().is_some(),
+            AwaitedApproval::PersonAtClient(_) => self.state().client.can_be_asked,
+        };
+        if !can_be_asked {
+            return false;
+        }
         if passage.has_waited {
             match self.state().requests.park(self.at(id.key())) {
                 Asked::Waits => {}
@@ -102,7 +159,42 @@ impl Session {
         } else if !self.wait_for(passage, Awaited::Approval) {
             return true;
         }
-        let key = RequestKey { session: self.key, id: id.to_owned() };
+        match approval {
+            AwaitedApproval::Desk(approval) => self.watch(passage, approval),
+            AwaitedApproval::PersonAtClient(contract) => self.ask_to_allow(passage, *contract),
+        }
+        true
+    }
+
+    /// Asks the person at the client to allow a call that waits for it.
+    fn ask_to_allow(&self, passage: &Passage<'_>, contract: EntryHash) {
+        let call = &passage.request.call;
+        let at = self.at(passage.request.id.key());
+        // One that was cancelled just now waits no more.
+        let parked = self.state().requests.parked(at, contract);
+        if let (Some(parked), Some(target)) = (parked, call.target) {
+            let message = call_in_words(self.server.id.as_str(), target.key, call.arguments);
+            self.wake(SessionWake::AskCall { call: parked, message });
+        }
+    }
+
+    /// Goes on with a call that the person at the client was asked to allow. They may have taken longer than what it is
+    /// decided on may be old.
+    pub(crate) fn resume_answered(&self, call: &ParkedCall, answer: CallAnswer) {
+        let asking = Asking::Answered { answer, contract: call.contract, at: now() };
+        let deadline = self.server.settings.call_deadline(Instant::now());
+        if self.state().requests.release_answered(self.key, call, asking, deadline) {
+            let key = RequestKey { session: self.key, id: call.id.clone() };
+            if self.has_fresh_check(&key, None) {
+                self.resume_admitted(&key);
+            }
+        }
+    }
+
+    /// Goes on with a call once another person has decided.
+    fn watch(&self, passage: &Passage<'_>, approval: &str) {
+        let Some(desk) = self.server.path.desk() else { return };
+        let key = RequestKey { session: self.key, id: passage.request.id.to_owned() };
         let server = Arc::downgrade(&self.server);
         let resume = move || {
             let session = server.upgrade().and_then(|server| server.session(key.session));
@@ -111,7 +203,6 @@ impl Session {
             }
         };
         desk.watch(approval, Box::new(resume));
-        true
     }
 
     /// Goes on with a call that waits for another person, unless it went on already.
@@ -128,4 +219,14 @@ impl Session {
             self.resume(&RequestKey { session: self.key, id });
         }
     }
+}
+
+/// The tool's entry as it was accepted.
+fn contract_of(met: &Met, target: Target<'_>) -> Option<EntryHash> {
+    let hash = match met.situation.view.find(target) {
+        Found::Unchanged(hashes) => Some(hashes.entry),
+        Found::Changed(standing) => standing.before.map(|before| before.entry),
+        Found::Unknown => None,
+    };
+    hash.map(EntryHash::from_bytes)
 }

@@ -1,17 +1,22 @@
-//! Asking the person at the client where there is no session: the held call is answered with a question, and the client
-//! calls again with what the person said (`input_required`, revision 2026-07-28).
+//! Asking the person at the client where there is no session: a call that is held, or that they have to allow, is answered
+//! with a question, and the client calls again with what the person said (`input_required`, revision 2026-07-28).
 //!
-//! A question has an unguessable token. It counts once, for one entry as it was then, and for a while.
+//! A question has an unguessable token. It counts once, for one entry as it was then, and for a while; one about a call
+//! counts for the same arguments alone.
 
 use super::{Passage, Session, is_settleable};
+use crate::decide::AwaitedApproval;
 use crate::recorder::now;
-use crate::requests::Asking;
-use crate::server::asking::{ANSWER_PATIENCE, MAX_QUESTIONS, Said, parameters, read_answer};
+use crate::requests::{Asking, CallAnswer};
+use crate::server::asking::{
+    MAX_QUESTIONS, Said, call_in_words, call_parameters, parameters, read_answer,
+};
 use crate::view::{Standing, with_member};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
-use serde_json::json;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 use wire::envelope::{Envelope, Kind, Params, members};
@@ -28,15 +33,23 @@ const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 #[derive(Debug)]
 pub(super) struct OpenQuestion {
     entry: EntryId,
-    /// What would be approved: nothing else, whatever the server says meanwhile.
-    hash: Option<EntryHash>,
+    about: Subject,
     deadline: Instant,
+}
+
+/// What of an entry is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Subject {
+    /// Its change. This would be approved: nothing else, whatever the server says meanwhile.
+    Change(Option<EntryHash>),
+    /// One call of it, by a hash of the arguments.
+    Call { contract: EntryHash, arguments: [u8; 32] },
 }
 
 impl OpenQuestion {
     /// What is asked; calls that are made side by side ask the same, each with its own token.
-    fn subject(&self) -> (&EntryId, Option<EntryHash>) {
-        (&self.entry, self.hash)
+    fn subject(&self) -> (&EntryId, Subject) {
+        (&self.entry, self.about)
     }
 }
 
@@ -83,9 +96,7 @@ impl Session {
     ) -> Option<Vec<u8>> {
         let may_ask = self.server.settings.asks_in_client
             && passage.asking != Asking::Done
-            && passage.request.protocol_version.is_some()
-            && is_settleable(standing)
-            && passage.request.params.is_some_and(can_be_asked);
+            && is_settleable(standing);
         let target = passage.request.call.target.filter(|_| may_ask)?;
         let entry = EntryId::new(target.entry_type, target.key);
         let change = {
@@ -93,15 +104,46 @@ impl Session {
             let mut judge = self.server.judge();
             judge.change_of(&seen, &entry, now()).ok().flatten()?
         };
-        let hash = change.after.as_ref().map(Entry::entry_hash);
+        let about = Subject::Change(change.after.as_ref().map(Entry::entry_hash));
+        let shown = (passage.asking == Asking::Shows).then_some(&change);
+        self.question_as_answer(passage, entry, about, parameters(standing.message(), shown))
+    }
+
+    /// The answer to a call that asks the person at the client to allow it; nothing where they cannot be asked.
+    pub(super) fn allowance_required(
+        &self,
+        passage: &Passage<'_>,
+        parked: Option<&AwaitedApproval>,
+    ) -> Option<Vec<u8>> {
+        let contract = match parked? {
+            AwaitedApproval::PersonAtClient(contract) => *contract,
+            AwaitedApproval::Desk(_) => return None,
+        };
+        let call = &passage.request.call;
+        let target = call.target?;
+        let entry = EntryId::new(target.entry_type, target.key);
+        let about = Subject::Call { contract, arguments: hash_of(call.arguments) };
+        let message = call_in_words(self.server.id.as_str(), target.key, call.arguments);
+        self.question_as_answer(passage, entry, about, call_parameters(&message))
+    }
+
+    /// The answer to a call that asks the person at the client, if its client shows questions.
+    fn question_as_answer(
+        &self,
+        passage: &Passage<'_>,
+        entry: EntryId,
+        about: Subject,
+        mut params: Value,
+    ) -> Option<Vec<u8>> {
+        passage.request.protocol_version?;
+        passage.request.params.filter(|params| can_be_asked(params))?;
         let token = new_token()?;
         let now = Instant::now();
-        let question = OpenQuestion { entry, hash, deadline: now + ANSWER_PATIENCE };
+        let deadline = now + self.server.settings.answer_patience;
+        let question = OpenQuestion { entry, about, deadline };
         if !self.state().open_questions.open(token.clone(), question, now) {
             return None;
         }
-        let shown = (passage.asking == Asking::Shows).then_some(&change);
-        let mut params = parameters(standing.message(), shown);
         if let Some(params) = params.as_object_mut() {
             params.insert("mode".to_owned(), "form".into());
         }
@@ -118,33 +160,47 @@ impl Session {
 
     /// Takes what the person said out of a call that a client came back with. Nothing where it is not one of ours.
     pub(super) fn returned(&self, envelope: &Envelope<'_>) -> Option<Returned> {
-        let params = envelope.params.as_ref().filter(|_| self.server.settings.asks_in_client)?;
+        let asks = self.server.settings.asks_in_client || self.server.path.asks_person();
+        let params = envelope.params.as_ref().filter(|_| asks)?;
         let token: String = serde_json::from_slice(member(params.raw, "requestState")?).ok()?;
         if !token.starts_with(TOKEN) {
             return None;
         }
         // INVARIANT: a token counts once, and what was said to us is not for the server.
         let question = self.state().open_questions.take(&token, Instant::now());
-        let said = question.map_or(Said::Keep, |question| self.hear(&question, envelope, params));
+        let asking =
+            question.map_or(Asking::Done, |question| self.hear(&question, envelope, params));
         let kept = with_member(params.raw, "requestState", None);
         let kept = with_member(&kept, "inputResponses", None);
         let frame = with_member(envelope.raw, "params", Some(&kept));
-        let asking = if said == Said::Show { Asking::Shows } else { Asking::Done };
         Some(Returned { frame, asking })
     }
 
-    fn hear(&self, question: &OpenQuestion, envelope: &Envelope<'_>, params: &Params<'_>) -> Said {
-        let Kind::Request { method, .. } = &envelope.kind else { return Said::Keep };
-        let target = crate::call::Method::of(method).target(Some(params));
-        let is_it = target
-            .is_some_and(|target| question.entry == EntryId::new(target.entry_type, target.key));
-        let answer = member(params.raw, "inputResponses").and_then(|said| member(said, QUESTION));
-        let Some(answer) = answer.filter(|_| is_it) else { return Said::Keep };
-        let said = read_answer(&[br#"{"result":"#.as_slice(), answer, b"}"].concat());
-        if said == Said::Approve {
-            self.approve_for(&question.entry, question.hash);
+    fn hear(
+        &self,
+        question: &OpenQuestion,
+        envelope: &Envelope<'_>,
+        params: &Params<'_>,
+    ) -> Asking {
+        let said = said_of(question, envelope, params);
+        match (question.about, said) {
+            (Subject::Change(_), Said::Show) => Asking::Shows,
+            (Subject::Change(hash), Said::Approve) => {
+                self.approve_for(&question.entry, hash);
+                Asking::Done
+            }
+            (Subject::Change(_), Said::Allow | Said::Keep) => Asking::Done,
+            (Subject::Call { contract, arguments }, Said::Allow) => {
+                match arguments == hash_of(member(params.raw, "arguments")) {
+                    true => Asking::Answered { answer: CallAnswer::Allowed, contract, at: now() },
+                    // It is another call, which they are asked about.
+                    false => Asking::Done,
+                }
+            }
+            (Subject::Call { contract, .. }, Said::Approve | Said::Show | Said::Keep) => {
+                Asking::Answered { answer: CallAnswer::Refused, contract, at: now() }
+            }
         }
-        said
     }
 
     /// Records that the person at the client approved an entry, if it is still what they were asked about.
@@ -161,6 +217,22 @@ impl Session {
             self.remark(&format!("the approval could not be recorded: {error}"));
         }
     }
+}
+
+/// What the person said to a question, in a call that the client came back with.
+fn said_of(question: &OpenQuestion, envelope: &Envelope<'_>, params: &Params<'_>) -> Said {
+    let Kind::Request { method, .. } = &envelope.kind else { return Said::Keep };
+    let target = crate::call::Method::of(method).target(Some(params));
+    let is_it =
+        target.is_some_and(|target| question.entry == EntryId::new(target.entry_type, target.key));
+    let answer = member(params.raw, "inputResponses").and_then(|said| member(said, QUESTION));
+    let Some(answer) = answer.filter(|_| is_it) else { return Said::Keep };
+    read_answer(&[br#"{"result":"#.as_slice(), answer, b"}"].concat())
+}
+
+/// What an answer about a call is bound to: its arguments, byte for byte.
+fn hash_of(arguments: Option<&[u8]>) -> [u8; 32] {
+    Sha256::digest(arguments.unwrap_or_default()).into()
 }
 
 /// Whether the parameters of a call say that its client shows questions, and carry no answers to others: those would get

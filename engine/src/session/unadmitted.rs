@@ -81,13 +81,13 @@ impl Session {
         }
     }
 
-    /// The allowlist's refusal of a call, whatever is known of the server.
+    /// The refusal of a call by a policy or the allowlist, whatever is known of the server.
     pub(super) fn off_list(&self, call: &Call<'_>, met: &Met) -> Option<Decided> {
-        let decided = self.decide(call, met);
-        let is_off = match decided.ruling.reason() {
-            Some(reason) => reason.is_about_caller(),
-            None => false,
-        };
+        // A call that goes on is counted when it is decided on.
+        let decided = self.decide_again(call, met);
+        // An approval is asked for once all else is known.
+        let is_off = decided.needs_approval.is_none()
+            && decided.ruling.reason().is_some_and(ReasonCode::is_about_caller);
         is_off.then_some(decided)
     }
 
@@ -270,15 +270,23 @@ impl Session {
 
     /// Goes on with a request that waited for its list. Meanwhile the check may have grown too old.
     pub(crate) fn resume_listed(&self, key: &RequestKey) {
+        // One that was made for this request counts for it, however long its list took.
+        let begun = self.state().requests.released(key.as_ref()).map(|request| request.begun());
+        if self.has_fresh_check(key, begun) {
+            self.resume(key);
+        }
+    }
+
+    /// Whether the check of the server's admission is young enough for a request that was released, or was made since then.
+    /// If not, the request waits for another.
+    pub(super) fn has_fresh_check(&self, key: &RequestKey, since: Option<Instant>) -> bool {
         let is_fresh = {
             let mut state = self.state();
-            let begun = state.requests.released(key.as_ref()).map(|request| request.begun());
             let is_fresh = self.server.settings.admission_max_age.is_none_or(|max_age| {
                 let now = Instant::now();
-                // One that was made for this request counts for it, however long its list took.
                 state.is_covered
                     && state.view.known().checked.as_ref().is_some_and(|checked| {
-                        begun.is_some_and(|begun| checked.began >= begun)
+                        since.is_some_and(|since| checked.began >= since)
                             || checked.is_fresh(now, max_age)
                     })
             });
@@ -287,11 +295,10 @@ impl Session {
             }
             is_fresh
         };
-        if is_fresh {
-            self.resume(key);
-        } else {
+        if !is_fresh {
             self.wake(SessionWake::Admit);
         }
+        is_fresh
     }
 
     /// Ends a request whose list could not be fetched. It is refused for that reason, unless it is decided without any

@@ -25,7 +25,7 @@ fn asking_with(setting: Setting, capabilities: &Value) -> Stage {
     stage
 }
 
-fn question(stage: &Stage, after: usize) -> Value {
+pub(crate) fn question(stage: &Stage, after: usize) -> Value {
     crate::stage::wait_for("a question", || {
         let messages = stage.client.all();
         let questions: Vec<Value> = messages
@@ -37,7 +37,7 @@ fn question(stage: &Stage, after: usize) -> Value {
     })
 }
 
-fn answer(stage: &Stage, question: &Value, decision: &str) {
+pub(crate) fn answer(stage: &Stage, question: &Value, decision: &str) {
     stage.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": decision}}}));
 }
 

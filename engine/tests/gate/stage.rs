@@ -174,6 +174,8 @@ pub(crate) struct Setting {
     pub(crate) script: Script,
     pub(crate) limits: PreflightLimits,
     pub(crate) allowed: Option<Arc<ToolAllowlist>>,
+    /// The tool that the person at the client has to allow each call of.
+    pub(crate) approved: Option<&'static str>,
     pub(crate) checker: Option<Checker>,
     /// The program that the server is said to be.
     pub(crate) program: Option<&'static str>,
@@ -189,6 +191,7 @@ impl Default for Setting {
             script: Script::default(),
             limits: PreflightLimits::default(),
             allowed: None,
+            approved: None,
             checker: None,
             program: None,
         }
@@ -255,9 +258,14 @@ impl Stage {
         let noted = remarks.clone();
         let alarms = Arc::new(AtomicUsize::new(0));
         let raised = alarms.clone();
+        let path = Path::for_one_server(setting.limits, setting.allowed);
+        let path = match setting.approved {
+            Some(tool) => path.asking_person_for([tool.to_owned()].into()),
+            None => path,
+        };
         let gated = Arc::new(Server::new(ServerParts {
             settings: setting.session,
-            path: Path::for_one_server(setting.limits, setting.allowed),
+            path,
             recorder: Arc::new(Recorder::new(receipts)),
             judge,
             begun,

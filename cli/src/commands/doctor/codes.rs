@@ -56,6 +56,7 @@ codes! {
     ConfigurationWrong, "configuration_wrong", Wrong;
     PostureMonitor, "posture_monitor", Note;
     ApprovalsUnattended, "approvals_unattended", Note;
+    ApprovalToolUnknown, "approval_tool_unknown", Note;
     PinsFine, "pins_fine", Ok;
     PinsUntrusted, "pins_untrusted", Wrong;
     StoreUnusable, "store_unusable", Wrong;

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::observation::now;
 use crate::report::count;
 use crate::target::{Workplace, home_path};
-use contract::surface::EntryType;
+use contract::surface::{EntryId, EntryType};
 use gate::posture::Posture;
 use gate::server::{ServerId, ServerStatus};
 use gate::shell;
@@ -140,6 +140,15 @@ fn monitor(whom: &str, path: &Path) -> Finding {
     Finding::new(Code::PostureMonitor, sentence).fixed_by(fix)
 }
 
+/// A name that is spelled wrong asks nobody.
+fn unknown_tool(id: &ServerId, tool: &str) -> Finding {
+    let tool = gate::words::escape_hidden(tool);
+    let sentence = format!(
+        "`{id}`: `approval.tools` names `{tool}`, and the server has no pinned tool of that name"
+    );
+    Finding::new(Code::ApprovalToolUnknown, sentence)
+}
+
 fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Record, Failure> {
     let mut record = Record::default();
     let general = workplace.configuration.settings(None, None).posture;
@@ -153,6 +162,12 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
             pins.iter().filter(|(id, pins)| id.entry_type == entry_type && !pins.is_gone()).count()
         };
         tools += pinned(EntryType::Tool);
+        let is_pinned = |tool: &str| {
+            let is_it = |id: &EntryId| id.entry_type == EntryType::Tool && id.key == tool;
+            pins.iter().any(|(id, pins)| is_it(id) && !pins.is_gone())
+        };
+        let named = workplace.configuration.approved_tools(id).iter();
+        findings.extend(named.filter(|tool| !is_pinned(tool)).map(|tool| unknown_tool(id, tool)));
         if pins.iter().next().is_some() {
             record.pinned.insert(id.to_string());
         }

@@ -73,6 +73,7 @@ impl World {
             start_timeout: 60 * SECOND,
             checks_admission,
             greets_before_check: false,
+            answer_patience: super::super::asking::ANSWER_PATIENCE,
         };
         let glance = Glance {
             is_closed: checks_admission,
@@ -185,6 +186,8 @@ impl World {
             | Command::Announce
             | Command::TellOffered
             | Command::Approve { .. }
+            | Command::AskCall { .. }
+            | Command::ReleaseCall { .. }
             | Command::Remark(_)
             | Command::End(_) => {}
         }
