@@ -202,11 +202,15 @@ fn gateway(stage: &Stage) {
     for words in [&["list"][..], &["show", "a1"], &["grant", "a1"], &["refuse", "a1"]] {
         stage.run(&[&["approvals"][..], words, &reached].concat(), 11);
     }
-    bench.file("profile.toml", format!("tokens = \"{}\"\n", secret(72)));
-    stage.run(
-        &["conformance", "csp", "--url", "http://127.0.0.1:1/mcp", "--config", "profile.toml"],
-        2,
+    let suite = ["conformance", "csp", "--url", "http://127.0.0.1:1/mcp", "--config"];
+    bench.file("wrong.toml", format!("tokens = \"{}\"\n", secret(72)));
+    stage.run(&[&suite[..], &["wrong.toml"]].concat(), 2);
+    bench.file(
+        "suite.toml",
+        "upstream = { listen = \"127.0.0.1:0\" }\ntools = { echo = \"a\", restricted = \"b\" }\n\
+         [principal]\na = { token = \"file:admin.key\" }\nb = { token = \"file:admin.key\" }\n",
     );
+    stage.run(&[&suite[..], &["suite.toml"]].concat(), 11);
 }
 
 /// The gate goes into the hosts' files and is taken out with all else.
