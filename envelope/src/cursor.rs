@@ -1,0 +1,342 @@
+//! JSON syntax, walked over without building anything: it says where each value ends, or that this is no JSON.
+//!
+//! The bytes need not be UTF-8; the caller checks that where it needs text. Nesting costs one bit a level.
+
+use super::MAX_SCAN_DEPTH;
+use super::plain::plain_bytes;
+use super::text::Text;
+
+/// Why the walk ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Syntax,
+    TooDeep,
+}
+
+/// A place in a JSON text.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// The objects and arrays that were stepped into.
+    open: usize,
+    /// The deepest nesting that was seen.
+    deepest: usize,
+    /// Whether there was a carriage return or a line feed between tokens. Inside of strings they are no JSON.
+    has_line_break: bool,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Cursor { bytes, at: 0, open: 0, deepest: 0, has_line_break: false }
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    pub(super) fn has_line_break(&self) -> bool {
+        self.has_line_break
+    }
+
+    /// How many objects and arrays are open here.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    pub(super) fn deepest(&self) -> usize {
+        self.deepest
+    }
+
+    /// Starts to count the deepest nesting again from here.
+    pub(super) fn forget_deepest(&mut self) {
+        self.deepest = self.open;
+    }
+
+    /// Where the cursor is; with [`Self::since`], the bytes that were walked over.
+    pub(super) fn place(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn since(&self, place: usize) -> &'a [u8] {
+        self.bytes.get(place..self.at).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn white_space(&mut self) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b' ' | b'\t' => {}
+                b'\n' | b'\r' => self.has_line_break = true,
+                _ => return,
+            }
+            self.at += 1;
+        }
+    }
+
+    /// White space, and then nothing.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        self.white_space();
+        if self.at < self.bytes.len() { Err(Fault::Syntax) } else { Ok(()) }
+    }
+
+    /// Steps into the object or array that begins here.
+    pub(super) fn enter(&mut self) -> Result<(), Fault> {
+        if !matches!(self.peek(), Some(b'{' | b'[')) {
+            return Err(Fault::Syntax);
+        }
+        if self.open >= MAX_SCAN_DEPTH {
+            return Err(Fault::TooDeep);
+        }
+        self.at += 1;
+        self.open += 1;
+        self.deepest = self.deepest.max(self.open);
+        Ok(())
+    }
+
+    /// The name of the next member of the object that was stepped into, with the cursor at its value; none past its brace.
+    #[inline]
+    pub(super) fn member(&mut self, is_first: bool) -> Result<Option<Text<'a>>, Fault> {
+        if self.leaves(b'}', is_first)? { Ok(None) } else { self.name().map(Some) }
+    }
+
+    /// Whether the array that was stepped into has another element, with the cursor at it.
+    pub(super) fn item(&mut self, is_first: bool) -> Result<bool, Fault> {
+        Ok(!self.leaves(b']', is_first)?)
+    }
+
+    #[inline]
+    fn leaves(&mut self, closing: u8, is_first: bool) -> Result<bool, Fault> {
+        self.white_space();
+        match self.peek() {
+            Some(byte) if byte == closing => {
+                self.at += 1;
+                self.open = self.open.saturating_sub(1);
+                Ok(true)
+            }
+            Some(_) if is_first => Ok(false),
+            Some(b',') => {
+                self.at += 1;
+                self.white_space();
+                Ok(false)
+            }
+            _ => Err(Fault::Syntax),
+        }
+    }
+
+    #[inline]
+    fn name(&mut self) -> Result<Text<'a>, Fault> {
+        let name = self.string()?;
+        self.white_space();
+        if self.peek() != Some(b':') {
+            return Err(Fault::Syntax);
+        }
+        self.at += 1;
+        self.white_space();
+        Ok(name)
+    }
+
+    /// Skips the value that begins here and returns its bytes.
+    pub(super) fn value(&mut self) -> Result<&'a [u8], Fault> {
+        let start = self.at;
+        match self.peek() {
+            Some(b'{' | b'[') => self.nested()?,
+            _ => self.scalar()?,
+        }
+        Ok(self.since(start))
+    }
+
+    fn nested(&mut self) -> Result<(), Fault> {
+        let mut nesting = Nesting::default();
+        loop {
+            match self.peek() {
+                Some(opening @ (b'{' | b'[')) => {
+                    let is_object = opening == b'{';
+                    nesting.push(is_object);
+                    let depth = self.open + nesting.depth;
+                    if depth > MAX_SCAN_DEPTH {
+                        return Err(Fault::TooDeep);
+                    }
+                    self.deepest = self.deepest.max(depth);
+                    self.at += 1;
+                    self.white_space();
+                    // In ASCII each closing bracket is two after its opening one.
+                    if self.peek() != Some(opening + 2) {
+                        if is_object {
+                            self.name()?;
+                        }
+                        continue;
+                    }
+                }
+                _ => self.scalar()?,
+            }
+            if self.closes(&mut nesting)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After a value: closes what ends here. Whether that was everything; if not, the cursor is at the next value.
+    #[inline]
+    fn closes(&mut self, nesting: &mut Nesting) -> Result<bool, Fault> {
+        loop {
+            self.white_space();
+            match self.peek() {
+                Some(b',') => {
+                    self.at += 1;
+                    self.white_space();
+                    if nesting.is_object() {
+                        self.name()?;
+                    }
+                    return Ok(false);
+                }
+                Some(b'}') if nesting.is_object() => {}
+                Some(b']') if !nesting.is_object() => {}
+                _ => return Err(Fault::Syntax),
+            }
+            self.at += 1;
+            nesting.pop();
+            if nesting.depth == 0 {
+                return Ok(true);
+            }
+        }
+    }
+
+    #[inline]
+    fn scalar(&mut self) -> Result<(), Fault> {
+        match self.peek() {
+            Some(b'"') => self.string().map(|_| ()),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal(b"true"),
+            Some(b'f') => self.literal(b"false"),
+            Some(b'n') => self.literal(b"null"),
+            _ => Err(Fault::Syntax),
+        }
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Result<(), Fault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if !rest.starts_with(word) {
+            return Err(Fault::Syntax);
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(Fault::Syntax);
+        }
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// Walks over the string that begins here.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<Text<'a>, Fault> {
+        if self.peek() != Some(b'"') {
+            return Err(Fault::Syntax);
+        }
+        self.at += 1;
+        let start = self.at;
+        let mut escapes = 0;
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            self.at += plain_bytes(rest);
+            match self.peek() {
+                Some(b'"') => {
+                    let inner = self.since(start);
+                    self.at += 1;
+                    return Ok(Text { inner, escapes });
+                }
+                Some(b'\\') => {
+                    escapes += 1;
+                    self.escape()?;
+                }
+                _ => return Err(Fault::Syntax),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        match self.bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(b'u') => {
+                let digits = self.bytes.get(self.at + 2..self.at + 6).unwrap_or_default();
+                if digits.len() != 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return Err(Fault::Syntax);
+                }
+                self.at += 6;
+                Ok(())
+            }
+            _ => Err(Fault::Syntax),
+        }
+    }
+}
+
+/// Which of the open brackets are braces, as a stack of bits; up to 64 levels need no memory of their own.
+#[derive(Debug, Default)]
+struct Nesting {
+    top: u64,
+    depth: usize,
+    below: Vec<u64>,
+}
+
+impl Nesting {
+    #[inline]
+    fn push(&mut self, is_object: bool) {
+        if self.depth.is_multiple_of(64) && self.depth > 0 {
+            self.below.push(self.top);
+        }
+        self.top = self.top << 1 | u64::from(is_object);
+        self.depth += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) {
+        self.top >>= 1;
+        self.depth -= 1;
+        if self.depth.is_multiple_of(64)
+            && let Some(top) = self.below.pop()
+        {
+            self.top = top;
+        }
+    }
+
+    #[inline]
+    fn is_object(&self) -> bool {
+        self.top & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! One list being asked for, page by page, within the bounds of `contract`. No I/O: answers come in, the next page's cursor
+//! or the outcome comes out. The observer and the gate both list by these rules.
+
+use crate::{Answer, METHOD_NOT_FOUND, members};
+use contract::json::{Document, Kind, ReadError};
+use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES, SurfaceReader};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a server may take to answer all pages of a list.
+pub const LIST_PATIENCE: Duration = Duration::from_secs(30);
+/// A server may shorten the age of its lists, but not below this.
+const MIN_TTL: Duration = Duration::from_secs(1);
+
+/// Returns whether the handshake declares the list's capability. A server that declares nothing at all is asked for its tools.
+pub fn is_offered(handshake: &str, list: ListKind) -> bool {
+    let document = Document::parse(handshake).ok();
+    let capabilities = document.as_ref().and_then(|document| document.root().get("capabilities"));
+    match capabilities.filter(|capabilities| !capabilities.is_null()) {
+        None => list == ListKind::Tools,
+        Some(capabilities) => {
+            capabilities.get(list.capability()).is_some_and(|capability| !capability.is_null())
+        }
+    }
+}
+
+/// What came of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListOutcome {
+    /// Each the raw JSON of one page's result, in the order they came. Shared with the gate's view: a list is kept once.
+    Pages(Arc<Vec<Arc<str>>>),
+    /// The server does not have it.
+    NotOffered,
+    /// It could not be read in exactly one way; why, in words.
+    Unreadable(String),
+}
+
+impl ListOutcome {
+    pub fn read_into(&self, list: ListKind, reader: &mut SurfaceReader) {
+        match self {
+            ListOutcome::Pages(pages) => reader.list_shared(list, pages),
+            ListOutcome::NotOffered => {}
+            ListOutcome::Unreadable(reason) => reader.unreadable(list, reason.clone()),
+        }
+    }
+
+    /// How long the server says that its list holds.
+    pub fn ttl(&self) -> Option<Duration> {
+        let ListOutcome::Pages(pages) = self else { return None };
+        let milliseconds = |page: &Arc<str>| {
+            let (_, value) = members(page.as_bytes()).find(|(name, _)| name == "ttlMs")?;
+            serde_json::from_slice::<u64>(value).ok()
+        };
+        let shortest = pages.iter().filter_map(milliseconds).min();
+        shortest.map(|ttl| Duration::from_millis(ttl).max(MIN_TTL))
+    }
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Ask for the page at this cursor.
+    Ask(String),
+    Done(ListOutcome),
+}
+
+/// A list that is being asked for. The first page is asked for without a cursor.
+#[derive(Debug)]
+pub struct Listing {
+    list: ListKind,
+    pages: Vec<Arc<str>>,
+    bytes: usize,
+    cursors: HashSet<String>,
+    note: Option<String>,
+}
+
+impl Listing {
+    pub fn new(list: ListKind) -> Listing {
+        Listing { list, pages: Vec::new(), bytes: 0, cursors: HashSet::new(), note: None }
+    }
+
+    /// Which page is asked for, counted from 1.
+    pub fn page(&self) -> usize {
+        self.pages.len() + 1
+    }
+
+    /// Takes the answer to the page that was asked for.
+    pub fn hear(&mut self, answer: Answer) -> Step {
+        let page = match answer {
+            Answer::Result(page) => page,
+            Answer::Unreadable(reason) => return unreadable(reason),
+            Answer::Error { code: METHOD_NOT_FOUND, .. } => {
+                return Step::Done(ListOutcome::NotOffered);
+            }
+            Answer::Error { code, message } if message.is_empty() => {
+                return self.refused(format!("answered with error {code}"));
+            }
+            Answer::Error { code, message } => {
+                return self.refused(format!("answered with error {code}: `{message}`"));
+            }
+        };
+        self.bytes = self.bytes.saturating_add(page.len());
+        if self.bytes > MAX_LIST_BYTES {
+            return unreadable(format!("larger than {MAX_LIST_BYTES} bytes"));
+        }
+        let next = match next_cursor(&page) {
+            Ok(next) => next,
+            Err(error) => return unreadable(error.to_string()),
+        };
+        self.pages.push(page);
+        match next {
+            Cursor::End => self.end(),
+            Cursor::Empty => {
+                let method = self.list.method();
+                let note =
+                    format!("`{method}` ended with an empty `nextCursor`, taken for the end");
+                self.note = Some(note);
+                self.end()
+            }
+            Cursor::NotAString => unreadable("a `nextCursor` that is not a string".to_owned()),
+            Cursor::Next(_) if self.pages.len() == MAX_LIST_PAGES => {
+                unreadable(format!("more than {MAX_LIST_PAGES} pages"))
+            }
+            Cursor::Next(cursor) if self.cursors.insert(cursor.clone()) => Step::Ask(cursor),
+            Cursor::Next(_) => unreadable("a `nextCursor` that came before".to_owned()),
+        }
+    }
+
+    /// Ends a list that the server refuses. A refusal closes tools and prompts; resources are left out, with a note.
+    pub fn refused(&mut self, reason: String) -> Step {
+        match self.list {
+            ListKind::Tools | ListKind::Prompts => unreadable(reason),
+            ListKind::Resources | ListKind::ResourceTemplates => {
+                self.note = Some(format!("`{}` was {reason}; left out", self.list.method()));
+                Step::Done(ListOutcome::NotOffered)
+            }
+        }
+    }
+
+    /// What a person should know of a list that is done.
+    pub fn into_note(self) -> Option<String> {
+        self.note
+    }
+
+    fn end(&mut self) -> Step {
+        Step::Done(ListOutcome::Pages(Arc::new(std::mem::take(&mut self.pages))))
+    }
+}
+
+fn unreadable(reason: String) -> Step {
+    Step::Done(ListOutcome::Unreadable(reason))
+}
+
+/// Where the next page of a list is.
+enum Cursor {
+    End,
+    /// Most clients take it for the end, and some servers mean that by it.
+    Empty,
+    NotAString,
+    Next(String),
+}
+
+fn next_cursor(page: &str) -> Result<Cursor, ReadError> {
+    let document = Document::parse(page)?;
+    let Some(cursor) = document.root().get("nextCursor") else { return Ok(Cursor::End) };
+    Ok(match (cursor.kind(), cursor.as_str()) {
+        (Kind::Null, _) => Cursor::End,
+        (_, Some(text)) if text.is_empty() => Cursor::Empty,
+        (_, Some(text)) => Cursor::Next(text.into_owned()),
+        _ => Cursor::NotAString,
+    })
+}
+
+#[cfg(test)]
+mod tests;
