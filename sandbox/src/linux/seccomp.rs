@@ -1,0 +1,192 @@
+//! Which system calls a confined program may make: an allowlist for each architecture. What is not on it does not exist
+//! for the program; what programs are known to abuse is refused.
+
+use super::syscall_list::{ALLOWED, OLDER, REFUSED};
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+use std::collections::BTreeMap;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// What the filter depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FilterOptions {
+    pub(super) browser: bool,
+    /// Without a network namespace, a socket in the file system or an abstract one leads out.
+    pub(super) unix_sockets: bool,
+    /// Without a network namespace, every socket leads out.
+    pub(super) internet_sockets: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FilterError {
+    #[error("the system calls of this architecture are not known")]
+    Architecture,
+    #[error("the filter of system calls could not be made: {0}")]
+    Build(#[from] seccompiler::BackendError),
+}
+
+/// The filters, in the order in which they are installed. Where two refuse a call, the one that was installed last says
+/// with which error.
+pub(super) fn filters(options: FilterOptions) -> Result<[BpfProgram; 2], FilterError> {
+    let architecture: TargetArch =
+        std::env::consts::ARCH.try_into().map_err(|_| FilterError::Architecture)?;
+    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let allow = SeccompFilter::new(allowed(options), unknown, SeccompAction::Allow, architecture)?;
+    let refuse =
+        SeccompFilter::new(refusals(options)?, SeccompAction::Allow, refused, architecture)?;
+    Ok([allow.try_into()?, refuse.try_into()?])
+}
+
+/// Memory that the limit of a process does not count, which browsers cannot do without.
+const FOR_BROWSERS: [c_long; 5] =
+    [libc::SYS_memfd_create, libc::SYS_shmat, libc::SYS_shmctl, libc::SYS_shmdt, libc::SYS_shmget];
+
+fn allowed(options: FilterOptions) -> Rules {
+    let mut rules = Rules::new();
+    let everywhere = ALLOWED.iter().chain(OLDER);
+    rules.extend(everywhere.map(|number| (*number, Vec::new())));
+    if options.browser {
+        for number in FOR_BROWSERS {
+            rules.insert(number, Vec::new());
+        }
+    }
+    rules
+}
+
+/// Calls that are refused outright, and those whose arguments are.
+fn refusals(options: FilterOptions) -> Result<Rules, FilterError> {
+    let mut rules = Rules::new();
+    rules.extend(REFUSED.iter().map(|number| (*number, Vec::new())));
+    if options.browser {
+        for number in FOR_BROWSERS {
+            rules.remove(&number);
+        }
+    }
+    rules.insert(libc::SYS_socket, sockets(options)?);
+    // A pair is connected to itself only.
+    rules.insert(
+        libc::SYS_socketpair,
+        vec![rule(&[(0, SeccompCmpOp::Ne, unsigned(libc::AF_UNIX))])?],
+    );
+    let new_namespaces = unsigned(
+        libc::CLONE_NEWNS
+            | libc::CLONE_NEWCGROUP
+            | libc::CLONE_NEWUTS
+            | libc::CLONE_NEWIPC
+            | libc::CLONE_NEWUSER
+            | libc::CLONE_NEWPID
+            | libc::CLONE_NEWNET,
+    );
+    rules.insert(libc::SYS_clone, any_bit(0, new_namespaces)?);
+    let terminal = [TIOCSTI, TIOCLINUX, TIOCSETD];
+    let terminal = terminal.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    rules.insert(libc::SYS_ioctl, terminal.collect::<Result<_, _>>()?);
+    for (number, conditions) in at_the_helper() {
+        let conditions = conditions.iter().map(|conditions| rule(conditions));
+        rules.insert(number, conditions.collect::<Result<_, _>>()?);
+    }
+    // A set-uid file in the workspace would be one outside.
+    for (number, mode) in modes() {
+        rules.insert(number, any_bit(mode, 0o6000)?);
+    }
+    Ok(rules)
+}
+
+/// Each with the conditions of which one is enough.
+type Conditions = Vec<Vec<(u8, SeccompCmpOp, u64)>>;
+
+/// What slows down or limits the first process of the namespaces, which watches over the memory in use and tells of blocked
+/// attempts. The kernel lets any process of the same user do this to it.
+fn at_the_helper() -> Vec<(c_long, Conditions)> {
+    const FIRST: u64 = 1;
+    let is = |argument: u8, value: u64| (argument, SeccompCmpOp::Eq, value);
+    let by_process = [
+        libc::SYS_prlimit64,
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+    ];
+    let by_process = by_process.into_iter().map(|number| (number, vec![vec![is(0, FIRST)]]));
+    // These also name a group of processes, or all processes of a user.
+    let of_user = 2;
+    let of_user_io = 3;
+    by_process
+        .chain([
+            (libc::SYS_setpriority, vec![vec![is(1, FIRST)], vec![is(0, of_user)]]),
+            (libc::SYS_ioprio_set, vec![vec![is(1, FIRST)], vec![is(0, of_user_io)]]),
+        ])
+        .collect()
+}
+
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541c;
+const TIOCSETD: u64 = 0x5423;
+
+/// The calls that set the mode of a file, each with the position of that argument.
+fn modes() -> Vec<(c_long, u8)> {
+    let everywhere = [
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (libc::SYS_openat, 3),
+        (libc::SYS_mkdirat, 2),
+        (libc::SYS_mknodat, 2),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    let older = [
+        (libc::SYS_chmod, 1),
+        (libc::SYS_open, 2),
+        (libc::SYS_creat, 1),
+        (libc::SYS_mkdir, 1),
+        (libc::SYS_mknod, 1),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let older: [(c_long, u8); 0] = [];
+    everywhere.into_iter().chain(older).collect()
+}
+
+/// The families of sockets that are refused: each that is not allowed, and of netlink each protocol but routing.
+fn sockets(options: FilterOptions) -> Result<Vec<SeccompRule>, FilterError> {
+    let netlink = unsigned(libc::AF_NETLINK);
+    let mut allowed = Vec::new();
+    if options.unix_sockets {
+        allowed.push(libc::AF_UNIX);
+    }
+    if options.internet_sockets {
+        allowed.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
+    }
+    let others: Vec<_> =
+        allowed.iter().map(|family| (0, SeccompCmpOp::Ne, unsigned(*family))).collect();
+    // Without any condition the call is refused whatever its arguments are.
+    if others.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rules = vec![rule(&others)?];
+    if options.internet_sockets {
+        let routing = unsigned(libc::NETLINK_ROUTE);
+        rules.push(rule(&[(0, SeccompCmpOp::Eq, netlink), (2, SeccompCmpOp::Ne, routing)])?);
+    }
+    Ok(rules)
+}
+
+/// One rule for each bit of a mask: the filter can compare masked bits with one value only.
+fn any_bit(argument: u8, mask: u64) -> Result<Vec<SeccompRule>, FilterError> {
+    let bits = (0..u64::BITS).map(|bit| 1_u64 << bit).filter(|bit| mask & bit != 0);
+    bits.map(|bit| rule(&[(argument, SeccompCmpOp::MaskedEq(bit), bit)])).collect()
+}
+
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, FilterError> {
+    let conditions = conditions.iter().map(|(argument, operation, value)| {
+        SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operation.clone(), *value)
+    });
+    Ok(SeccompRule::new(conditions.collect::<Result<_, _>>()?)?)
+}
+
+fn unsigned(value: i32) -> u64 {
+    u64::from(value.cast_unsigned())
+}
