@@ -1,0 +1,208 @@
+//! The part of a sign-in that a browser carries: the request to the authorization server, and its answer.
+
+use crate::challenge::scopes;
+use crate::client::Discovery;
+use crate::dpop::DpopKey;
+use crate::error::SignInError;
+use crate::reading::plain_code;
+use crate::registration::RegisteredClient;
+use crate::secret::Secret;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use url::{Url, form_urlencoded};
+use wire::ServerText;
+
+/// The longest answer that is read.
+pub const MAX_ANSWER_BYTES: usize = 16 * 1024;
+/// The longest code that is taken.
+const MAX_CODE_BYTES: usize = 8 * 1024;
+/// The random bytes of a sign-in: 32 for `state`, 32 for the PKCE verifier.
+pub const RANDOM_BYTES: usize = 64;
+
+/// What one sign-in asks for.
+#[derive(Debug)]
+pub struct Begin<'a> {
+    /// Where the browser is sent back to.
+    pub redirect_uri: &'a str,
+    /// In place of those of the discovery, where it is not empty.
+    pub scopes: &'a [String],
+    pub random: [u8; RANDOM_BYTES],
+    /// The key that tokens are bound to, where the server offers that.
+    pub dpop: Option<DpopKey>,
+}
+
+/// A sign-in that was begun.
+#[derive(Debug)]
+pub struct Begun {
+    /// Where the person's browser goes.
+    pub url: String,
+    pub pending: Pending,
+}
+
+/// What has to be remembered until the browser comes back. It is secret, and for one use.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Pending {
+    pub(crate) state: Secret,
+    pub(crate) verifier: Secret,
+    pub(crate) redirect_uri: String,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) client: RegisteredClient,
+    pub(crate) dpop: Option<DpopKey>,
+    pub(crate) found: Discovery,
+}
+
+/// A code that may be redeemed once.
+#[derive(Debug)]
+pub struct Code {
+    pub(crate) code: Secret,
+    pub(crate) pending: Pending,
+}
+
+/// The request that the browser carries to the authorization server.
+pub fn begin(
+    found: &Discovery,
+    client: &RegisteredClient,
+    begin: Begin<'_>,
+) -> Result<Begun, SignInError> {
+    let (state, verifier) = begin.random.split_at(RANDOM_BYTES / 2);
+    let state = Secret::new(URL_SAFE_NO_PAD.encode(state));
+    let verifier = Secret::new(URL_SAFE_NO_PAD.encode(verifier));
+    let scopes = if begin.scopes.is_empty() { &found.scopes } else { begin.scopes };
+    let endpoint = &found.server.authorization_endpoint;
+    let mut url = Url::parse(endpoint).map_err(|_| SignInError::BadAddress {
+        name: "authorization_endpoint",
+        url: ServerText::line(endpoint),
+        problem: "it is not a URL that can be used",
+    })?;
+    {
+        let mut query = url.query_pairs_mut();
+        query
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &client.id)
+            .append_pair("redirect_uri", begin.redirect_uri)
+            .append_pair("state", state.expose())
+            .append_pair("code_challenge", &challenge_of(&verifier))
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("resource", &found.resource);
+        if !scopes.is_empty() {
+            query.append_pair("scope", &scopes.join(" "));
+        }
+        // OpenID Connect gives no offline access without it.
+        if scopes.iter().any(|scope| scope == "offline_access") {
+            query.append_pair("prompt", "consent");
+        }
+        if let Some(key) = &begin.dpop {
+            query.append_pair("dpop_jkt", &key.thumbprint());
+        }
+    }
+    let pending = Pending {
+        state,
+        verifier,
+        redirect_uri: begin.redirect_uri.to_owned(),
+        scopes: scopes.to_vec(),
+        client: client.clone(),
+        dpop: begin.dpop,
+        found: found.clone(),
+    };
+    Ok(Begun { url: url.into(), pending })
+}
+
+fn challenge_of(verifier: &Secret) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()))
+}
+
+impl Pending {
+    /// Reads what the browser brings back: the query behind the redirect address.
+    ///
+    /// The order matters: an answer that does not belong to this sign-in says nothing, not even an error.
+    pub fn accept(self, query: &str) -> Result<Code, SignInError> {
+        if query.len() > MAX_ANSWER_BYTES {
+            return Err(SignInError::BadAnswer("it is too long"));
+        }
+        let answer = Answer::read(query)?;
+        let state = answer.state.ok_or(SignInError::StateMismatch)?;
+        if !self.is_state(&state) {
+            return Err(SignInError::StateMismatch);
+        }
+        match answer.issuer {
+            Some(found) if found != self.found.server.issuer => {
+                return Err(SignInError::IssuerMismatch {
+                    expected: ServerText::line(&self.found.server.issuer),
+                    found: ServerText::line(&found),
+                });
+            }
+            None if self.found.server.answers_name_issuer => {
+                return Err(SignInError::IssuerMissing);
+            }
+            Some(_) | None => {}
+        }
+        if let Some(error) = answer.error {
+            let code = plain_code(&error).unwrap_or_else(|| "an unreadable error".to_owned());
+            return Err(SignInError::Denied { code });
+        }
+        let code = answer.code.filter(|code| !code.is_empty() && code.len() <= MAX_CODE_BYTES);
+        let code = code.ok_or(SignInError::BadAnswer("it has no code, or one that is too long"))?;
+        Ok(Code { code: Secret::new(code), pending: self })
+    }
+
+    /// Whether an answer is for this sign-in, without taking it.
+    pub fn is_for(&self, query: &str) -> bool {
+        let state = Answer::read(query).ok().and_then(|answer| answer.state);
+        state.is_some_and(|state| self.is_state(&state))
+    }
+
+    /// Hashes are compared: how long that takes says nothing about how much of the text was right.
+    fn is_state(&self, state: &str) -> bool {
+        Sha256::digest(state.as_bytes()) == Sha256::digest(self.state.expose().as_bytes())
+    }
+
+    pub fn issuer(&self) -> &str {
+        &self.found.server.issuer
+    }
+}
+
+/// The parameters of an answer that are looked at. One that is there twice cannot be read in one way.
+#[derive(Default)]
+struct Answer {
+    state: Option<String>,
+    code: Option<String>,
+    issuer: Option<String>,
+    error: Option<String>,
+}
+
+impl Answer {
+    fn read(query: &str) -> Result<Answer, SignInError> {
+        let mut answer = Answer::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let place = match &*name {
+                "state" => &mut answer.state,
+                "code" => &mut answer.code,
+                "iss" => &mut answer.issuer,
+                "error" => &mut answer.error,
+                _ => continue,
+            };
+            if place.replace(value.into_owned()).is_some() {
+                return Err(SignInError::BadAnswer("a parameter is there twice"));
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// The scopes to ask for again after a server asked for more: none of those that were granted are given up. `None` if all of
+/// them were granted already, so that asking again would change nothing.
+pub fn stepped_up(granted: &[String], wanted: &[String]) -> Option<Vec<String>> {
+    let mut all = granted.to_vec();
+    all.extend(wanted.iter().filter(|scope| !granted.contains(scope)).cloned());
+    (all.len() > granted.len()).then_some(all)
+}
+
+/// The scopes that a token response names; those that were asked for where it names none.
+pub(crate) fn granted(answered: Option<&str>, asked: &[String]) -> Vec<String> {
+    answered.and_then(scopes).filter(|scopes| !scopes.is_empty()).unwrap_or_else(|| asked.to_vec())
+}
+
+#[cfg(test)]
+mod tests;

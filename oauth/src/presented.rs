@@ -1,0 +1,70 @@
+//! A grant as what requests to the MCP server show: the `Authorization` header, and a proof of its own for each request where
+//! the token is bound to a key.
+
+use crate::client::random;
+use crate::dpop::{self, DpopKey, Proven};
+use crate::secret::Secret;
+use crate::token::Grant;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Method};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use wire::authorizer::{Credential, Prove};
+use zeroize::Zeroizing;
+
+impl Grant {
+    /// What requests show. `None` without an access token.
+    pub fn credential(&self) -> Option<Credential> {
+        let token = self.access_token.as_ref()?;
+        let scheme = if self.dpop.is_some() { "DPoP" } else { "Bearer" };
+        let value = Zeroizing::new(format!("{scheme} {}", token.expose()));
+        let credential = Credential::new(AUTHORIZATION, HeaderValue::from_str(&value).ok()?);
+        Some(match &self.dpop {
+            None => credential,
+            Some(key) => credential.proven_by(Arc::new(Prover {
+                key: key.clone(),
+                token: token.clone(),
+                nonce: Mutex::default(),
+            })),
+        })
+    }
+}
+
+/// Proves requests that show one token.
+struct Prover {
+    key: DpopKey,
+    token: Secret,
+    /// What the server wants in the next proof.
+    nonce: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for Prover {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Prover").field(&self.key).finish()
+    }
+}
+
+impl Prove for Prover {
+    fn prove(&self, method: &Method, url: &str) -> Option<HeaderValue> {
+        let nonce = self.nonce.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        let proven = Proven {
+            method: method.as_str(),
+            url,
+            now_seconds: i64::try_from(now.as_secs()).ok()?,
+            id: random().ok()?,
+            nonce: nonce.as_deref(),
+            token: Some(&self.token),
+        };
+        HeaderValue::from_str(&self.key.prove(proven).ok()?).ok()
+    }
+
+    fn take_nonce(&self, nonce: &HeaderValue) -> bool {
+        let Some(nonce) = dpop::nonce(nonce.as_bytes()) else { return false };
+        let mut known = self.nonce.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = known.as_ref() != Some(&nonce);
+        *known = Some(nonce);
+        is_new
+    }
+}
