@@ -1,0 +1,76 @@
+//! What a contract is read for.
+
+use crate::finding::{Finding, Severity};
+use crate::word::closed_words;
+
+closed_words! {
+    /// One question that the screen asks of a contract.
+    Dimension ("dimension") {
+        /// Text that a person does not see or is told to keep from the user.
+        HiddenInstructions => "hidden-instructions",
+        /// Reading secrets, sending data out, capturing the conversation.
+        Exfiltration => "exfiltration",
+        /// Orders to the model: overrides, roles, decoded commands.
+        Injection => "injection",
+        /// Claims that the contract itself contradicts, or that no server can make about itself.
+        Overclaim => "overclaim",
+        /// Names and orders that concern tools of other servers.
+        Shadowing => "shadowing",
+        /// What a model that the operator names makes of it. Not run unless one is configured.
+        Intent => "intent",
+        /// Whether the tool behaves as it declares (the battery of tier 3). Not run unless it was.
+        Conformance => "conformance",
+    }
+}
+
+impl Dimension {
+    /// Whether the screen itself reads for it, without a model and without calling a tool.
+    pub const fn is_deterministic(self) -> bool {
+        match self {
+            Dimension::HiddenInstructions
+            | Dimension::Exfiltration
+            | Dimension::Injection
+            | Dimension::Overclaim
+            | Dimension::Shadowing => true,
+            Dimension::Intent | Dimension::Conformance => false,
+        }
+    }
+}
+
+closed_words! {
+    /// How a dimension went.
+    Outcome ("outcome") {
+        Pass => "pass",
+        Fail => "fail",
+        NotRun => "not-run",
+    }
+}
+
+/// One dimension of a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DimensionResult {
+    pub dimension: Dimension,
+    pub outcome: Outcome,
+    /// The highest severity among the findings.
+    pub severity: Option<Severity>,
+    /// A fixed sentence of ours; no text of the server.
+    pub rationale: &'static str,
+    pub findings: Vec<Finding>,
+}
+
+impl DimensionResult {
+    /// A dimension that was read, with what was found.
+    pub fn of(dimension: Dimension, findings: Vec<Finding>) -> DimensionResult {
+        let severity = findings.iter().map(|finding| finding.severity).max();
+        let (outcome, rationale) = match severity {
+            None => (Outcome::Pass, "read; nothing was found"),
+            Some(_) => (Outcome::Fail, "read; see the findings"),
+        };
+        DimensionResult { dimension, outcome, severity, rationale, findings }
+    }
+
+    pub fn not_run(dimension: Dimension, rationale: &'static str) -> DimensionResult {
+        let (severity, findings) = (None, Vec::new());
+        DimensionResult { dimension, outcome: Outcome::NotRun, severity, rationale, findings }
+    }
+}

@@ -1,0 +1,94 @@
+//! Names as words: what a tool's name says that it does.
+
+/// What the verb of a name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Reads,
+    Writes,
+    Computes,
+}
+
+const READS: [&str; 16] = [
+    "get", "list", "read", "search", "find", "fetch", "show", "view", "describe", "lookup",
+    "query", "check", "count", "browse", "inspect", "retrieve",
+];
+const WRITES: [&str; 21] = [
+    "create",
+    "update",
+    "delete",
+    "remove",
+    "write",
+    "send",
+    "insert",
+    "drop",
+    "destroy",
+    "purge",
+    "wipe",
+    "deploy",
+    "upload",
+    "publish",
+    "transfer",
+    "modify",
+    "overwrite",
+    "erase",
+    "truncate",
+    "pay",
+    "kill",
+];
+const COMPUTES: [&str; 13] = [
+    "add",
+    "calculate",
+    "compute",
+    "convert",
+    "format",
+    "translate",
+    "sum",
+    "multiply",
+    "validate",
+    "parse",
+    "count",
+    "hash",
+    "weather",
+];
+
+/// The parts of a name in lower case: `listIssues`, `list_issues` and `list-issues` have two.
+pub(super) fn parts(name: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut after_lower = false;
+    for character in name.chars() {
+        let is_hump = after_lower && character.is_uppercase();
+        if (!character.is_alphanumeric() || is_hump) && !part.is_empty() {
+            parts.push(std::mem::take(&mut part));
+        }
+        if character.is_alphanumeric() {
+            part.extend(character.to_lowercase());
+        }
+        after_lower = character.is_lowercase();
+    }
+    if !part.is_empty() {
+        parts.push(part);
+    }
+    parts
+}
+
+pub(super) fn has_word(name: &str, word: &str) -> bool {
+    parts(name).iter().any(|part| part == word)
+}
+
+/// What the first verb of a name says. Many names begin with the server's: `github_create_issue`.
+pub(super) fn verb(name: &str) -> Option<Verb> {
+    let parts = parts(name);
+    parts.iter().take(3).enumerate().find_map(|(at, part)| {
+        let part = part.as_str();
+        match () {
+            () if WRITES.contains(&part) => Some(Verb::Writes),
+            () if READS.contains(&part) => Some(Verb::Reads),
+            // "add" is a sum only where it stands alone: `add_comment` writes, and may be anything.
+            () if COMPUTES.contains(&part) && (part != "add" || parts.len() == 1) && at == 0 => {
+                Some(Verb::Computes)
+            }
+            () => None,
+        }
+    })
+}
