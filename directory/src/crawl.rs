@@ -1,0 +1,126 @@
+//! The crawler: which servers there are, what each says of itself, and when it is asked again.
+//!
+//! A visit observes and nothing else. What it saw is kept as an [`Observation`]; `record` makes log entries of it.
+
+pub mod official;
+pub mod package;
+pub mod run;
+pub mod target;
+pub mod visit;
+
+use crate::subject::SubjectId;
+use contract::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What a visit to one release of a server, or to a remote server, came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    pub server: SubjectId,
+    /// The version of a package; remote servers have none.
+    pub release: Option<String>,
+    pub at: Timestamp,
+    pub outcome: Outcome,
+    pub manifest: Manifest,
+    /// How it was started or reached, for the screen's look at launchers.
+    pub launch: Vec<String>,
+}
+
+/// What was seen of the contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Two listings agreed: this capture.
+    Listed(String),
+    NotListed(NotListed),
+}
+
+/// Why there is no contract. The words are in the log and never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotListed {
+    /// Two listings differed.
+    Unstable,
+    /// The package was installed, and its program answered no list.
+    Silent,
+    /// A list could not be read in exactly one way.
+    Unreadable,
+    NotInstalled,
+    /// A remote server did not answer.
+    Unreachable,
+    /// A remote server wants a sign-in.
+    NeedsSignIn,
+    /// Larger than the crawler takes.
+    TooLarge,
+}
+
+impl NotListed {
+    pub const ALL: [NotListed; 7] = [
+        NotListed::Unstable,
+        NotListed::Silent,
+        NotListed::Unreadable,
+        NotListed::NotInstalled,
+        NotListed::Unreachable,
+        NotListed::NeedsSignIn,
+        NotListed::TooLarge,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            NotListed::Unstable => "unstable",
+            NotListed::Silent => "silent",
+            NotListed::Unreadable => "unreadable",
+            NotListed::NotInstalled => "not-installed",
+            NotListed::Unreachable => "unreachable",
+            NotListed::NeedsSignIn => "needs-sign-in",
+            NotListed::TooLarge => "too-large",
+        }
+    }
+
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            NotListed::Unstable => "two listings in a row differed, so neither is recorded",
+            NotListed::Silent => "the package was installed, and its program answered no list",
+            NotListed::Unreadable => "a list could be read in more than one way",
+            NotListed::NotInstalled => {
+                "the package could not be installed without running its code"
+            }
+            NotListed::Unreachable => "the remote server did not answer",
+            NotListed::NeedsSignIn => "the remote server wants a sign-in",
+            NotListed::TooLarge => "the package or its contract is larger than the crawler takes",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<NotListed> {
+        NotListed::ALL.into_iter().find(|outcome| outcome.as_str() == word)
+    }
+}
+
+/// What a registry says of a release, as far as the directory shows and scores it. All of it is a stranger's text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// When the release was published, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_at: Option<String>,
+    /// Whether it is known how to start or reach the server.
+    #[serde(default)]
+    pub has_launch: bool,
+}
+
+/// The longest text of a manifest that is kept, in characters.
+pub const MAX_MANIFEST_TEXT: usize = 1_000;
+
+/// A text of a manifest, cut; nothing where it is empty.
+pub(crate) fn kept_text(text: Option<&str>) -> Option<String> {
+    let text: String = text?.trim().chars().take(MAX_MANIFEST_TEXT).collect();
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,187 @@
+//! One crawl: every server that is due is visited once, by a few workers. What was seen is kept at once, so that a crawl
+//! which is killed goes on where it was.
+
+use super::package::{PackageError, Registries, chosen};
+use super::target::{PackageWay, Target, Way};
+use super::visit::Visitor;
+use super::{Manifest, Observation, Outcome};
+use crate::database::{Database, DatabaseError, Due};
+use crate::subject::SubjectId;
+use contract::time::Timestamp;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use wire::dialer::Dialer;
+
+/// The most visits at a time.
+pub const MAX_WORKERS: usize = 2;
+/// How long after a visit a server is visited again.
+const AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// The same after [`FAILURES_UNTIL_WEEKLY`] visits in a row that saw no contract.
+const AGAIN_AFTER_FAILURES: Duration = Duration::from_secs(7 * 24 * 3_600);
+const FAILURES_UNTIL_WEEKLY: u32 = 5;
+
+/// Servers to visit, with what is known of them already.
+pub type Work = (Target, Manifest);
+
+/// What a crawl needs.
+#[derive(Debug)]
+pub struct Crawl<'a> {
+    pub visitor: &'a Visitor,
+    pub dialer: &'a Dialer,
+    pub registries: &'a Registries,
+    pub database: &'a Mutex<Database>,
+    /// The newest releases of each package that are visited.
+    pub releases: usize,
+    pub workers: usize,
+    /// Visits servers that are not due, and releases that were seen before.
+    pub again: bool,
+    pub stop: &'a AtomicBool,
+}
+
+/// Hears how a crawl goes on.
+pub trait CrawlEvents: Sync {
+    fn clock(&self) -> Timestamp;
+    /// A visit begins.
+    fn begins(&self, server: &SubjectId, release: Option<&str>);
+    /// An observation was kept; it may be recorded now.
+    fn observed(&self, observation: &Observation) -> Result<(), CrawlError>;
+    /// A server is done: it was visited, it was not due, or its releases are not known.
+    fn ends(&self, server: &SubjectId, ended: &ServerEnd);
+}
+
+/// How the work on one server ended.
+#[derive(Debug)]
+pub enum ServerEnd {
+    Visited { releases: usize, listed: usize },
+    NotDue,
+    Unknown(PackageError),
+}
+
+/// Why a crawl ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum CrawlError {
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    #[error(transparent)]
+    Record(Box<dyn std::error::Error + Send + Sync>),
+    #[error("a connection could not be prepared: {0}")]
+    NoRuntime(std::io::Error),
+}
+
+impl Crawl<'_> {
+    /// Visits all servers that are due. Blocks.
+    pub fn run(&self, work: Vec<Work>, events: &dyn CrawlEvents) -> Result<(), CrawlError> {
+        let waiting = Mutex::new(VecDeque::from(work));
+        let failure: Mutex<Option<CrawlError>> = Mutex::default();
+        let work_on = || {
+            loop {
+                if self.stop.load(Ordering::Relaxed) || lock(&failure).is_some() {
+                    return;
+                }
+                let Some((target, manifest)) = lock(&waiting).pop_front() else { return };
+                if let Err(error) = self.server(&target, &manifest, events) {
+                    lock(&failure).get_or_insert(error);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.workers.clamp(1, MAX_WORKERS) {
+                scope.spawn(work_on);
+            }
+        });
+        lock(&failure).take().map_or(Ok(()), Err)
+    }
+
+    fn server(
+        &self,
+        target: &Target,
+        manifest: &Manifest,
+        events: &dyn CrawlEvents,
+    ) -> Result<(), CrawlError> {
+        let due = lock(self.database).due(&target.id)?;
+        if !self.again && due.is_some_and(|due| due.at > events.clock()) {
+            events.ends(&target.id, &ServerEnd::NotDue);
+            return Ok(());
+        }
+        let ended = match &target.way {
+            Way::Remote { url } => {
+                events.begins(&target.id, None);
+                let seen = self.visitor.remote(target, url, manifest, events.clock());
+                let listed = usize::from(matches!(seen.outcome, Outcome::Listed(_)));
+                self.keep(&seen, events)?;
+                ServerEnd::Visited { releases: 1, listed }
+            }
+            Way::Package(way) => match self.releases_of(target, way)? {
+                Ok(releases) => self.package(target, way, &releases, events)?,
+                Err(error) => ServerEnd::Unknown(error),
+            },
+        };
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let has_contract = matches!(ended, ServerEnd::Visited { listed: 1.., .. });
+        let failures = if has_contract { 0 } else { due.map_or(0, |due| due.failures) + 1 };
+        let wait = match failures {
+            FAILURES_UNTIL_WEEKLY.. => AGAIN_AFTER_FAILURES,
+            _ => AGAIN_AFTER,
+        };
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let next = Due { at: Timestamp(events.clock().0.saturating_add(wait)), failures };
+        lock(self.database).write(|writing| writing.set_due(&target.id, next))?;
+        events.ends(&target.id, &ended);
+        Ok(())
+    }
+
+    fn releases_of(
+        &self,
+        target: &Target,
+        way: &PackageWay,
+    ) -> Result<Result<Vec<Manifest>, PackageError>, CrawlError> {
+        let Some((registry, name)) = target.id.as_package() else { return Ok(Ok(Vec::new())) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(CrawlError::NoRuntime)?;
+        let found = runtime.block_on(self.registries.releases(self.dialer, registry, name));
+        let chosen = found.and_then(|all| chosen(name, all, &way.releases, self.releases));
+        Ok(chosen.map(|releases| releases.into_iter().map(|it| it.manifest).collect()))
+    }
+
+    /// Visits releases, oldest first: the log tells of changes in the order of the releases.
+    fn package(
+        &self,
+        target: &Target,
+        way: &PackageWay,
+        releases: &[Manifest],
+        events: &dyn CrawlEvents,
+    ) -> Result<ServerEnd, CrawlError> {
+        let (count, mut listed) = (releases.len(), 0);
+        for (at, manifest) in releases.iter().enumerate() {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let release = manifest.version.as_deref();
+            let is_newest = at + 1 == count;
+            // A published release does not change; the newest one is what users get, and is looked at again.
+            let is_known = lock(self.database).is_observed(&target.id, release)?;
+            if is_known && !self.again && !is_newest {
+                listed += 1;
+                continue;
+            }
+            events.begins(&target.id, release);
+            let seen = self.visitor.package(target, way, manifest, events.clock());
+            listed += usize::from(matches!(seen.outcome, Outcome::Listed(_)));
+            self.keep(&seen, events)?;
+        }
+        Ok(ServerEnd::Visited { releases: count, listed })
+    }
+
+    fn keep(&self, seen: &Observation, events: &dyn CrawlEvents) -> Result<(), CrawlError> {
+        lock(self.database).write(|writing| writing.keep_observation(seen))?;
+        events.observed(seen)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

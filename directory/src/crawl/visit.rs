@@ -1,0 +1,332 @@
+//! One visit: a package is installed without running its code, started in a sandbox without a network, and listed twice;
+//! a remote server is listed twice over https.
+
+use super::package::Registries;
+use super::target::{PackageWay, Target};
+use super::{Manifest, NotListed, Observation, Outcome};
+use crate::subject::PackageRegistry;
+use contract::surface::{Surface, SurfaceReader};
+use contract::time::Timestamp;
+use engine::confinement::{
+    ConfineError, Confiner, ConfinerParts, Folders, InstallCode, InstallError, InstallRules,
+    KnownPackages,
+};
+use sandbox::{EgressSwitch, NetworkPolicy};
+use settings::{Parsed, Sandbox, Text, Whole};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::dialer::Dialer;
+use wire::process::Environment;
+use wire::{HttpEndpoint, ObserveError, ObserveLimits, StdioLaunch, Upstream};
+
+/// How long the whole visit may take.
+pub const VISIT_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a server may take for its lists.
+pub const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The memory of a visited server.
+pub const MEMORY_BYTES: u64 = 2 << 30;
+/// The processes and threads of a visited server.
+pub const PROCESSES: u64 = 128;
+/// The largest installed package.
+pub const MAX_TREE_BYTES: u64 = 2 << 30;
+/// The most files of an installed package that are counted.
+const MAX_TREE_FILES: u64 = 500_000;
+
+/// What visits share.
+#[derive(Debug)]
+pub struct Visitor {
+    folders: VisitFolders,
+    /// This program, which confines what it starts.
+    helper: PathBuf,
+    install_code: InstallCode,
+    sources: PackageSources,
+    dialer: Arc<Dialer>,
+    known: Arc<KnownPackages>,
+}
+
+/// Where the install step fetches packages from; `None` for the public registry at its public addresses.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct PackageSources {
+    npm: Option<Text>,
+    python: Option<Text>,
+}
+
+impl PackageSources {
+    /// The registries that the operator names. Where private addresses are allowed, the public ones count as named too: a
+    /// network may have a mirror under their names.
+    pub fn named(npm: Option<&str>, pypi: Option<&str>, allow_private: bool) -> PackageSources {
+        let usual = Registries::default();
+        let source = |named: Option<&str>, usual: &str, path: &str| {
+            let host = named.or(allow_private.then_some(usual))?.trim_end_matches('/');
+            Text::try_from(format!("{host}{path}")).ok()
+        };
+        PackageSources {
+            npm: source(npm, &usual.npm, "/"),
+            python: source(pypi, &usual.pypi, "/simple"),
+        }
+    }
+}
+
+/// Where visits keep what they need while they last.
+#[derive(Debug, Clone)]
+pub struct VisitFolders {
+    /// Homes of the visited servers.
+    pub homes: PathBuf,
+    /// Installed packages.
+    pub packages: PathBuf,
+}
+
+impl VisitFolders {
+    pub fn in_data(data: &Path) -> VisitFolders {
+        let crawl = data.join("crawl");
+        VisitFolders { homes: crawl.join("homes"), packages: crawl.join("packages") }
+    }
+
+    /// Removes what an earlier run left behind.
+    pub fn clear(&self) {
+        for folder in [&self.homes, &self.packages] {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Visitor {
+    pub fn new(
+        folders: VisitFolders,
+        helper: PathBuf,
+        install_code: InstallCode,
+        sources: PackageSources,
+        dialer: Arc<Dialer>,
+    ) -> Result<Visitor, engine::confinement::BadTable> {
+        let known = Arc::new(KnownPackages::read(&folders.homes)?);
+        Ok(Visitor { folders, helper, install_code, sources, dialer, known })
+    }
+
+    /// Visits one release of a package. Blocks, for [`VISIT_TIMEOUT`] at most.
+    pub fn package(
+        &self,
+        target: &Target,
+        way: &PackageWay,
+        manifest: &Manifest,
+        at: Timestamp,
+    ) -> Observation {
+        let release = manifest.version.clone();
+        let words = launch_words(target, way, release.as_deref());
+        let outcome = match &words {
+            Some(words) => self.start(target, way, words),
+            None => Outcome::NotListed(NotListed::NotInstalled),
+        };
+        Observation {
+            server: target.id.clone(),
+            release,
+            at,
+            outcome,
+            manifest: manifest.clone(),
+            launch: words.unwrap_or_default(),
+        }
+    }
+
+    /// Visits a remote server.
+    pub fn remote(
+        &self,
+        target: &Target,
+        url: &str,
+        manifest: &Manifest,
+        at: Timestamp,
+    ) -> Observation {
+        let outcome = match self.dialer.endpoint(url) {
+            Ok(url) => {
+                let allow_private = self.dialer.allows_private();
+                let endpoint =
+                    HttpEndpoint { url, headers: Vec::new(), allow_private, authorizer: None };
+                list_twice(&Upstream::Http(endpoint))
+            }
+            Err(_) => Outcome::NotListed(NotListed::Unreachable),
+        };
+        Observation {
+            server: target.id.clone(),
+            release: None,
+            at,
+            outcome,
+            manifest: manifest.clone(),
+            launch: vec![url.to_owned()],
+        }
+    }
+
+    fn start(&self, target: &Target, way: &PackageWay, words: &[String]) -> Outcome {
+        let instance = format!("{} {}", target.id, words.join(" "));
+        let instance = contract::hash::sha256_hex(instance.as_bytes());
+        let instance = instance.get(..16).unwrap_or_default();
+        let packages = self.folders.packages.join(instance);
+        let homes = self.folders.homes.join(instance);
+        let outcome = self.start_in(&packages, &homes, way, words);
+        // What was installed is thrown away: the next release is another package.
+        for folder in [&packages, &homes] {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        outcome.unwrap_or_else(Outcome::NotListed)
+    }
+
+    fn start_in(
+        &self,
+        packages: &Path,
+        homes: &Path,
+        way: &PackageWay,
+        words: &[String],
+    ) -> Result<Outcome, NotListed> {
+        let failed = |_| NotListed::NotInstalled;
+        let work = homes.join("work");
+        std::fs::create_dir_all(&work).map_err(failed)?;
+        std::fs::create_dir_all(packages).map_err(failed)?;
+        let confiner = self.confiner(packages, homes).ok_or(NotListed::NotInstalled)?;
+        let (program, arguments) = words.split_first().ok_or(NotListed::NotInstalled)?;
+        let os = |text: &String| OsString::from(text);
+        let launch = StdioLaunch {
+            program: program.into(),
+            arguments: arguments.iter().map(os).collect(),
+            environment: way.environment.iter().map(|(k, v)| (os(k), os(v))).collect(),
+            directory: Some(work),
+            confinement: Some(Arc::new(confiner.clone())),
+        };
+        if let Err(error) = confiner.prepare(&launch, Environment::Named) {
+            return Err(match error {
+                // Installed, and there is nothing to start.
+                ConfineError::Install(InstallError::NoProgram { .. }) => NotListed::Silent,
+                _ => NotListed::NotInstalled,
+            });
+        }
+        if tree_bytes(packages) > MAX_TREE_BYTES {
+            return Err(NotListed::TooLarge);
+        }
+        Ok(list_twice(&Upstream::Stdio(launch)))
+    }
+
+    fn confiner(&self, packages: &Path, homes: &Path) -> Option<Confiner> {
+        let keys = Sandbox {
+            required: Some(true),
+            net: Some(Parsed(NetworkPolicy::BlockAll)),
+            memory_bytes: Some(Whole(MEMORY_BYTES)),
+            processes: Some(Whole(PROCESSES)),
+            npm_registry: self.sources.npm.clone(),
+            python_index: self.sources.python.clone(),
+            ..Sandbox::default()
+        };
+        let confiner = Confiner::new(ConfinerParts {
+            server: "crawl".parse().ok()?,
+            keys,
+            folders: Folders {
+                home: homes.to_owned(),
+                cache: packages.to_owned(),
+                user_home: std::env::home_dir(),
+            },
+            known: self.known.clone(),
+            variables: Vec::new(),
+            switch: EgressSwitch::default(),
+            helper: self.helper.clone(),
+            remark: Box::new(|_| {}),
+        });
+        let timeout = VISIT_TIMEOUT.saturating_sub(LIST_TIMEOUT);
+        Some(confiner.installing(InstallRules { code: self.install_code, timeout }))
+    }
+}
+
+/// The command that a person would type, by which the install step knows what to install.
+fn launch_words(target: &Target, way: &PackageWay, release: Option<&str>) -> Option<Vec<String>> {
+    let (registry, name) = target.id.as_package()?;
+    let own = |text: &str| text.to_owned();
+    let mut words = match registry {
+        PackageRegistry::Npm => {
+            let named = release.map_or_else(|| own(name), |release| format!("{name}@{release}"));
+            vec![own("npx"), own("-y"), named]
+        }
+        PackageRegistry::Pypi => {
+            let named = release.map_or_else(|| own(name), |release| format!("{name}=={release}"));
+            vec![own("uvx"), own("--from"), named, own(name)]
+        }
+    };
+    words.extend(way.arguments.iter().cloned());
+    Some(words)
+}
+
+/// Lists a server twice, each time from its start. Only what both listings say counts.
+fn list_twice(upstream: &Upstream) -> Outcome {
+    let listed = || -> Result<Surface, NotListed> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|_| NotListed::Silent)?;
+        let limits = ObserveLimits {
+            start_timeout: LIST_TIMEOUT,
+            list_timeout: LIST_TIMEOUT,
+            ..ObserveLimits::default()
+        };
+        let observed = runtime.block_on(async {
+            tokio::time::timeout(LIST_TIMEOUT, wire::observe(upstream, &limits, &|_| {})).await
+        });
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        let silent = match upstream {
+            Upstream::Stdio(_) => NotListed::Silent,
+            Upstream::Http(_) => NotListed::Unreachable,
+        };
+        let observed = observed.map_err(|_| silent)?.map_err(|error| match error {
+            ObserveError::NeedsSignIn { .. } => NotListed::NeedsSignIn,
+            ObserveError::UnreadableHandshake { .. } => NotListed::Unreadable,
+            _ => silent,
+        })?;
+        let mut reader = SurfaceReader::default();
+        reader.handshake(&observed.handshake).map_err(|_| NotListed::Unreadable)?;
+        for (list, outcome) in &observed.lists {
+            outcome.read_into(*list, &mut reader);
+        }
+        let surface = reader.finish();
+        if surface.unreadable().is_empty() { Ok(surface) } else { Err(NotListed::Unreadable) }
+    };
+    match listed().and_then(|first| listed().map(|second| (first, second))) {
+        Ok((first, second)) if first.surface_hash() == second.surface_hash() => {
+            Outcome::Listed(first.to_capture())
+        }
+        Ok(_) => Outcome::NotListed(NotListed::Unstable),
+        Err(reason) => Outcome::NotListed(reason),
+    }
+}
+
+/// The bytes of the files below a folder. Links are not followed.
+fn tree_bytes(folder: &Path) -> u64 {
+    let (mut bytes, mut files) = (0_u64, 0_u64);
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            files += 1;
+            if files > MAX_TREE_FILES {
+                return u64::MAX;
+            }
+            if found.is_dir() {
+                waiting.push(entry.path());
+            } else {
+                bytes = bytes.saturating_add(found.len());
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_installed_from_where_their_releases_are_read() {
+        let check = |npm, pypi, allow_private, expected: [Option<&str>; 2]| {
+            let sources = PackageSources::named(npm, pypi, allow_private);
+            assert_eq!([sources.npm.as_deref(), sources.python.as_deref()], expected);
+        };
+        check(None, None, false, [None, None]);
+        let own = Some("https://npm.example.com/");
+        check(own, None, false, [Some("https://npm.example.com/"), None]);
+        let own = Some("https://pypi.example.com");
+        check(None, own, false, [None, Some("https://pypi.example.com/simple")]);
+        let public = [Some("https://registry.npmjs.org/"), Some("https://pypi.org/simple")];
+        check(None, None, true, public);
+    }
+}

@@ -1,0 +1,272 @@
+//! Numbers: what is on file, coverage, the leaderboard, the queue, and how the directory itself is.
+
+use super::server::{directive, failed_dimensions, quality};
+use super::{Page, Query, ROWS, badge, pager, server_link};
+use crate::demand;
+use crate::entry::VisitOutcome;
+use crate::log::anchor::AnchorState;
+use crate::log::ots::Proof;
+use crate::model::Server;
+use crate::serve::plot::{Bar, Legend, bars};
+use crate::serve::site::{Site, Snapshot};
+use ledger::checkpoint::Checkpoint;
+use ledger::note::split;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// What is counted on the page of numbers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) servers: usize,
+    pub(super) npm: usize,
+    pub(super) pypi: usize,
+    pub(super) listed: usize,
+    pub(super) releases: usize,
+    pub(super) tools: usize,
+    pub(super) drifts: usize,
+    pub(super) safety_drifts: usize,
+    pub(super) breaking_drifts: usize,
+    pub(super) entries: u64,
+    pub(super) directives: BTreeMap<String, usize>,
+    pub(super) outcomes: BTreeMap<&'static str, usize>,
+    pub(super) failed: BTreeMap<String, usize>,
+    pub(super) kinds: BTreeMap<String, usize>,
+}
+
+impl Counts {
+    fn of(site: &Site, snapshot: &Snapshot) -> Counts {
+        let (model, now) = (&snapshot.model, site.now());
+        let servers = || model.servers.values();
+        let with = |start: &str| servers().filter(|it| it.id.as_str().starts_with(start)).count();
+        let mut counts = Counts {
+            servers: model.servers.len(),
+            npm: with("npm:"),
+            pypi: with("pypi:"),
+            listed: servers().filter(|server| server.outcome == VisitOutcome::Listed).count(),
+            releases: servers().map(Server::releases).sum(),
+            tools: servers().map(|server| server.tools.len()).sum(),
+            drifts: model.drifts.len(),
+            safety_drifts: model.drifts.iter().filter(|drift| drift.item.safety).count(),
+            breaking_drifts: model
+                .drifts
+                .iter()
+                .filter(|drift| crate::model::is_breaking(&drift.item))
+                .count(),
+            entries: model.size,
+            ..Counts::default()
+        };
+        for server in servers() {
+            *counts.directives.entry(directive(server, now).to_owned()).or_default() += 1;
+            let outcome = match server.outcome {
+                VisitOutcome::Listed => "listed",
+                VisitOutcome::NotListed(reason) => reason.as_str(),
+            };
+            *counts.outcomes.entry(outcome).or_default() += 1;
+            for dimension in failed_dimensions(server) {
+                *counts.failed.entry(dimension.to_owned()).or_default() += 1;
+            }
+        }
+        for drift in &model.drifts {
+            for kind in &drift.item.kinds {
+                *counts.kinds.entry(kind.clone()).or_default() += 1;
+            }
+        }
+        counts
+    }
+}
+
+pub(super) fn cards(site: &Site, snapshot: &Snapshot) -> Markup {
+    let counts = Counts::of(site, snapshot);
+    html! {
+        ul.cards {
+            li { b { (counts.servers) } "servers" }
+            li { b { (counts.releases) } "releases" }
+            li { b { (counts.tools) } "tools on file" }
+            li { b { (counts.drifts) } "changes" }
+            li { b { (counts.safety_drifts) } "concern safety" }
+            li { b { (counts.entries) } "entries in the log" }
+        }
+    }
+}
+
+pub(super) fn stats(site: &Site, snapshot: &Snapshot) -> Page {
+    let counts = Counts::of(site, snapshot);
+    let pairs = |title: &str, head: &str, rows: Vec<(String, usize)>| {
+        html! {
+            h2 { (title) }
+            @if rows.is_empty() { p.muted { "None." } } @else {
+                table {
+                    thead { tr { th scope="col" { (head) } th.number scope="col" { "Count" } } }
+                    tbody { @for (name, count) in rows { tr { th scope="row" { (name) } td.number { (count) } } } }
+                }
+            }
+        }
+    };
+    let owned = |map: &BTreeMap<String, usize>| {
+        map.iter().map(|(name, count)| (name.clone(), *count)).collect::<Vec<_>>()
+    };
+    let outcomes =
+        counts.outcomes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    let mut kinds = owned(&counts.kinds);
+    kinds.sort_by(|(a, m), (b, n)| n.cmp(m).then(a.cmp(b)));
+    Page::new(
+        "Numbers",
+        html! {
+            h1 { "Numbers" }
+            p.muted { "Counted from the log's first " (counts.entries) " entries. Anybody can count them again." }
+            (cards(site, snapshot))
+            table {
+                tbody {
+                    tr { th scope="row" { "npm packages" } td.number { (counts.npm) } }
+                    tr { th scope="row" { "PyPI packages" } td.number { (counts.pypi) } }
+                    tr { th scope="row" { "Servers that listed at the last visit" } td.number { (counts.listed) } }
+                    tr { th scope="row" { "Changes that break calls" } td.number { (counts.breaking_drifts) } }
+                }
+            }
+            (coverage(snapshot))
+            (super::changes::over_time(snapshot))
+            (pairs("Verdicts on servers", "Verdict", owned(&counts.directives)))
+            (pairs("Last visits", "Outcome", outcomes))
+            (pairs("Servers with a failed dimension", "Dimension", owned(&counts.failed)))
+            (pairs("Kinds of change", "Kind", kinds))
+        },
+    )
+}
+
+/// How many servers were on file at the end of each day, with and without a contract.
+fn coverage(snapshot: &Snapshot) -> Markup {
+    let mut days: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for server in snapshot.model.servers.values() {
+        let day: String = server.first_at.to_string().chars().take(10).collect();
+        let count = days.entry(day).or_default();
+        match server.last_surface() {
+            Some(_) => count.0 += 1,
+            None => count.1 += 1,
+        }
+    }
+    let (mut with, mut without) = (0, 0);
+    let shown: Vec<Bar> = days
+        .into_iter()
+        .map(|(label, (more_with, more_without))| {
+            (with, without) = (with + more_with, without + more_without);
+            Bar { label, parts: vec![with, without] }
+        })
+        .collect();
+    bars(
+        "Coverage: servers on file",
+        "coverage",
+        &Legend { names: &["with a contract", "without one"], first_colour: 2 },
+        &shown,
+    )
+}
+
+pub(super) fn leaderboard(site: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Page {
+    let now = site.now();
+    let mut ranked: Vec<(&Server, f64)> = snapshot
+        .model
+        .servers
+        .values()
+        .filter(|server| failed_dimensions(server).is_empty() && server.surface.is_some())
+        .map(|server| (server, quality(server, now).total()))
+        .collect();
+    ranked.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.id.cmp(&b.id)));
+    let left_out = snapshot.model.servers.len() - ranked.len();
+    let page = query.page();
+    let rows = ranked.iter().enumerate().skip(page.saturating_mul(ROWS)).take(ROWS);
+    Page::new(
+        "Quality",
+        html! {
+            h1 { "Quality" }
+            p { "Maturity by public facts: freshness, completeness, installability, documentation, semantic versioning. It says nothing about safety. " a href="/methodology" { "The formula" } }
+            p.muted { (left_out) " servers are left out: a dimension failed, or there is no contract." }
+            div.scroll tabindex="0" role="region" aria-label="Quality" {
+                table {
+                    thead { tr { th.number scope="col" { "Rank" } th scope="col" { "Server" } th.number scope="col" { "Score" } th scope="col" { "Verdict" } } }
+                    tbody {
+                        @for (rank, (server, score)) in rows {
+                            tr {
+                                td.number { (rank + 1) }
+                                th scope="row" { (server_link(&server.id)) }
+                                td.number { (format!("{score:.1}")) }
+                                td { (badge(directive(server, now))) }
+                            }
+                        }
+                    }
+                }
+            }
+            (pager("/leaderboard", "", page, ranked.len()))
+        },
+    )
+}
+
+pub(super) fn queue(site: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Page {
+    let networks = site.demand().networks(&snapshot.model).unwrap_or_default();
+    let queue = demand::queue(&snapshot.model, &networks);
+    let page = query.page();
+    let rows = queue.iter().enumerate().skip(page.saturating_mul(ROWS)).take(ROWS);
+    Page::new(
+        "Queue",
+        html! {
+            h1 { "What is looked at next" }
+            p { "Failed dimensions and changes that concern safety come first, then how many networks asked in seven days, then age. Requests are counted by hashes alone, and only for servers that are listed here." }
+            div.scroll tabindex="0" role="region" aria-label="Queue" {
+                table {
+                    thead { tr { th.number scope="col" { "Place" } th scope="col" { "Server" } th scope="col" { "First because" } th.number scope="col" { "Networks" } th scope="col" { "Last entry" } } }
+                    tbody {
+                        @for (place, queued) in rows {
+                            tr {
+                                td.number { (place + 1) }
+                                th scope="row" { (server_link(queued.server)) }
+                                td { @if queued.is_alarming { "a failed dimension or safety drift" } }
+                                td.number { (queued.networks) }
+                                td { (queued.since) }
+                            }
+                        }
+                    }
+                }
+            }
+            (pager("/queue", "", page, queue.len()))
+        },
+    )
+}
+
+pub(super) fn status(site: &Site, snapshot: &Snapshot) -> Page {
+    let checkpoint =
+        snapshot.note.as_deref().and_then(split).and_then(|(text, _)| Checkpoint::read(text).ok());
+    let signatures =
+        snapshot.note.as_deref().and_then(split).map_or(0, |(_, lines)| lines.lines().count());
+    let anchors = site.database().anchors(20).unwrap_or_default();
+    Page::new(
+        "Status",
+        html! {
+            h1 { "Status" }
+            dl {
+                dt { "Log" }
+                @match &checkpoint {
+                    Some(checkpoint) => { dd { (checkpoint.size) " entries, root " code { (checkpoint.root.base64()) } } }
+                    None => { dd { "nothing is published yet" } }
+                }
+                dt { "Newest entry" } dd { @match snapshot.model.last_at() { Some(at) => (at), None => "none" } }
+                dt { "Cosignatures of witnesses" }
+                dd { (signatures.saturating_sub(1)) @if signatures <= 1 { ": without a witness, this log could show different histories to different readers" } }
+                @if let Some(url) = &site.parts().mirror_of { dt { "Mirror of" } dd { (url) } }
+                dt { "Contact" } dd { (site.parts().contact) }
+            }
+            h2 { "Anchors" }
+            @if anchors.is_empty() { p.muted { "None: no calendar is configured, or none has answered yet." } } @else {
+                table {
+                    thead { tr { th.number scope="col" { "Entries" } th scope="col" { "Submitted" } th scope="col" { "State" } } }
+                    tbody {
+                        @for anchor in &anchors {
+                            tr {
+                                td.number { (anchor.size) }
+                                td { (anchor.at) }
+                                td { @match Proof::read(&anchor.proof) { Ok(proof) => (AnchorState::of(&proof)), Err(_) => "unreadable" } }
+                            }
+                        }
+                    }
+                }
+            }
+        },
+    )
+}

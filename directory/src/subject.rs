@@ -1,0 +1,151 @@
+//! The names under which the directory knows servers: `npm:NAME`, `pypi:NAME`, or the name that a registry gave.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The longest id, in bytes.
+pub const MAX_ID_BYTES: usize = 256;
+
+/// The id of a server.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SubjectId(String);
+
+/// A text that names no server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a server's id is `npm:NAME`, `pypi:NAME` or a registry's name: up to {MAX_ID_BYTES} letters, digits and `@/._:~-`"
+)]
+pub struct BadSubject;
+
+/// Where a server's package comes from, by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackageRegistry {
+    Npm,
+    Pypi,
+}
+
+impl PackageRegistry {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            PackageRegistry::Npm => "npm",
+            PackageRegistry::Pypi => "pypi",
+        }
+    }
+}
+
+impl SubjectId {
+    pub fn package(registry: PackageRegistry, name: &str) -> Result<SubjectId, BadSubject> {
+        format!("{}:{name}", registry.as_str()).parse()
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The registry and the name of a package, where the id names one.
+    pub fn as_package(&self) -> Option<(PackageRegistry, &str)> {
+        let (registry, name) = self.0.split_once(':')?;
+        match registry {
+            "npm" => Some((PackageRegistry::Npm, name)),
+            "pypi" => Some((PackageRegistry::Pypi, name)),
+            _ => None,
+        }
+    }
+
+    /// The id as one segment of a URL's path.
+    pub fn encoded(&self) -> String {
+        encode_segment(&self.0)
+    }
+}
+
+/// Any text as one segment of a URL's path.
+pub fn encode_segment(text: &str) -> String {
+    const KEPT: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~')
+        .remove(b'@')
+        .remove(b':');
+    // A browser takes these two for steps in the path, and nothing else can spell them.
+    match text {
+        "." => "%2E".to_owned(),
+        ".." => "%2E%2E".to_owned(),
+        text => percent_encoding::utf8_percent_encode(text, KEPT).to_string(),
+    }
+}
+
+/// What [`encode_segment`] encoded.
+pub fn decode_segment(text: &str) -> Option<String> {
+    percent_encoding::percent_decode_str(text).decode_utf8().ok().map(Into::into)
+}
+
+impl FromStr for SubjectId {
+    type Err = BadSubject;
+
+    fn from_str(text: &str) -> Result<SubjectId, BadSubject> {
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"@/._:~-".contains(&byte);
+        let is_id = (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_known);
+        let has_name = match text.split_once(':') {
+            Some(("npm" | "pypi", name)) => !name.is_empty() && !name.contains(':'),
+            Some(_) => false,
+            None => true,
+        };
+        (is_id && has_name).then(|| SubjectId(text.to_owned())).ok_or(BadSubject)
+    }
+}
+
+impl TryFrom<String> for SubjectId {
+    type Error = BadSubject;
+
+    fn try_from(text: String) -> Result<SubjectId, BadSubject> {
+        text.parse()
+    }
+}
+
+impl From<SubjectId> for String {
+    fn from(id: SubjectId) -> String {
+        id.0
+    }
+}
+
+impl fmt::Display for SubjectId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_packages_and_of_registries_are_read() {
+        let id: SubjectId = "npm:@scope/name".parse().unwrap();
+        assert_eq!(id.as_package(), Some((PackageRegistry::Npm, "@scope/name")));
+        assert_eq!(id.encoded(), "npm:@scope%2Fname");
+        assert_eq!(decode_segment(&id.encoded()).as_deref(), Some("npm:@scope/name"));
+        let id: SubjectId = "io.github.acme/weather".parse().unwrap();
+        assert_eq!(id.as_package(), None);
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "npm:", "cargo:x", "npm:a:b", "a b", "a\u{e9}", "a\n", "<script>", "a?b"] {
+            assert_eq!(text.parse::<SubjectId>(), Err(BadSubject), "{text}");
+        }
+        assert!("a".repeat(MAX_ID_BYTES).parse::<SubjectId>().is_ok());
+        assert!("a".repeat(MAX_ID_BYTES + 1).parse::<SubjectId>().is_err());
+    }
+
+    #[test]
+    fn no_name_of_a_tool_becomes_a_step_in_a_path() {
+        for name in ["..", ".", "a/b", "a?b#c", "\u{202e}x", "100%"] {
+            let encoded = encode_segment(name);
+            assert!(encoded != ".." && encoded != "." && !encoded.contains(['/', '?', '#']));
+            assert_eq!(decode_segment(&encoded).as_deref(), Some(name));
+        }
+    }
+}
