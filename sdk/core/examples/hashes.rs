@@ -1,0 +1,15 @@
+//! Reads captures, one on a line, and prints the hashes of each, or `!` and why there are none: what the SDKs of other
+//! languages are compared with.
+#![allow(clippy::print_stdout, reason = "it prints")]
+
+use std::io::BufRead;
+
+fn main() -> std::io::Result<()> {
+    for line in std::io::stdin().lock().lines() {
+        match sdk_core::checks::hash(&line?) {
+            Ok(hashes) => println!("{hashes}"),
+            Err(words) => println!("!{words}"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,2 @@
+/** The WebAssembly, which the build puts in. */
+export function coreBytes(): Uint8Array;
